@@ -10,7 +10,7 @@
 
 use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
-use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
+use crate::runtimes::run_names::{LocatedName, without_addresses, without_run_numbers};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::cmp::Reverse;
@@ -360,8 +360,8 @@ impl<'p> Function<'p> {
         let path = file.map(|file| profile.name_of(file)).unwrap_or_default();
         let function =
             Self { key, name, module, path: Cow::Borrowed(path), line, column, stem: String::from_utf8_lossy(name) };
-        match PlacedName::parse(text) {
-            Some(PlacedName { before, path, line, column, after }) => Self {
+        match LocatedName::parse(text) {
+            Some(LocatedName { before, path, line, column, after }) => Self {
                 path: Cow::Borrowed(path.as_bytes()),
                 line,
                 column,

@@ -375,7 +375,7 @@ impl<'a> DoctorContext<'a> {
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = find_program(words, |name| runtime.is_program(name)).is_none();
-        runtime.is_given(flag, command_line(words))
+        runtime.receives(flag, command_line(words))
             || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
     }
 

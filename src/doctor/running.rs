@@ -194,7 +194,7 @@ fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding 
 fn find_missing_frame_pointers(process: &ExaminedProcess, running: &RunningProcess) -> Option<Finding> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
-    if running.environment == Environment::Unknown || runtime.is_given(flag, running.command()) {
+    if running.environment == Environment::Unknown || runtime.receives(flag, running.command()) {
         return None;
     }
     Some(jvm_frame_pointers(process, WHOLE, true))

@@ -12,7 +12,7 @@ use std::fmt::Write;
 pub enum Environment {
     /// The variables are unknown, because a recording doesn't contain any.
     Unknown,
-    /// The variables that matter for runtimes, with their values.
+    /// The values of the variables that matter for runtimes. A variable that isn't listed isn't set.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 
@@ -32,7 +32,7 @@ pub struct RunFacts<'a> {
     pub version: Option<Version>,
     /// The process's command line. `None` if it is unknown.
     pub command: Option<CommandLine<'a>>,
-    /// The names of the process's memory mappings.
+    /// The names of the process's memory mappings, by which a runtime's compilers are recognized. May be empty.
     pub memory: &'a [&'a [u8]],
 }
 
@@ -41,7 +41,7 @@ pub struct RunFacts<'a> {
 pub struct Assignment {
     /// The variable's name.
     pub name: &'static str,
-    /// The variable's new value, or the text to append to the existing value.
+    /// The variable's new value or, if there is a separator, the text to append to the existing value.
     pub value: String,
     /// The separator between the existing value and the appended text. `None` if the existing value is replaced.
     pub separator: Option<char>,
@@ -58,14 +58,16 @@ pub struct CorrectedCommand {
     pub words: Vec<Vec<u8>>,
 }
 
-/// Programs that run another command, which follows their own arguments.
+/// Programs that run another command, which they get as their last arguments.
 const WRAPPERS: &[&[u8]] = &[
     b"env", b"taskset", b"nice", b"ionice", b"chrt", b"timeout", b"setarch", b"nohup", b"stdbuf", b"time", b"unshare",
     b"numactl", b"setsid",
 ];
 
 impl Assignment {
-    /// The assignment in shell syntax, to be put before a command. It refers to an existing value as `$NAME`.
+    /// The assignment in shell syntax, to be put before a command. To append to an existing value, it refers to that
+    /// value as `$NAME`. If it isn't known whether there is one, the shell adds it and the separator only if there is
+    /// (`${NAME:+…}`).
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         match (separator, is_set) {
@@ -77,7 +79,8 @@ impl Assignment {
         }
     }
 
-    /// The value that the variable has after the assignment. `existing` is its previous value.
+    /// The value that the variable has after the assignment. `existing` is its previous value; an empty one is treated
+    /// like none, so that the new value doesn't begin with the separator.
     pub fn append_to(&self, existing: Option<&[u8]>) -> Vec<u8> {
         let mut whole = Vec::new();
         if let (Some(existing @ [_, ..]), Some(separator)) = (existing, self.separator) {
@@ -90,8 +93,8 @@ impl Assignment {
 }
 
 impl<'a> CommandLine<'a> {
-    /// The value of an environment variable: the one that `env` assigns on the command line or, failing that, the one in
-    /// the environment.
+    /// The value of an environment variable: the one that `env` at the start of the command line assigns or, failing
+    /// that, the one in the environment.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
             // The last assignment counts.
@@ -124,8 +127,9 @@ impl Environment {
     }
 }
 
-/// Finds the word for which `is_program` is true (it gets the word's file name): the first one or, if `env` or a similar
-/// program runs the rest of the command, a later one. `None` if the command runs another program.
+/// Finds the program that a command runs: the first word or, if that is `env` or a similar program that runs the rest
+/// of the command, the first later word for which `is_program` is true. `is_program` gets the file name of a word.
+/// `None` if the command runs another program.
 pub fn find_program(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
     let candidates = if is_wrapped { words.len() } else { 1 };
@@ -148,7 +152,7 @@ impl<'a> OwnOptions<'a> {
         let mut start = program + 1;
         let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
-        // After a subcommand, as in `deno run`, more options follow. These are the ones that count.
+        // After a subcommand, as in `deno run`, more options follow. Only these count.
         if words.get(end).is_some_and(is_subcommand) {
             start = end + 1;
             end = end_of_options(runtime, words, start);
@@ -161,7 +165,8 @@ impl<'a> OwnOptions<'a> {
     }
 }
 
-/// The index of the first word from `start` on that is neither an option nor an option's value.
+/// The index of the first word from `start` on that is neither an option of the runtime nor an option's value: the
+/// program that the runtime runs, or a subcommand.
 fn end_of_options(runtime: &Runtime, words: &[Vec<u8>], start: usize) -> usize {
     let mut end = start;
     while let Some(word) = words.get(end)
@@ -177,7 +182,8 @@ fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// True if these words contain a flag. A flag with a value must have the same value.
+/// True if these words contain a flag. If the flag has a value, the words must contain it with the same value, unless
+/// the flag accepts any (`exact` is false).
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
         Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
@@ -188,8 +194,9 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
                 || words.windows(2).any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
         Flag::Choice(option, value) => {
+            // Only the last one counts.
             let last = words.iter().rposition(|word| word == option.as_bytes());
-            last.and_then(|at| words.get(at + 1)).is_some_and(|chosen| chosen == value.as_bytes())
+            last.and_then(|index| words.get(index + 1)).is_some_and(|chosen| chosen == value.as_bytes())
         }
         Flag::Setting { option, key, value, exact } => match find_setting(words, option, key) {
             Some((word, start)) => !exact || words[word][start..] == *format!("{key}={value}").as_bytes(),
@@ -217,12 +224,13 @@ fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
 
-/// The items of a list that is a single word.
+/// Splits a list, which is a single word without its option, into its items.
 fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
 
-/// The index of the last word that sets this key of an option, and the offset in that word where the key starts.
+/// Finds the last word that sets a key of an option, such as `-dKEY=VALUE` or, after the word `-d`, `KEY=VALUE`.
+/// Returns its index, and the offset in that word where the key starts. `None` if no word does.
 fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
     for (index, word) in words.iter().enumerate().rev() {
@@ -243,8 +251,8 @@ impl Runtime {
         self.advice_for(RunFacts::default())
     }
 
-    /// A clause that says how to make the runtime of a process write names, with the switches that this process can
-    /// use. `None` if there are none.
+    /// A clause that says how to make the runtime of a process write names: all switches that this process can use,
+    /// best first. `None` if there are none.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
         let mut advice = String::new();
         for switch in self.usable_switches(facts) {
@@ -272,9 +280,9 @@ impl Runtime {
         })
     }
 
-    /// The best way to make the runtime write names of JIT code ([`Switch`]) that the process can use and that options on
-    /// its command line or environment variables select. If the version isn't known, a switch that older versions have,
-    /// too, is preferred. `None` if there is no such switch.
+    /// The best switch for names that the process can use and that can be turned on by options or environment
+    /// variables, whether or not it is on. If the version isn't known, a switch that older versions have, too, is
+    /// preferred. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
         // Switches are listed best first.
         let mut switches = self.usable_switches(facts).filter(|switch| switch.can_be_set());
@@ -284,6 +292,8 @@ impl Runtime {
         }
         let mut chosen = first;
         for switch in switches {
+            // A switch that every version has (`since` is `None`) isn't preferred: it makes the runtime write something
+            // else, such as the JVM's compilation log.
             if switch.since.is_some() && switch.since < first.since {
                 chosen = switch;
             }
@@ -292,8 +302,8 @@ impl Runtime {
     }
 
     /// How `perf record` should record the stacks of programs with this runtime, so that they continue past JIT code.
-    /// This depends on the switch that is on: the best one or, if none can be turned on by flags or variables, the
-    /// runtime's first one.
+    /// This depends on the switch. It is assumed that the best one is used or, if none can be turned on by flags or
+    /// variables, the first one in the table. Frame pointers if the runtime has no switch.
     pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
         let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -311,14 +321,15 @@ impl Runtime {
         is_flag_with_value || self.options_with_value.iter().any(|option| option.as_bytes() == word)
     }
 
-    /// All options that the runtime receives, from the command line and from environment variables such as
+    /// The words of all options that the runtime receives, from the command line and from environment variables such as
     /// `NODE_OPTIONS`.
-    fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
+    fn received_options(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::find(self, command.words).map_or_else(Vec::new, |options| options.list().to_vec());
         for variable in self.flag_variables {
             let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
-                // The variable contains items of a list that is a single word on the command line.
+                // The variable contains the items of a list. On the command line, they would be one word with the
+                // option.
                 Some(option) => words.push([option.as_bytes(), value].concat()),
                 None => words.extend(value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec)),
             }
@@ -327,13 +338,13 @@ impl Runtime {
     }
 
     /// True if the runtime receives this flag, as far as the command line and the environment are known.
-    pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
-        has_flag(&self.options_given(command), flag)
+    pub fn receives(&self, flag: Flag, command: CommandLine<'_>) -> bool {
+        has_flag(&self.received_options(command), flag)
     }
 
     /// True if flags or environment variables turn on the switch, as far as they are known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        switch.main_flag().is_some_and(|flag| self.is_given(flag, command)) || self.is_set_by_variable(switch, command)
+        switch.main_flag().is_some_and(|flag| self.receives(flag, command)) || self.is_set_by_variable(switch, command)
     }
 
     /// True if environment variables turn on the switch. Child processes then inherit it. False if an option makes the
@@ -342,28 +353,29 @@ impl Runtime {
         if self.ignores_environment(command.words) {
             return false;
         }
+        // Only the first variable turns on the switch; see `Switch::variables`.
         if switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command)) {
             return true;
         }
         let Some(flag) = switch.main_flag() else { return false };
-        // Options on the command line itself don't count here, only those in variables: inherited ones, or assigned by
-        // the program `env` at the start of the command line.
-        let inherited = CommandLine { words: &[], ..command };
-        let assigned = CommandLine { words: env_and_assignments(command.words), ..command };
-        has_flag(&self.options_given(inherited), flag) || has_flag(&self.options_given(assigned), flag)
+        // The flag may also be in a variable such as `NODE_OPTIONS`. To ignore options on the command line itself,
+        // looks at the variables without a command line, and then at those that the program `env` at its start assigns.
+        let variables_only = CommandLine { words: &[], ..command };
+        let with_env = CommandLine { words: env_and_assignments(command.words), ..command };
+        has_flag(&self.received_options(variables_only), flag) || has_flag(&self.received_options(with_env), flag)
     }
 
-    /// True if the runtime rejects the switch together with the command's other options.
+    /// True if the command has an option with which the runtime rejects the switch.
     pub fn refuses(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        let given = self.options_given(command);
-        given.iter().any(|word| switch.refused_beside.iter().any(|group| is_option_of(word, group)))
+        let options = self.received_options(command);
+        options.iter().any(|word| switch.incompatible_options.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// The option in the command that makes the runtime leave code out of the files that the switch writes. `None` if the
-    /// command has no such option.
+    /// An option of the command that makes the runtime leave code out of the files that the switch writes. `None` if
+    /// the command has no such option.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
-        let given = self.options_given(command);
-        switch.in_place_of.iter().copied().find(|option| given.iter().any(|word| is_option_called(word, option)))
+        let options = self.received_options(command);
+        switch.spoiling_options.iter().copied().find(|option| options.iter().any(|word| is_option_called(word, option)))
     }
 
     /// True if the command runs this runtime with an option that makes it ignore environment variables, such as
@@ -378,7 +390,7 @@ impl Runtime {
         for word in options.iter().filter(|word| !word.starts_with(b"--")) {
             for letter in word.iter().skip(1) {
                 if self.letters_with_value.as_bytes().contains(letter) {
-                    // The rest of the word is this letter's value.
+                    // The rest of the word is this letter's value, not more letters.
                     break;
                 }
                 if self.ignoring_variables.as_bytes().contains(letter) {
@@ -395,9 +407,10 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Adds to a command the flags or variables that are missing to turn on the switch, and `flag`, which isn't part of
-    /// the switch. Uses the switch's environment variables if there are any and the program doesn't ignore them,
-    /// otherwise flags. `None` if neither can turn it on. `DIR` in the values of variables is replaced by `directory`.
+    /// Adds to a command the flags or variables that are missing to turn on the switch. Uses the switch's environment
+    /// variables if there are any and the program doesn't ignore them, otherwise flags. Together with flags, also adds
+    /// `flag`, which isn't part of the switch. If the command runs another program, which may start the runtime, does
+    /// the same as [`Self::correct_by_variable`]. `DIR` in the values of variables is replaced by `directory`.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -408,18 +421,19 @@ impl Runtime {
         let Some(options) = OwnOptions::find(self, command.words) else {
             return self.correct_by_variable(switch, flag, command, directory);
         };
-        // Remove options that keep names out of the files that the switch writes.
+        // First removes options that keep names out of the files that the switch writes. What is left of the runtime's
+        // options are the words from `start` to `end`.
         let mut kept = options.list().to_vec();
-        kept.retain(|word| !switch.in_place_of.iter().any(|option| is_option_called(word, option)));
+        kept.retain(|word| !switch.spoiling_options.iter().any(|option| is_option_called(word, option)));
         let start = options.start;
         let end = start + kept.len();
         let mut words = command.words.to_vec();
         words.splice(start..options.end, kept);
-        let given = self.options_given(CommandLine { words: &words, ..command });
-        let missing = missing_flags(switch, flag, &given);
+        let received = self.received_options(CommandLine { words: &words, ..command });
+        let missing = missing_flags(switch, flag, &received);
         let reads_variables = !switch.variables.is_empty() && !self.ignores_variables(options.list());
-        // Prefer variables, because child processes inherit them.
-        if switch.flags.is_empty() || reads_variables && !missing.is_empty() {
+        // Prefers variables, because child processes inherit them, but not if all flags are there already.
+        if switch.flags.is_empty() || (reads_variables && !missing.is_empty()) {
             let variables = self.missing_variables(switch, command, directory);
             return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
         }
@@ -427,9 +441,10 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Adds to a command the environment variables that are missing to turn on the switch, and `flag`. Unlike flags,
-    /// variables also affect programs that the command starts. `None` if the runtime has no such variables. `DIR` in
-    /// the values of variables is replaced by `directory`.
+    /// Adds to a command the environment variables that are missing to turn on the switch. Unlike flags, variables also
+    /// affect programs that the command starts. Uses the switch's own variables or, if it has none, the runtime's first
+    /// variable for flags; that variable also gets `flag`. `None` if there is no such variable, or if the command makes
+    /// the runtime ignore them. `DIR` in the values of variables is replaced by `directory`.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,
@@ -446,15 +461,15 @@ impl Runtime {
             return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
-        // Ignore flags on the command line, because they only affect the program itself.
-        let given = self.options_given(CommandLine { words: env_and_assignments(command.words), ..command });
+        // Flags on the command line aren't enough, because they only affect the program itself.
+        let received = self.received_options(CommandLine { words: env_and_assignments(command.words), ..command });
         let mut value = String::new();
-        for flag in missing_flags(switch, flag, &given) {
-            let between = if value.is_empty() { "" } else { variable.separator() };
+        for flag in missing_flags(switch, flag, &received) {
+            let separator = if value.is_empty() { "" } else { variable.separator() };
             // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
-                (Flag::Item { item, .. }, Some(_)) => write!(value, "{between}{item}"),
-                _ => write!(value, "{between}{flag}"),
+                (Flag::Item { item, .. }, Some(_)) => write!(value, "{separator}{item}"),
+                _ => write!(value, "{separator}{flag}"),
             };
         }
         let mut variables = Vec::new();
@@ -483,11 +498,12 @@ impl Runtime {
     }
 }
 
-/// The flags of a switch that aren't among the options in `given`, followed by `flag` if it isn't among them either.
-fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<Flag> {
-    let mut missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(given, *flag)).collect();
+/// The flags of a switch that aren't among the options that the runtime receives, followed by `flag` if it isn't among
+/// these options or the missing flags either.
+fn missing_flags(switch: &Switch, flag: Option<Flag>, received: &[Vec<u8>]) -> Vec<Flag> {
+    let mut missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(received, *flag)).collect();
     if let Some(flag) = flag
-        && !has_flag(given, flag)
+        && !has_flag(received, flag)
         && !missing.contains(&flag)
     {
         missing.push(flag);
@@ -495,9 +511,9 @@ fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<
     missing
 }
 
-/// Changes those of the variables that `env` already assigns at the start of the command line, as in
-/// `env NODE_OPTIONS=-x npm test`. The change is made there, because `env` would override an assignment before the
-/// command. Returns the other variables, which have to be set before the command. `words` is the whole command line.
+/// Carries out those of the assignments whose variable is already assigned by `env` at the start of the command line,
+/// as in `env NODE_OPTIONS=-x npm test`. They must be made there, because `env` would override an assignment before the
+/// command. Returns the other assignments, which have to be put before the command. `words` is the whole command line.
 fn assign_within_env(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
     let mut remaining = Vec::new();
     let env_len = env_and_assignments(words).len();
@@ -515,8 +531,8 @@ fn assign_within_env(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<A
     remaining
 }
 
-/// The start of a command line that begins with `env`: `env` itself, its options and its assignments, up to the command
-/// that `env` runs. Empty if the command line doesn't begin with `env`.
+/// The start of a command line that begins with `env`: `env` itself and all options and assignments after it, up to the
+/// command that `env` runs. Empty if the command line doesn't begin with `env`.
 fn env_and_assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     if words.first().is_none_or(|first| base_name(first) != b"env") {
         return &[];
@@ -525,14 +541,15 @@ fn env_and_assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     &words[..=words[1..].iter().take_while(is_of_env).count()]
 }
 
-/// True if the variable has this value. A value that contains a directory may have any directory.
+/// True if the variable has this value. If the value contains `DIR`, any value counts that isn't empty, because the
+/// user may have chosen another directory.
 fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
     let set = command.variable(name).unwrap_or_default();
     if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() }
 }
 
-/// Adds flags to a runtime's options, which are the words from `start` to `end`. List items and settings change an
-/// existing word with the list or key; all other flags are inserted at `start`.
+/// Adds flags to a runtime's options, which are the words from `start` to `end`. If there is a word with the same
+/// choice, key or list already, changes this word; all other flags are inserted at `start`, in their order.
 fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag]) {
     let mut added: Vec<Vec<u8>> = Vec::new();
     for flag in missing {
@@ -541,7 +558,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
             Flag::Choice(option, value) => {
                 match words[start..end].iter().rposition(|word| word == option.as_bytes()) {
-                    // The option is the last word, without its value.
+                    // The option is the last of the runtime's options, and its value is missing.
                     Some(index) if start + index + 1 >= end => words.insert(start + index + 1, value.into()),
                     Some(index) => words[start + index + 1] = value.into(),
                     None => added.extend([option.into(), value.into()]),
@@ -556,6 +573,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
                 None => added.extend([option.into(), format!("{key}={value}").into_bytes()]),
             },
             Flag::Item { option, separator, item } => {
+                // The list may also be one that an earlier flag has added.
                 let is_list = |word: &&mut Vec<u8>| word.starts_with(option.as_bytes());
                 match words[start..end].iter_mut().chain(&mut added).find(is_list) {
                     Some(list) => list.extend_from_slice(format!("{separator}{item}").as_bytes()),

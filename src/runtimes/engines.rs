@@ -20,7 +20,7 @@ pub(super) const JSC: Runtime =
 
 pub(super) const SPIDERMONKEY: Runtime = Runtime {
     frame_type: "spidermonkey",
-    // The names are from js/src/jit/PerfSpewer.cpp. There was no build that writes them to test with.
+    // The names are taken from js/src/jit/PerfSpewer.cpp, and not tested: no build was available that writes them.
     marked_names: &[
         (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
         (Baseline, &[Starts("Baseline: ")]),
@@ -51,8 +51,8 @@ pub(super) const SPIDERMONKEY: Runtime = Runtime {
     ..PLAIN
 };
 
-/// The names of V8's function that interprets all bytecode: the one in jitdumps and perf maps, and the one in node's
-/// symbol table.
+/// The names of the function with which V8 interprets bytecode: its name in jitdumps and perf maps, and its name in
+/// node's symbol table.
 pub(super) const V8_INTERPRETERS: &[&str] =
     &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
 

@@ -15,9 +15,9 @@
 //! without a package, `cleanclass` leaves names that could be C++ (`Main::run`), so at least one part must be
 //! unmistakably Java. The agent truncates very long names, so the last part may be incomplete.
 
-/// The text between a caller and its callee.
-const JOINT: &str = "->";
-/// The text between an inlined call and the function that it was inlined into.
+/// The text between a caller and its callee, in names with all calls.
+const ARROW: &str = "->";
+/// The text between the innermost and the outermost call, in names with only these two.
 const IN: &str = " in ";
 /// The text that the agent writes if it can't determine a name.
 const NO_NAME: &str = "<error writing signature>";
@@ -31,26 +31,29 @@ pub struct JoinedCalls<'n> {
     pub expanded: Vec<&'n [u8]>,
 }
 
-/// Splits a name into its functions. `None` if it is the name of a single function.
+/// Splits a name into its functions. `None` if it is the name of a single function, or if it may be something else than
+/// a list of Java methods.
 pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
-    // Most names contain neither separator.
-    memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
+    // Returns early for most names, which contain neither separator.
+    memchr::memmem::find(name, ARROW.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
     let name = std::str::from_utf8(name).ok()?;
-    let mut parts: Vec<&str> = name.split(JOINT).collect();
+    let mut parts: Vec<&str> = name.split(ARROW).collect();
     if parts.len() == 1 {
-        // In this form, the innermost call comes first.
+        // In this form, the innermost call comes first. Both parts must be unmistakable, because ` in ` may occur in
+        // names of any language.
         parts = name.splitn(2, IN).collect();
         parts.reverse();
         if !parts.iter().all(|part| is_java(part)) {
             return None;
         }
     }
-    // Outermost first. All parts must look like Java methods, and at least one must be unmistakable.
+    // Now the outermost call comes first. All parts must look like Java methods, and at least one must be unmistakable.
     let (last, callers) = parts.split_last()?;
     let may_be_java = |part: &&str| *part == NO_NAME || shape(part).is_some();
     // The agent may have cut off the end of the last part.
-    let may_last_be_java = may_be_java(last) || is_java(callers.first()?) && is_beginning(last);
-    if !may_last_be_java || !callers.iter().all(may_be_java) || !parts.iter().any(|part| is_java(part)) {
+    let may_last_be_java = may_be_java(last) || (is_java(callers.first()?) && is_beginning(last));
+    let may_all_be_java = may_last_be_java && callers.iter().all(may_be_java);
+    if !may_all_be_java || !parts.iter().any(|part| is_java(part)) {
         return None;
     }
     let (root, expanded) = parts.split_first()?;
@@ -62,6 +65,7 @@ pub fn is_method(name: &[u8]) -> bool {
     std::str::from_utf8(name).is_ok_and(is_java)
 }
 
+/// True if the name can only be that of a Java method.
 fn is_java(name: &str) -> bool {
     shape(name) == Some(MethodShape::Certain)
 }
@@ -75,11 +79,14 @@ enum MethodShape {
     Possible,
 }
 
-/// How certain it is that a name is that of a Java method. `None` if it certainly isn't.
+/// How certain it is that a name is that of a Java method. `None` if it certainly isn't. It is certain if the class is
+/// in the form of a type signature or has a package; without either, the name may be C++.
 fn shape(name: &str) -> Option<MethodShape> {
+    // The marks for compiled (`j`) and inlined (`i`) methods; see the module's documentation.
     let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
-    let (class, method, is_signature) = split_class(name)?;
-    let (method, types) = method.split_at(method.find('(').unwrap_or(method.len()));
+    let (class, method_and_types, is_signature) = split_class(name)?;
+    let types_start = method_and_types.find('(').unwrap_or(method_and_types.len());
+    let (method, types) = method_and_types.split_at(types_start);
     let has_package = class.contains(['/', '.']);
     let is_class = class.split(['/', '.']).all(is_identifier);
     let is_method = is_identifier(method) || ["<init>", "<clinit>"].contains(&method);
@@ -89,7 +96,9 @@ fn shape(name: &str) -> Option<MethodShape> {
     Some(if is_signature || has_package { MethodShape::Certain } else { MethodShape::Possible })
 }
 
-/// Splits a name into the class, the rest, and whether the class is in the form of a type signature (`Lorg/a/List;`).
+/// Splits a name into the class and what follows the separator after it: the method's name, perhaps with types. The
+/// third value is true if the class is in the form of a type signature (`Lorg/a/List;`). `None` if there is no
+/// separator.
 fn split_class(name: &str) -> Option<(&str, &str, bool)> {
     if let Some((class, rest)) = name.strip_prefix('L').and_then(|rest| rest.split_once(';'))
         && let Some(method) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))
@@ -109,8 +118,10 @@ fn is_identifier(text: &str) -> bool {
 
 /// True if the text may follow a method's name: its parameter and return types, a source location, or both.
 fn is_tail(text: &str) -> bool {
+    // If there are both, the last bracket begins the location.
     let (types, location) = text.split_at(text.rfind('(').unwrap_or(0));
-    text.is_empty() || is_source_location(text) || are_types(text) || are_types(types) && is_source_location(location)
+    let is_both = are_types(types) && is_source_location(location);
+    text.is_empty() || is_source_location(text) || are_types(text) || is_both
 }
 
 /// True for a location such as `(List.java:12)`.
@@ -129,7 +140,7 @@ fn are_types(text: &str) -> bool {
     !returned.is_empty() && parameters.bytes().chain(returned.bytes()).all(is_allowed)
 }
 
-/// True if the text may be the start of a Java method's name, the rest of which was cut off.
+/// True if the text may be the start of a Java method's name of which the end was cut off.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

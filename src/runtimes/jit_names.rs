@@ -30,9 +30,10 @@ pub enum JitNames {
     Merged,
 }
 
-/// Converts the names of a profile.
+/// Converts the names of a profile to readable ones. It must have seen all of them first; see [`Self::new`].
 #[derive(Debug, Default)]
 pub struct ReadableNames {
+    /// True if readable names leave out the tier ([`JitNames::Merged`]).
     merged: bool,
     /// The number of directories to keep of a name's path. A name that isn't listed keeps as many as [`default_dirs`]
     /// says.
@@ -40,8 +41,8 @@ pub struct ReadableNames {
 }
 
 impl ReadableNames {
-    /// Examines all names of the profile: in a readable name, a path is shortened to a few directories, but to as many
-    /// as tell the functions apart. With `merged`, readable names leave out the tier.
+    /// Examines all names of the profile, to find out how many directories readable names must keep of their paths so
+    /// that different functions stay different. With `merged`, readable names leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
         /// A name that contains a path with directories.
         struct NameWithPath<'n> {
@@ -60,9 +61,11 @@ impl ReadableNames {
                 names.push(NameWithPath { name, parts, dirs });
             }
         }
-        // As long as a name is the same as that of a function in another file, add one more directory to both.
+        // As long as a name would be spelled like that of a function in another file, both get one more directory, if
+        // their paths have more.
         loop {
-            // Names that differ only in the tier are the same function.
+            // The files of the functions that would be spelled like this. Names that differ only in the tier are the
+            // same function.
             let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for NameWithPath { parts, dirs, .. } in &names {
                 paths_by_text.entry(parts.spell_without_tier(*dirs)).or_default().insert(parts.path);
@@ -80,15 +83,17 @@ impl ReadableNames {
                 break;
             }
         }
+        // Only names with other than the default number are stored.
         names.retain(|NameWithPath { parts, dirs, .. }| *dirs != default_dirs(parts.path));
         let dirs = names.into_iter().map(|NameWithPath { name, dirs, .. }| (name.into(), dirs)).collect();
         Self { merged, dirs }
     }
 
-    /// The name without the tier, so that all tiers of a function have the same name. It keeps the arguments, because
-    /// overloaded functions differ only in these.
+    /// The runtime's name without the tier, so that all tiers of a function have the same name. Unlike a readable name,
+    /// it keeps the arguments, because overloaded functions differ only in these.
     pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
+        // V8's names don't contain the word for the tier, but a mark such as `*`. They are spelled anew.
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),
@@ -108,18 +113,18 @@ impl ReadableNames {
         Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
     }
 
-    /// Converts a name that a Java agent joined from several functions. `None` if the name is of a single function.
+    /// Converts a name that a Java agent joined from several functions. `None` if it isn't such a name.
     fn convert_joined(&self, name: &[u8]) -> Option<String> {
-        const JOINT: &str = "->";
+        const ARROW: &str = "->";
         let name = std::str::from_utf8(name).ok()?;
-        if !name.starts_with('L') || !name.contains(JOINT) {
+        if !name.starts_with('L') || !name.contains(ARROW) {
             return None;
         }
         let mut converted = Vec::new();
-        for part in name.split(JOINT) {
+        for part in name.split(ARROW) {
             converted.push(parse_java(part)?.spell(0, self.merged));
         }
-        Some(converted.join(JOINT))
+        Some(converted.join(ARROW))
     }
 }
 
@@ -129,10 +134,11 @@ struct NameParts<'n> {
     function: Cow<'n, str>,
     /// The path of the source file. Empty if the name contains none.
     path: &'n str,
-    /// The text after the path that states line and column, such as `:10:5`.
+    /// The line and column after the path, such as `:10:5`. Empty if the name contains none.
     position: &'n str,
-    /// A word for the kind of code, such as `wasm`. Unlike the tier, it is kept when tiers are merged.
-    sort: &'static str,
+    /// A word for the kind of code, such as `wasm`; empty for ordinary functions. Unlike the tier, it is kept when
+    /// tiers are merged.
+    code_kind: &'static str,
     /// The runtime's word for the tier. Empty if the name has none.
     tier: &'n str,
 }
@@ -157,7 +163,7 @@ impl NameParts<'_> {
     fn spell_without_tier(&self, dirs: usize) -> String {
         let mut text = self.function.clone().into_owned();
         let path = last_parts(self.path, dirs);
-        for word in [&format!("{path}{}", self.position), self.sort] {
+        for word in [&format!("{path}{}", self.position), self.code_kind] {
             if !word.is_empty() {
                 text.push(' ');
                 text.push_str(word);
@@ -167,7 +173,7 @@ impl NameParts<'_> {
     }
 }
 
-/// The file name at the end of a path, with `dirs` directories before it.
+/// The file name at the end of a path, with up to `dirs` directories before it.
 fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
@@ -180,6 +186,7 @@ fn default_dirs(path: &str) -> usize {
     usize::from(["index", "__init__", "__main__"].contains(&stem))
 }
 
+/// Splits a runtime's name into its parts, by the first notation that fits. `None` if none does.
 fn parse(name: &[u8]) -> Option<NameParts<'_>> {
     let text = std::str::from_utf8(name).ok()?;
     [parse_v8, parse_jsc, parse_python, parse_wasm, parse_dot_net, parse_java, parse_tiered]
@@ -187,53 +194,56 @@ fn parse(name: &[u8]) -> Option<NameParts<'_>> {
         .find_map(|parse| parse(text))
 }
 
-/// Parses `TAG:` + mark + `function location`, as written by `Logger::CodeCreateEvent` (V8 src/logging/log.cc). The
-/// mark stands for the tier; `CodeKindToMarker` (src/objects/code-kind.cc) has all of them.
+/// Parses V8's names, which consist of a tag, a mark, the function and its location, such as `JS:*push
+/// /a/list.js:10:5`. `Logger::CodeCreateEvent` writes them (V8 src/logging/log.cc). The mark stands for the tier;
+/// `CodeKindToMarker` (src/objects/code-kind.cc) has all of them.
 fn parse_v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
-    let Some(marked) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else { return parse_v8_builtin(name) };
-    if let Some(wasm) = parse_v8_wasm(marked) {
+    let Some(untagged) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else { return parse_v8_builtin(name) };
+    if let Some(wasm) = parse_v8_wasm(untagged) {
         return Some(wasm);
     }
-    let (tier, named) = split_v8_mark(marked);
-    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too.
-    // A location usually begins in one of these ways; otherwise, the last space counts.
-    let location_start = [" /", " file:", " node:"].iter().find_map(|start| named.find(start));
-    let (function, location) = match location_start.or_else(|| named.rfind(' ')) {
-        Some(space) => (&named[..space], named[space..].trim()),
-        None => (named, ""),
+    let (tier, unmarked) = split_v8_mark(untagged);
+    // A space separates the function's name from its location, but both may contain more spaces (getters, paths). It is
+    // therefore the first space that one of the usual starts of a location follows or, without any, the last space.
+    let location_start = [" /", " file:", " node:"].iter().find_map(|start| unmarked.find(start));
+    let (function, location) = match location_start.or_else(|| unmarked.rfind(' ')) {
+        Some(space) => (&unmarked[..space], unmarked[space..].trim()),
+        None => (unmarked, ""),
     };
     let function = if function.is_empty() { "anonymous" } else { function };
     let (path, position) = location.split_at(location.len() - position_len(location));
-    Some(NameParts { function: function.into(), path, position, sort: "", tier })
+    Some(NameParts { function: function.into(), path, position, code_kind: "", tier })
 }
 
 /// Parses V8's names of code that isn't from a script: `Builtin:name`, `Builtins_name` and `BytecodeHandler:name`.
 fn parse_v8_builtin(name: &str) -> Option<NameParts<'_>> {
     let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
-    let (function, sort) = match builtin {
+    let (function, code_kind) = match builtin {
         Some(builtin) => (builtin, "builtin"),
         None => (name.strip_prefix("BytecodeHandler:")?, "bytecode handler"),
     };
-    Some(NameParts { function: function.into(), sort, ..NameParts::default() })
+    Some(NameParts { function: function.into(), code_kind, ..NameParts::default() })
 }
 
-/// Splits V8's mark for the tier off the start of a text. Returns the tier (empty if there is no mark) and the rest. An
-/// `o` before the mark stands for on-stack replacement, and `'` after it for code that is specific to a context.
-fn split_v8_mark(marked: &str) -> (&'static str, &str) {
-    let text = marked.strip_prefix('o').filter(|text| text.starts_with(['*', '+'])).unwrap_or(marked);
+/// Splits V8's mark for the tier off the start of a name without its tag. Returns the tier (empty if there is no mark)
+/// and the name without the mark. An `o` before the mark stands for on-stack replacement, and `'` after it for code
+/// that is specific to a context; both are left out.
+fn split_v8_mark(untagged: &str) -> (&'static str, &str) {
+    let text = untagged.strip_prefix('o').filter(|text| text.starts_with(['*', '+'])).unwrap_or(untagged);
     let tier = match text.as_bytes().first() {
         Some(b'*') => "turbofan",
         Some(b'+') => "maglev",
         Some(b'^') => "sparkplug",
         Some(b'~') => "interpreted",
-        _ => return ("", marked),
+        _ => return ("", untagged),
     };
-    let named = &text[1..];
-    (tier, named.strip_prefix('\'').unwrap_or(named))
+    let unmarked = &text[1..];
+    (tier, unmarked.strip_prefix('\'').unwrap_or(unmarked))
 }
 
-/// Parses V8's names `function-index-compiler`, to which jitgraft may have appended a source location.
+/// Parses what follows the tag in V8's names of WebAssembly functions: `function-index-compiler`, to which jitgraft may
+/// have appended a source location.
 fn parse_v8_wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = split_location(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
@@ -243,7 +253,7 @@ fn parse_v8_wasm(name: &str) -> Option<NameParts<'_>> {
         Some(number) => format!("function {number}").into(),
         None => function.into(),
     };
-    Some(NameParts { function, path, position, sort: "wasm", tier })
+    Some(NameParts { function, path, position, code_kind: "wasm", tier })
 }
 
 /// Splits a source location such as ` /a/fib.rs:4:1` off a name. Returns the name, the path and the position; the last
@@ -259,9 +269,10 @@ fn split_location(name: &str) -> (&str, &str, &str) {
     (&name[..blank], path, position)
 }
 
-/// The length of the line and column at the end of a location, such as `:10:5`.
+/// The length of the line and column at the end of a location, such as `:10:5`, or of the line alone. 0 if there is
+/// none.
 fn position_len(place: &str) -> usize {
-    // The length of a colon and a number at the end.
+    // The length of a colon and a number at the end of a text; 0 if it ends otherwise.
     let number_len = |text: &str| {
         let digits = text.bytes().rev().take_while(u8::is_ascii_digit).count();
         let has_colon = text[..text.len() - digits].ends_with(':');
@@ -281,8 +292,8 @@ fn parse_jsc(name: &str) -> Option<NameParts<'_>> {
         ("JSC-WasmOMG: ", "omg"),
     ];
     let (function, tier) = TIERS.iter().find_map(|(tag, tier)| Some((name.strip_prefix(tag)?, *tier)))?;
-    let sort = if ["bbq", "omg"].contains(&tier) { "wasm" } else { "" };
-    Some(NameParts { function: function.into(), sort, tier, ..NameParts::default() })
+    let code_kind = if ["bbq", "omg"].contains(&tier) { "wasm" } else { "" };
+    Some(NameParts { function: function.into(), code_kind, tier, ..NameParts::default() })
 }
 
 /// Parses `py::function:file` (CPython's Python/perf_trampoline.c).
@@ -292,7 +303,7 @@ fn parse_python(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// Parses `wasm[N]::function[M]` or `wasm[N]::function[M]::name` (wasmtime's `func_symbol_name`). Other words than
-/// `function` stand for auxiliary code. A source location may follow.
+/// `function` stand for auxiliary code. jitgraft may have appended a source location.
 fn parse_wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = split_location(name);
     let rest = name.strip_prefix("wasm[")?;
@@ -303,7 +314,7 @@ fn parse_wasm(name: &str) -> Option<NameParts<'_>> {
         Some(function) if !function.is_empty() && what == "function" => function.into(),
         _ => format!("{what} {number} of module {module}").into(),
     };
-    Some(NameParts { function, path, position, sort: "wasm", tier: "" })
+    Some(NameParts { function, path, position, code_kind: "wasm", tier: "" })
 }
 
 /// Parses `returntype [assembly] Type::method(arguments)[Tier]`.
@@ -350,8 +361,8 @@ fn parse_java_signature(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: method.to_owned().into(), tier, ..NameParts::default() })
 }
 
-/// Parses `function [tier]`, with the name of a tier, as jitgraft writes for runtimes that have no notation of their
-/// own.
+/// Parses `function [tier]`, which jitgraft writes for runtimes that have no notation of their own. The tier is one of
+/// jitgraft's names for tiers ([`Tier::name`]).
 fn parse_tiered(name: &str) -> Option<NameParts<'_>> {
     let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
     let tier = Tier::from_name(tier).filter(|tier| tier.is_step())?;

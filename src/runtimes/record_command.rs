@@ -13,7 +13,7 @@ pub const LARGEST_COPY: u32 = 65528;
 pub struct RecordCommand {
     /// Environment variables to set.
     pub variables: Vec<Assignment>,
-    /// The words that call perf, usually `perf record`.
+    /// The words that start perf, usually `perf record`.
     pub called: Vec<Vec<u8>>,
     /// The options of perf.
     pub options: Vec<Vec<u8>>,
@@ -36,8 +36,8 @@ impl RecordCommand {
         self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
     }
 
-    /// Adds the option for the clock that jitdumps use, unless the command sets another clock. Only if the times match
-    /// is it known which code was at an address at a given time.
+    /// Adds the option for the clock that jitdumps use, unless the command chooses a clock itself. Which code was at an
+    /// address at a given time is only known if samples and code have times of the same clock.
     #[must_use]
     pub fn with_clock(mut self) -> Self {
         if !self.perf().has(&["k", "clockid"]) {
@@ -46,13 +46,14 @@ impl RecordCommand {
         self
     }
 
-    /// Adds an option for recording call chains, unless the command has one. If the runtime needs `--call-graph dwarf`,
-    /// this replaces another option.
+    /// Adds an option for recording call chains in the way that the runtime needs. An option that the command already
+    /// has for call chains stays, except if the runtime needs copies of stacks (`--call-graph dwarf`) and the option is
+    /// for something else.
     #[must_use]
     pub fn with_stacks(mut self, stacks: Stacks) -> Self {
-        let is_copied = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
-        let has_any = self.perf().has(&["g", "call-graph"]);
-        if is_copied || has_any && stacks == Stacks::FramePointers {
+        let copies_stacks = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
+        let has_call_chains = self.perf().has(&["g", "call-graph"]);
+        if copies_stacks || (has_call_chains && stacks == Stacks::FramePointers) {
             return self;
         }
         let kept = self.perf().each_option().filter(|option| !option.is(&["g", "call-graph"]));
@@ -61,7 +62,7 @@ impl RecordCommand {
         self
     }
 
-    /// Makes perf copy as much of each stack as it can, if the command has an option for copies.
+    /// Makes perf copy as much of each stack as it can, if the command has the option that makes perf copy stacks.
     #[must_use]
     pub fn with_largest_copies(mut self) -> Self {
         let is_copying = |option: &PerfOption<'_>| {

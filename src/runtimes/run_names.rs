@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// A name that contains the function's source location: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedName<'n> {
+pub struct LocatedName<'n> {
     /// The text before the path.
     pub before: &'n str,
     /// The path or URL of the file.
@@ -29,19 +29,19 @@ pub struct PlacedName<'n> {
     pub after: &'n str,
 }
 
-impl<'n> PlacedName<'n> {
+impl<'n> LocatedName<'n> {
     /// Splits a name into its parts. `None` if it contains no path.
     pub fn parse(name: &'n str) -> Option<Self> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
         let (before, rest) = name.split_at(start);
-        // The path ends where a line number starts, or at the end of the name.
+        // The path ends at the first colon before a digit, or at the end of the name. The colon of a URL's scheme or of
+        // a Windows drive is skipped.
         let is_url = rest.starts_with("http") || rest.starts_with("file:");
-        // Skip the colon of a URL's scheme, or of a Windows drive.
         let skip = if is_url { rest.find("//")? } else { rest.len().min(2) };
         let mut colons = rest.match_indices(':').map(|(colon, _)| colon).filter(|colon| *colon >= skip);
-        let before_line = colons.find(|colon| rest[colon + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
-        let Some(path_len) = before_line else {
-            // CPython's names have no line.
+        let line_colon = colons.find(|colon| rest[colon + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
+        let Some(path_len) = line_colon else {
+            // Only CPython's names have a path without a line.
             let is_python = before.starts_with("py::");
             return is_python.then_some(Self { before, path: rest, line: 0, column: 0, after: "" });
         };
@@ -51,17 +51,17 @@ impl<'n> PlacedName<'n> {
     }
 }
 
-impl<'n> PlacedName<'n> {
-    /// Splits a name that contains a file name without directories, with line and column: `f a.js:8:10`, `JS:*f
-    /// node:fs:8:10`.
+impl<'n> LocatedName<'n> {
+    /// Splits a name in which no path starts as in [`path_start`]: the name ends with a file name, line and column (`f
+    /// a.js:8:10`, `JS:*f node:fs:8:10`), perhaps followed by a word for the tier. `None` for other names.
     fn parse_file(name: &'n str) -> Option<Self> {
-        // A word for the tier may follow the location.
-        let placed = match name.rsplit_once(' ') {
-            Some((placed, tier)) if !tier.contains(':') => placed,
+        // The last word isn't the location but the tier if it has no colon.
+        let without_tier = match name.rsplit_once(' ') {
+            Some((without_tier, tier)) if !tier.contains(':') => without_tier,
             _ => name,
         };
-        let after = &name[placed.len()..];
-        let (rest, column) = placed.rsplit_once(':')?;
+        let after = &name[without_tier.len()..];
+        let (rest, column) = without_tier.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
         let start = rest.rfind(' ')? + 1;
         let (line, column) = (line.parse().ok()?, column.parse().ok()?);
@@ -82,7 +82,7 @@ fn path_start(name: &str) -> Option<usize> {
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
         _ => false,
     };
-    // The whole name is a URL: that of a script, not of a function in it.
+    // A name that is a URL as a whole is that of a script, not of a function in it.
     if is_url(name) {
         return None;
     }
@@ -95,44 +95,48 @@ fn path_start(name: &str) -> Option<usize> {
     None
 }
 
+/// Splits the number at the start of a text off. `None` if there is none, or if it is too large.
 fn leading_number(text: &str) -> Option<(u32, &str)> {
     let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// Removes addresses from a name. A hexadecimal number with `0x` becomes `0x`, and so do a number of 12 or 16
-/// hexadecimal digits without `0x`, and the hash that rustc appends.
+/// Replaces addresses in a name by `0x`: hexadecimal numbers with `0x`, those of 12 or 16 digits without it, and the
+/// hash that rustc appends. Only whole words count.
 pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let mut text = String::new();
-    let mut copied = 0;
-    let mut at = 0;
-    while at < bytes.len() {
-        if !bytes[at].is_ascii_alphanumeric() && bytes[at] < 0x80 {
-            at += 1;
+    // What is before this offset has been copied to `text` or replaced.
+    let mut copied_to = 0;
+    let mut start = 0;
+    while start < bytes.len() {
+        if !bytes[start].is_ascii_alphanumeric() && bytes[start] < 0x80 {
+            start += 1;
             continue;
         }
-        let end = word_end(bytes, at);
-        let word = &bytes[at..end];
-        if is_address(word) {
-            text.push_str(&name[copied..at]);
+        let end = word_end(bytes, start);
+        if is_address(&bytes[start..end]) {
+            text.push_str(&name[copied_to..start]);
             text.push_str("0x");
-            copied = end;
+            copied_to = end;
         }
-        at = end;
+        start = end;
     }
-    if copied == 0 {
+    if copied_to == 0 {
         return Cow::Borrowed(name);
     }
-    text.push_str(&name[copied..]);
+    text.push_str(&name[copied_to..]);
     Cow::Owned(text)
 }
 
+/// Where the word ends that starts at `start`.
 fn word_end(bytes: &[u8], start: usize) -> usize {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
     start + bytes[start..].iter().take_while(|byte| is_word(byte)).count()
 }
 
+/// True if the word is an address, or rustc's hash (`h` and 16 digits). A number without `0x` must contain a decimal
+/// digit, because a word of letters only may be an ordinary one.
 fn is_address(word: &[u8]) -> bool {
     let is_hex = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     match word {
@@ -142,7 +146,7 @@ fn is_address(word: &[u8]) -> bool {
     }
 }
 
-/// Prefixes of numbers that the runtime assigns differently in each run.
+/// What precedes numbers that a runtime assigns differently in each run.
 const COUNTED: &[&str] = &[
     "jdk.proxy",
     "jdk/proxy",
@@ -155,7 +159,7 @@ const COUNTED: &[&str] = &[
     "TRACE_",
 ];
 
-/// Prefixes of random words, which consist of letters and digits.
+/// What precedes random words, which consist of letters and digits.
 const RANDOM: &[&str] = &["CGLIB$$", "ByGuice$$", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$"];
 
 /// Prefixes of names of Julia's functions. Such a name ends with a number that differs between runs.
@@ -167,8 +171,10 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_digit()) && !RANDOM.iter().any(|marker| name.contains(marker)) {
         return Cow::Borrowed(name);
     }
+    // Addresses come first. The steps below expect that only `0x` is left of each.
     let mut text = without_addresses(name).into_owned();
     for prefix in JULIA {
+        // The number must be after the function's name, not directly after the prefix, which ends with `_`, too.
         if text.starts_with(prefix)
             && let Some((rest, number)) = text.rsplit_once('_')
             && is_number(number)
@@ -220,13 +226,13 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         let digits = count_leading(&rest[kind..], |byte| byte.is_ascii_digit());
         kind..kind + digits + class_id_len(&rest[kind + digits..])
     });
-    // Before JDK 15, hidden classes have decimal numbers: `Foo/1234567.run`.
+    // Before JDK 15, hidden classes of any name have decimal numbers: `Foo/1234567.run`.
     remove_decimal_class_id(&mut text);
     Cow::Owned(text)
 }
 
-/// The length of a hidden class's ID at the start of the text: `/0x` (the address after it is already removed) or
-/// `/12345`. 0 if there is none.
+/// The length of a hidden class's ID at the start of the text: `/0x` (what is left of `/0x…` once addresses are
+/// removed) or `/12345`, or the same with `.` or `+` instead of `/`. 0 if there is none.
 fn class_id_len(rest: &str) -> usize {
     let Some(id) = rest.strip_prefix(['/', '.', '+']) else { return 0 };
     if id.starts_with("0x") {
@@ -238,19 +244,21 @@ fn class_id_len(rest: &str) -> usize {
     }
 }
 
-/// Removes the numbers of hidden classes, such as `/4711` in `Lambda/4711.run`. They differ from run to run.
+/// Removes the numbers of hidden classes, such as `/47110815` in `Foo/47110815.run`. They differ from run to run. A
+/// number must follow the class's name and be followed by a method or nothing, and must have at least 5 digits: shorter
+/// numbers may be part of an ordinary name.
 fn remove_decimal_class_id(text: &mut String) {
     let mut from = 0;
-    while let Some(found) = text[from..].find('/') {
-        let at = from + found;
-        let digits = count_leading(&text[at + 1..], |byte| byte.is_ascii_digit());
-        let behind = text.as_bytes().get(at + 1 + digits);
-        // Shorter numbers may be part of an ordinary name.
-        let is_class = at > 0 && text.as_bytes()[at - 1].is_ascii_alphanumeric();
-        if is_class && digits > 4 && matches!(behind, None | Some(b'.' | b':')) {
-            text.replace_range(at..=at + digits, "");
+    while let Some(distance) = text[from..].find('/') {
+        let slash = from + distance;
+        let digits = count_leading(&text[slash + 1..], |byte| byte.is_ascii_digit());
+        let next = text.as_bytes().get(slash + 1 + digits);
+        let follows_class = slash > 0 && text.as_bytes()[slash - 1].is_ascii_alphanumeric();
+        if follows_class && digits > 4 && matches!(next, None | Some(b'.' | b':')) {
+            text.replace_range(slash..=slash + digits, "");
         }
-        from = at + 1;
+        from = slash + 1;
+        // Only if the number was at the end of the text and has been removed.
         if from > text.len() {
             return;
         }
@@ -263,12 +271,12 @@ fn remove_after(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
     remove_range_after(text, marker, |rest| 0..len(rest));
 }
 
-/// Removes a range of bytes after each `marker` in the text. `range` gets the text after the marker, and returns the
-/// range in it.
+/// Removes a range of bytes after each `marker` in the text. `range` gets the text after the marker, and returns which
+/// range of it to remove.
 fn remove_range_after(text: &mut String, marker: &str, range: impl Fn(&str) -> Range<usize>) {
     let mut from = 0;
-    while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {
-        let after_marker = from + found + marker.len();
+    while let Some(distance) = text.get(from..).and_then(|rest| rest.find(marker)) {
+        let after_marker = from + distance + marker.len();
         let removed = range(&text[after_marker..]);
         text.replace_range(after_marker + removed.start..after_marker + removed.end, "");
         from = after_marker + removed.start;
@@ -356,7 +364,7 @@ mod tests {
     #[test]
     fn a_place_is_taken_off_a_name() {
         let parts =
-            |name| PlacedName::parse(name).map(|name| (name.before, name.path, name.line, name.column, name.after));
+            |name| LocatedName::parse(name).map(|name| (name.before, name.path, name.line, name.column, name.after));
         assert_eq!(parts("JS:*f /app/src/a.js:8:10"), Some(("JS:*f ", "/app/src/a.js", 8, 10, "")));
         assert_eq!(parts("JS:~ file:///app/a.mjs:1:2"), Some(("JS:~ ", "file:///app/a.mjs", 1, 2, "")));
         assert_eq!(parts("Ion: f (/app/a.js:3:4)"), Some(("Ion: f (", "/app/a.js", 3, 4, ")")));

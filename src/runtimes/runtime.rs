@@ -23,8 +23,8 @@ pub struct Runtime {
     pub programs: &'static [&'static str],
     /// File names of other files that only this runtime maps, such as libraries. `*` is as in `programs`.
     pub libraries: &'static [&'static str],
-    /// True if many kinds of programs load the runtime as a library, but few of them compile code with it. JIT code is
-    /// then only ascribed to it if no other runtime of the process can have produced it.
+    /// True if many kinds of programs load the runtime as a library, but few of them compile code with it. A process's
+    /// JIT code is then only ascribed to this runtime if no other runtime of the process can have produced it.
     pub is_library: bool,
     /// True if the runtime shares the memory for its code with child processes. JIT code in other memory isn't the
     /// runtime's.
@@ -63,7 +63,8 @@ pub struct Runtime {
     pub valgrind: Option<UnderValgrind>,
     /// The runtime's interpreter. `None` if it can't occur in profiles.
     pub interpreter: Option<Interpreter>,
-    /// The code of the runtime that stays unnamed with any switch, for messages. Empty if unknown.
+    /// The code of the runtime that stays unnamed with any switch, as a noun phrase for messages. Empty if nothing is
+    /// known about that.
     pub unnamed: &'static str,
     /// Patterns of names that only this runtime writes. They indicate the tier in any process. The first match wins.
     pub marked_names: &'static [TierRule],
@@ -71,7 +72,7 @@ pub struct Runtime {
     pub plain_names: &'static [TierRule],
     /// Patterns of names of code that has no tier, so that `other_names` doesn't apply.
     pub tierless_names: &'static [Shape],
-    /// The tier of all names that match no pattern. `None` unless they all have the same tier.
+    /// The tier of all code whose names match no pattern. `None` unless all of it has the same tier.
     pub other_names: Option<Tier>,
     /// Examples of names in the runtime's notation. Each has the tier that it indicates, or `None` if it indicates
     /// none.
@@ -115,7 +116,8 @@ pub(super) const PLAIN: Runtime = Runtime {
 /// How callers of JIT code can be found in stack copies (`perf record --call-graph dwarf`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// They are found, because the code keeps frame pointers or can be unwound by examining it.
+    /// They are found, because the code keeps frame pointers, or because its instructions show where the return address
+    /// is.
     Found,
     /// They are found only with the unwinding information in a jitdump. A perf map has none.
     InDump,
@@ -156,8 +158,8 @@ impl fmt::Display for UnderValgrind {
 pub struct FlagVariable {
     /// The variable's name, such as `NODE_OPTIONS`.
     pub name: &'static str,
-    /// The option whose list items the variable contains, separated by commas. `None` if the variable contains flags
-    /// separated by spaces.
+    /// `None` if the variable contains flags separated by spaces. Otherwise the option whose list is the variable's
+    /// value: its items, separated by commas.
     pub list_of: Option<&'static str>,
 }
 
@@ -177,7 +179,7 @@ pub struct Interpreter {
     /// The functions that interpret code, with their complete names.
     pub functions: &'static [&'static str],
     /// True if each call of an interpreted function has an interpreter frame of its own. If false, one frame stands for
-    /// many calls, and it only matters if nothing else of the program is visible.
+    /// many calls, and only matters in stacks in which nothing else of the program is visible.
     pub has_frame_per_call: bool,
     /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
@@ -200,8 +202,9 @@ impl Runtime {
         for path in paths {
             let Ok(path) = std::str::from_utf8(path) else { continue };
             for prefix in self.version_prefixes {
-                for (at, _) in path.match_indices(prefix) {
-                    let rest = &path[at + prefix.len()..];
+                for (start, _) in path.match_indices(prefix) {
+                    let rest = &path[start + prefix.len()..];
+                    // A path may contain the prefix several times. Only one before a version counts.
                     if starts_with_version(rest)
                         && let Some(version) = Version::find(rest)
                     {
@@ -217,6 +220,7 @@ impl Runtime {
     /// or if the version is unknown.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
+        // `None` is the minimum if there is a switch that every version has.
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
         let name = self.name;
         (version < oldest)
@@ -229,7 +233,8 @@ impl Runtime {
         if self.unnamed.is_empty() { None } else { Some(self.unnamed) }
     }
 
-    /// A message that no option or variable makes the runtime name its code.
+    /// A message that this process's code can't be named: by no option or variable of the runtime, or by none that the
+    /// process can use.
     pub fn cannot_name(&self) -> String {
         match self.never_names() {
             Some(unnamed) => format!("there is no way to name {}", unnamed.strip_prefix("all ").unwrap_or(unnamed)),
@@ -276,16 +281,18 @@ impl Runtime {
         self.programs.iter().any(|program| matches_glob(program.as_bytes(), name))
     }
 
+    /// True if only processes of this runtime map files with this name.
     pub(super) fn maps(&self, name: &[u8]) -> bool {
         self.is_program(name) || self.libraries.iter().any(|library| matches_glob(library.as_bytes(), name))
     }
 }
 
-/// True if the text starts with a version number that isn't part of a word: `17-openjdk` and `8u442`, but not `4py`.
+/// True if the text starts with a version number that isn't part of a word. In `17-openjdk` and `8u442` it isn't; in
+/// `4py` it is, because two letters follow. A number that ends with a dot counts in any case.
 fn starts_with_version(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let (number, behind) = text.split_at(end);
-    let is_word = behind.chars().take(2).filter(char::is_ascii_alphabetic).count() == 2;
+    let (number, rest) = text.split_at(end);
+    let is_word = rest.chars().take(2).filter(char::is_ascii_alphabetic).count() == 2;
     number.starts_with(|c: char| c.is_ascii_digit()) && (number.ends_with('.') || !is_word)
 }
 
@@ -302,7 +309,7 @@ pub enum Shape {
     Around(&'static str, &'static str),
     /// All names that contain this text.
     Holds(&'static str),
-    /// All names that start with one of the prefixes, directly followed by the text.
+    /// All names in which the text directly follows one of the prefixes at the start.
     After(&'static [&'static str], &'static str),
 }
 

@@ -34,19 +34,20 @@ impl<'n> ScriptName<'n> {
     /// Splits a name into its parts. `None` if it isn't the name of a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         let tag_len = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
-        // Most names of other code don't end with a column, so this rejects them quickly.
+        // A column is at the end. Most names of other code have none, so this rejects them quickly.
         if !name.last()?.is_ascii_digit() {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
         let (rest, column) = name.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
-        // The script starts after a space, but the function's name may contain spaces, too.
+        // The script starts after the first space that the start of a path or URL follows. Spaces before it are part of
+        // the function's name.
         let starts_script =
             |space: &usize| SCRIPTS.iter().any(|start| rest.as_bytes()[*space..].starts_with(start.as_bytes()));
         let space = memchr::memchr_iter(b' ', rest.as_bytes()).find(starts_script)?;
         let (marked_function, script) = (&rest[..space], &rest[space + 1..]);
-        // Without a tag, it may be another notation, in which colons are part of the name.
+        // Without a tag, the name may be in another notation, in which colons are part of a function's name.
         if tag_len == 0 && (marked_function.is_empty() || marked_function.contains(':')) {
             return None;
         }
@@ -70,14 +71,16 @@ impl<'n> ScriptName<'n> {
     }
 }
 
-/// The length of V8's mark for the tier before a function's name (`CodeKindToMarker`). The mark may include `o` and
-/// `'`. `named` starts with the mark.
-fn mark_len(named: &str) -> usize {
-    let marked = named.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(named);
-    let rest = marked.strip_prefix(['*', '+', '^', '~']);
-    rest.map_or(0, |rest| named.len() - rest.strip_prefix('\'').unwrap_or(rest).len())
+/// The length of V8's mark for the tier (`CodeKindToMarker`) at the start of a name without its tag. It includes `o`
+/// for on-stack replacement before the mark, and `'` after it. 0 if there is no mark.
+fn mark_len(untagged: &str) -> usize {
+    let from_mark =
+        untagged.strip_prefix('o').filter(|after_mark| after_mark.starts_with(['*', '+'])).unwrap_or(untagged);
+    let after_mark = from_mark.strip_prefix(['*', '+', '^', '~']);
+    after_mark.map_or(0, |after_mark| untagged.len() - after_mark.strip_prefix('\'').unwrap_or(after_mark).len())
 }
 
+/// Parses a number that consists of digits only, without a sign.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

@@ -59,12 +59,12 @@ impl RuntimeSet {
         Self(self.0 | other.0)
     }
 
-    /// The runtimes in the set. Those that embed others come first.
+    /// The runtimes in the set, in the order of the table, in which those that embed others come first.
     pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
         RUNTIMES.iter().enumerate().filter(move |(number, _)| self.0 & 1 << number != 0).map(|(_, runtime)| runtime)
     }
 
-    /// The outermost runtime: the one that embeds the others.
+    /// The outermost runtime, which embeds the others. `None` if the set is empty.
     pub fn first(self) -> Option<&'static Runtime> {
         self.iter().next()
     }
@@ -85,10 +85,12 @@ pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
+    /// The runtimes that a file name stands for, for all names that have been examined.
     files: FxHashMap<&'a [u8], RuntimeSet>,
-    /// For each process, the runtimes that it mapped itself since its last exec, each set with the time from which it
-    /// applies.
+    /// For each process that has been examined, the runtimes that it had mapped itself since its latest exec, over
+    /// time. See [`list_history`].
     mapped: FxHashMap<Pid, Vec<(Nanos, RuntimeSet)>>,
+    /// Determined when it is first needed.
     inherited: Option<InheritedRuntimes>,
 }
 
@@ -109,7 +111,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// Starts without having examined any files of these processes.
+    /// For these processes. Nothing is determined before it is looked up.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }
@@ -123,12 +125,13 @@ impl<'a> ProcessRuntimes<'a> {
         self.find_mapped(pid, Nanos(u64::MAX)).union(inherited)
     }
 
-    /// Determines the runtimes that each process had when it was forked.
+    /// Determines the runtimes that each process had when it was forked. Takes the forks in the order of time, so that
+    /// what the parent inherited itself is already known.
     fn find_inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
             InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
-        for ForkEvent { child, parent, at } in inherited.ancestry.forks() {
-            let set = self.find_mapped(parent, at).union(inherited.find(parent, Some(at)));
+        for ForkEvent { child, parent, at: fork_time } in inherited.ancestry.forks() {
+            let set = self.find_mapped(parent, fork_time).union(inherited.find(parent, Some(fork_time)));
             if set != RuntimeSet::default() {
                 inherited.forked_with.insert(child, set);
             }
@@ -136,19 +139,20 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes that a process has mapped itself up to `time`.
+    /// The runtimes that a process has mapped itself up to `time`, since its latest exec before it.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
-        let history = mapped.entry(pid).or_insert_with(|| history(process, files));
+        let history = mapped.entry(pid).or_insert_with(|| list_history(process, files));
         let known = history.partition_point(|(from, _)| *from <= time);
         history[..known].last().map_or(RuntimeSet::default(), |(_, set)| *set)
     }
 }
 
-/// Lists the runtimes that a process mapped itself, each time it mapped a further one, with the time from which the set
-/// applies.
-fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
+/// Lists the sets of runtimes that a process had mapped itself, each with the time from which it applies. A set grows
+/// when the process maps a file of another runtime, and is empty after an exec. `files` caches the runtimes of file
+/// names.
+fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
     // Adds an entry if the set has changed.
     let mut record = |time, set: RuntimeSet| {
@@ -169,6 +173,7 @@ fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>
         set = set.union(mapped);
         record(mapping.time, set);
     }
+    // Execs after the last mapping.
     for exec in execs {
         record(exec, RuntimeSet::default());
     }

@@ -5,19 +5,20 @@ use crate::model::shell::quoted;
 use std::fmt;
 use std::path::Path;
 
-/// An option or variable to turn on, and the files that the runtime then writes.
+/// A way to make a runtime write names: options or variables to set, or something to do by hand, and the files that the
+/// runtime then writes.
 #[derive(Debug)]
 pub struct Switch {
-    /// Command-line flags that follow the program. The first one that isn't [`Flag::Needed`] is the switch itself; the
-    /// flags after it improve the result.
+    /// Command-line flags that follow the program. All of them are set, but only the first one that isn't
+    /// [`Flag::Needed`] turns on the switch ([`Self::main_flag`]). The flags after it improve the result.
     pub flags: &'static [Flag],
-    /// Environment variables as an alternative to the flags, or the only way if there are no flags. The first one is
-    /// the switch itself. `DIR` in a value stands for a directory.
+    /// Environment variables and their values, as an alternative to the flags, or the only way if there are no flags.
+    /// All of them are set, but only the first one turns on the switch. `DIR` in a value stands for a directory.
     pub variables: &'static [(&'static str, &'static str)],
-    /// The first version that has the switch; `None` if every version in use has it.
+    /// The first version of the runtime that has the switch; `None` if every version in use has it.
     pub since: Option<Version>,
-    /// True if only special builds, which distributions don't ship, have the switch. Other builds ignore its flags and
-    /// variables.
+    /// True if only special builds of the runtime, which distributions don't ship, have the switch. Other builds ignore
+    /// its flags and variables.
     pub is_rare: bool,
     /// What the user must do besides setting flags and variables, such as running another program at the right moment.
     /// Empty if nothing.
@@ -29,17 +30,17 @@ pub struct Switch {
     pub leaves: &'static [&'static str],
     /// How `perf record` gets call chains through code that was compiled with the switch on.
     pub stacks: Stacks,
-    /// True if the runtime's code keeps frame pointers only with the switch.
+    /// True if the runtime's code keeps frame pointers if the switch is on, and doesn't otherwise.
     pub keeps_frame_pointers: bool,
     /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
     /// Options that the runtime rejects if the switch is on. Each stands for all options that start with it: `--zjit`
     /// also stands for `--zjit-stats`.
-    pub refused_beside: &'static [&'static str],
+    pub incompatible_options: &'static [&'static str],
     /// Options that keep names out of the files that the switch writes. They are removed from corrected commands.
-    pub in_place_of: &'static [&'static str],
-    /// A part of the name of the memory in which the switch's compiler puts code, for runtimes with several compilers.
-    /// Empty if it doesn't matter.
+    pub spoiling_options: &'static [&'static str],
+    /// For runtimes with several compilers: a part of the name of the memory in which the compiler puts code that the
+    /// switch is for. Empty if the switch is for all code.
     pub memory: &'static str,
 }
 
@@ -55,8 +56,8 @@ pub(super) const SWITCH: Switch = Switch {
     stacks: Stacks::FramePointers,
     keeps_frame_pointers: false,
     at_end: false,
-    refused_beside: &[],
-    in_place_of: &[],
+    incompatible_options: &[],
+    spoiling_options: &[],
     memory: "",
 };
 
@@ -83,7 +84,7 @@ pub enum Flag {
         /// True if the key must have exactly this value; false if it may have any.
         exact: bool,
     },
-    /// An item of a list that is a single word: `--v8-flags=--perf-prof,--x`.
+    /// An item of a list. An option and all items of its list are a single word: `--v8-flags=--perf-prof,--x`.
     Item {
         /// `--v8-flags=`
         option: &'static str,
@@ -102,10 +103,12 @@ impl Version {
     /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`, `v20.11.1`. Digits in a
     /// name, such as those of `qemu-x86_64 version 7.2`, don't count.
     pub fn find(text: &str) -> Option<Self> {
-        let start = text.char_indices().find_map(|(at, c)| {
-            let word = text[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-            let begins_version = c.is_ascii_digit() && (word.is_empty() || word == "v");
-            begins_version.then_some(at)
+        let start = text.char_indices().find_map(|(offset, c)| {
+            // What is before the digit in the same word: nothing or `v`, if the digit begins a version.
+            let word_before =
+                text[..offset].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            let begins_version = c.is_ascii_digit() && (word_before.is_empty() || word_before == "v");
+            begins_version.then_some(offset)
         })?;
         let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
         let major = numbers.next()?.parse().ok()?;
@@ -159,8 +162,8 @@ impl Switch {
         self.write_instructions(if self.since.is_some() { called } else { "" })
     }
 
-    /// Instructions that begin with `start`, the version that is needed and `with`. If everything has to be done by
-    /// hand, only `by_hand` says how.
+    /// Instructions of the form `START (VERSION or newer) with FLAGS (or VARIABLES in its environment)`, followed by
+    /// what must be done by hand, and the note. Without flags and variables: only the latter two.
     fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
         let has_flags = !self.flags.is_empty();
@@ -170,8 +173,8 @@ impl Switch {
         }
         let in_environment = format!("{} in its environment", assignments(self.variables));
         let settings = match (has_flags, has_variables) {
-            (true, true) => format!("{} (or {in_environment})", joined(self.flags)),
-            (true, false) => joined(self.flags),
+            (true, true) => format!("{} (or {in_environment})", join_flags(self.flags)),
+            (true, false) => join_flags(self.flags),
             (false, _) => in_environment,
         };
         let by_hand = if self.by_hand.is_empty() { String::new() } else { format!(" {}", self.by_hand) };
@@ -209,7 +212,7 @@ impl Switch {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
 
-    /// The switch's name: its first flag or variable.
+    /// The switch's name: the flag or variable that turns it on. If it has neither, what must be done by hand.
     pub fn name(&self) -> String {
         match (self.main_flag(), self.variables) {
             (Some(flag), _) => flag.to_string(),
@@ -219,16 +222,17 @@ impl Switch {
     }
 }
 
-/// True if a file that a switch leaves is a jitdump. LuaJIT's `luajit.dump`, for example, is a text.
+/// True if a file in [`Switch::leaves`] is a jitdump. Others may be called `.dump`, too: LuaJIT's `luajit.dump` is a
+/// text.
 fn is_jitdump(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.starts_with("jit-") && name.ends_with(".dump")
 }
 
-/// Writes flags as part of a command line. Items of the same list are combined in one word.
-fn joined(flags: &[Flag]) -> String {
+/// Writes flags as part of a command line. Items of the same list that follow each other are combined in one word.
+fn join_flags(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
-    // The option of the list in the last word, if it is a list.
+    // If the last word is a list, the option of this list.
     let mut last_list = None;
     for flag in flags {
         let list = if let Flag::Item { option, .. } = flag { Some(*option) } else { None };
@@ -243,7 +247,7 @@ fn joined(flags: &[Flag]) -> String {
         }
         last_list = list;
     }
-    // Quote lists that contain spaces.
+    // Lists whose items are separated by spaces need quotes, but only now that they are complete.
     words.iter().map(|word| quoted_list(word)).collect::<Vec<_>>().join(" ")
 }
 
@@ -254,6 +258,7 @@ fn quoted_list(word: &str) -> String {
     }
 }
 
+/// Writes variables as assignments of a shell, with spaces between them.
 fn assignments(variables: &[(&str, &str)]) -> String {
     let assigned = |(name, value): &(&str, &str)| format!("{name}={}", quoted(value.as_bytes()));
     variables.iter().map(assigned).collect::<Vec<_>>().join(" ")

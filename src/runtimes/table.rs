@@ -187,13 +187,13 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[Flag::Word("--perf-prof"), Flag::Word("--interpreted-frames-native-stack")],
-                in_place_of: &[ONLY_FUNCTIONS],
+                spoiling_options: &[ONLY_FUNCTIONS],
                 leaves: &["./jit-PID.dump"],
                 ..SWITCH
             },
             Switch {
                 flags: &[Flag::Word("--perf-basic-prof")],
-                in_place_of: &[ONLY_FUNCTIONS],
+                spoiling_options: &[ONLY_FUNCTIONS],
                 leaves: &["/tmp/perf-PID.map"],
                 ..SWITCH
             },
@@ -572,7 +572,8 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "the server's own functions if postgres is stripped",
-        // The names don't show whether the query was expensive enough to be optimized (jit_optimize_above_cost).
+        // The names indicate no tier: they don't show whether the query was expensive enough to be optimized
+        // (jit_optimize_above_cost).
         examples: &[("evalexpr_0_0", None), ("deform_0_1", None)],
         ..PLAIN
     },
@@ -774,7 +775,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 since: Some(Version(3, 3)),
                 note: ", if it was built with YJIT",
                 leaves: &["/tmp/perf-PID.map"],
-                refused_beside: &["--zjit", "--rjit", "--mjit"],
+                incompatible_options: &["--zjit", "--rjit", "--mjit"],
                 memory: "Ruby:rb_yjit",
                 ..SWITCH
             },
@@ -784,7 +785,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 since: Some(Version(4, 0)),
                 note: ", if it was built with ZJIT",
                 leaves: &["/tmp/perf-PID.map"],
-                refused_beside: &["--yjit", "--jit", "--rjit", "--mjit"],
+                incompatible_options: &["--yjit", "--jit", "--rjit", "--mjit"],
                 memory: "Ruby:rb_zjit",
                 ..SWITCH
             },
@@ -814,8 +815,8 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "interpreted functions if its library is stripped (its own profiler vmprof has them)",
-        // Names are composed by jitgraft's reader for PyPy's log. All code is traced and optimized, except for the
-        // backend's helpers.
+        // The names are those that jitgraft's reader for PyPy's log composes. All code is traced and optimized, except
+        // for the backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
         other_names: Some(Optimized),
         examples: &[
@@ -965,8 +966,8 @@ pub const RUNTIMES: &[Runtime] = &[
                   own profiler sb-sprof has the names)",
         ..PLAIN
     },
-    // The following are libraries that many programs load. The first one is LLVM, for programs that compile with it at
-    // run time.
+    // From here on, the runtimes are libraries that many programs load. The first one is LLVM, for programs that
+    // compile code with it while they run.
     Runtime {
         name: "LLVM",
         called: "lli",

@@ -11,16 +11,16 @@
 /// The parts of a name for a WebAssembly function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// The text before the function's name or index.
-    before: &'n str,
-    /// The text between the index and the function's name.
-    joint: &'static str,
+    /// What [`Self::spell`] writes before the function's name: the engine's tag or, for Wasmtime, all up to the index.
+    prefix: &'n str,
+    /// What [`Self::spell`] writes between `prefix` and the function's name.
+    separator: &'static str,
     /// The function's name. `None` if its module has no name for it.
     pub function: Option<&'n str>,
     /// The function's index in its module.
     pub number: u32,
-    /// The text after the name or index.
-    after: &'n str,
+    /// What [`Self::spell`] writes after the function's name: V8's index and compiler.
+    suffix: &'n str,
 }
 
 /// Prefix of SpiderMonkey's names.
@@ -30,7 +30,7 @@ const SPIDERMONKEY: &str = "Wasm: Function ";
 const NAMELESS: &str = "wasm-function[";
 
 impl<'n> WasmName<'n> {
-    /// Splits a name into its parts. `None` if it isn't of a WebAssembly function, or contains no index.
+    /// Splits a name into its parts. `None` if it isn't that of a WebAssembly function, or contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         // Rejects most names of other code quickly.
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
@@ -43,33 +43,37 @@ impl<'n> WasmName<'n> {
     }
 
     /// The index in the name of a function without a name, such as 3 in `wasm-function[3]`. `None` for other names.
-    pub fn nameless(function: &str) -> Option<u32> {
+    pub fn nameless_index(function: &str) -> Option<u32> {
         function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
     }
 
-    /// The name in the engine's notation, with another function name, followed by the function's source location
-    /// `place`.
+    /// The name in the engine's notation, but with another function name, and followed by `place`, the function's
+    /// source location.
     pub fn spell(&self, function: &str, place: &str) -> String {
-        let Self { before, joint, after, .. } = self;
-        format!("{before}{joint}{function}{after}{place}")
+        let Self { prefix, separator, suffix, .. } = self;
+        format!("{prefix}{separator}{function}{suffix}{place}")
     }
 }
 
 /// Parses V8's name of a WebAssembly function, such as `JS:add-3-liftoff`.
 fn parse_v8(name: &str) -> Option<WasmName<'_>> {
-    let before = ["JS:", "Function:"].iter().find(|tag| name.starts_with(**tag))?.len();
+    let tag_len = ["JS:", "Function:"].iter().find(|tag| name.starts_with(**tag))?.len();
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
-    let (named, digits) = rest.get(before..)?.rsplit_once('-')?;
+    let (function, digits) = rest.get(tag_len..)?.rsplit_once('-')?;
     let number = digits.parse().ok()?;
-    let function = if WasmName::nameless(named) == Some(number) { None } else { Some(named) };
-    let after = &name[name.len() - tier.len() - digits.len() - 2..];
-    Some(WasmName { before: &name[..before], joint: "", function, number, after })
+    let is_nameless = WasmName::nameless_index(function) == Some(number);
+    // `-INDEX-TIER`
+    let suffix = &name[name.len() - tier.len() - digits.len() - 2..];
+    let function = if is_nameless { None } else { Some(function) };
+    Some(WasmName { prefix: &name[..tag_len], separator: "", function, number, suffix })
 }
 
+/// Parses SpiderMonkey's name of a WebAssembly function without a name: `Wasm: Function wasm-function[3]`. Other names
+/// contain no index.
 fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix(SPIDERMONKEY)?.strip_prefix(NAMELESS)?;
-    let (number, after) = rest.split_once(']')?;
-    Some(WasmName { before: SPIDERMONKEY, joint: "", function: None, number: number.parse().ok()?, after })
+    let (number, suffix) = rest.split_once(']')?;
+    Some(WasmName { prefix: SPIDERMONKEY, separator: "", function: None, number: number.parse().ok()?, suffix })
 }
 
 /// Parses Wasmtime's name of a WebAssembly function, such as `wasm[0]::function[3]::add`.
@@ -77,12 +81,12 @@ fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;
     let function = rest.strip_prefix("::");
-    // Anything else after the index isn't Wasmtime's.
+    // Only `::` and the function's name, or nothing, may follow the index.
     if function.is_none() && !rest.is_empty() {
         return None;
     }
-    let before = &name[..name.len() - rest.len()];
-    Some(WasmName { before, joint: "::", function, number: number.parse().ok()?, after: "" })
+    let prefix = &name[..name.len() - rest.len()];
+    Some(WasmName { prefix, separator: "::", function, number: number.parse().ok()?, suffix: "" })
 }
 
 #[cfg(test)]
@@ -115,6 +119,6 @@ mod tests {
         ] {
             assert_eq!(parts(other), None, "{other}");
         }
-        assert_eq!((WasmName::nameless("wasm-function[2]"), WasmName::nameless("f")), (Some(2), None));
+        assert_eq!((WasmName::nameless_index("wasm-function[2]"), WasmName::nameless_index("f")), (Some(2), None));
     }
 }

@@ -19,8 +19,9 @@
 //! compiler may have been given its addresses. Such memory counts as the library's code only if it covers whole huge
 //! pages or a whole mapping, and any JIT code known to be there takes precedence.
 //!
-//! A forked child has rectangles only for its own mappings. Everything else is as its parent had it at the fork,
-//! including what the parent itself inherited. That state is kept per child, in a structure that shares equal parts.
+//! A forked child has rectangles only for its own mappings. For everything else, what its parent had mapped at the fork
+//! is stored once per child, including what the parent itself had inherited. The maps of different children share their
+//! equal parts ([`SharedRanges`]).
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
 use crate::model::ancestry::{Ancestry, ForkEvent};
@@ -33,7 +34,7 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The process ID that perf writes into mmap records of the kernel.
+/// The process ID that perf writes into MMAP records of the kernel and its modules.
 const KERNEL_PID: Pid = Pid(-1);
 
 /// What was mapped at an address of a process at some time. Returned by [`AddressSpaces::lookup`].
@@ -48,7 +49,7 @@ pub struct Place {
     /// When the memory was mapped, on the recording's clock.
     pub mapped: Nanos,
     /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
-    /// if that isn't known.
+    /// if it isn't known for how long: the answer must then not be reused for another time.
     pub until: Nanos,
     /// True if anonymous memory was mapped over a library and is most likely the library's own code, moved to huge
     /// pages. JIT code that is known to be there wins over the library.
@@ -72,21 +73,23 @@ pub struct KernelReference {
 #[derive(Debug, Default)]
 pub struct AddressSpaces {
     dsos: Dsos,
+    /// The address spaces by process and realm. Those of the kernels are under [`KERNEL_PID`].
     spaces: FxHashMap<(Pid, Realm), Space>,
+    /// See [`Self::kernel_reference()`].
     kernel_reference: Option<KernelReference>,
-    /// The mmap records that only report that a program moved its own code, each by its byte offset in the recording;
-    /// see [`Self::own_text()`].
+    /// See [`Self::own_text()`].
     own_text: Vec<u64>,
     /// For each forked process, what its parent had mapped at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// The forks and execs of processes. They tell how long inherited mappings stay valid: until the child calls exec.
     ancestry: Ancestry,
-    /// When each process was replacing its program by another one (exec). In these periods, a sample's user registers
-    /// are still those of the previous program.
+    /// When each process was replacing its program by another one (exec): periods in the order of time. In them, a
+    /// sample's user registers are still those of the previous program. See [`exec_periods`].
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
-/// Which address space an address belongs to. The same number is a different address in each.
+/// Which kind of address space an address belongs to: that of a process or the kernel's, on the recorded machine or in
+/// a virtual machine on it (a guest). The same number is a different address in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -150,16 +153,18 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
+                    // A mapping's `offset` is where its record is in the recording.
                     spaces.own_text.push(mapping.offset);
                 }
             }
         }
-        // If perf doesn't find the kernel's end, it extends the kernel's mapping to the next module.
+        // Only now are all modules known. See `starts_module`.
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
+            // Execs after the last mapping end mappings, too.
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
@@ -174,26 +179,28 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Forks are
-    /// in the order of time, so each parent is followed from one fork of it to the next.
+    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Needs the
+    /// finished `spaces`. Forks are taken in the order of time. So each parent is replayed only once, from one fork
+    /// that it made to the next, and what it inherited itself is already known.
     fn inherit(&mut self, processes: &Processes) {
         let mut ranks = Ranks::default();
-        let mut parents = FxHashMap::default();
-        for ForkEvent { child, parent, at } in self.ancestry.forks() {
-            let followed = parents.entry(parent).or_insert_with(|| FollowedProcess {
+        let mut replays = FxHashMap::default();
+        for ForkEvent { child, parent, at: fork_time } in self.ancestry.forks() {
+            let replay = replays.entry(parent).or_insert_with(|| ParentReplay {
                 forked: self.ancestry.forked(parent),
                 execs: processes.by_pid.get(&parent).map_or(&[][..], |process| &process.execs),
                 regions: self.spaces.get(&(parent, Realm::User)).map_or(&[][..], |space| space.regions.as_slice()),
                 mapped: SharedRanges::default(),
             });
-            followed.advance(at, self.inherited.get(&parent), &mut ranks);
-            if !followed.mapped.is_empty() {
-                self.inherited.insert(child, followed.mapped.clone());
+            replay.advance(fork_time, self.inherited.get(&parent), &mut ranks);
+            if !replay.mapped.is_empty() {
+                self.inherited.insert(child, replay.mapped.clone());
             }
         }
     }
 
-    /// Returns the mapping that contains `addr` at `time`, or `None` if none is known.
+    /// Returns the mapping that contains `addr` at `time`, or `None` if none is known. For an address of an unknown
+    /// mode, looks in the process first, and then in the kernel.
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
         match mode {
             CpuMode::User => self.lookup_user(pid, addr, time),
@@ -214,7 +221,7 @@ impl AddressSpaces {
             None => ALWAYS,
         };
         // During an exec, the answer comes from the previous program, so it changes where such a period begins or ends.
-        // The periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
+        // The periods are sorted. Only the last one that began by `time` and the one after it can limit `holds`.
         let mut same_exec = QuietPeriod::new(time);
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
@@ -225,8 +232,8 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// The mmap records for anonymous memory into which a program moved its own code, each by its byte offset in the
-    /// recording. Lookups there still give the program's file.
+    /// The MMAP records that only report that a program moved its own code into anonymous memory, each given by its
+    /// byte offset in the recording. Lookups in such memory return the program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -255,11 +262,12 @@ impl AddressSpaces {
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
-        let before = Nanos(exec.start.0.checked_sub(1)?);
-        Some(Place { until: time, ..self.find_mapping(pid, addr, before)? })
+        let before_exec = Nanos(exec.start.0.checked_sub(1)?);
+        // The new program may map something here at any time, so this answer is only known to hold at `time`.
+        Some(Place { until: time, ..self.find_mapping(pid, addr, before_exec)? })
     }
 
-    /// The mapping at this address and time, made by the process itself or inherited from its parent.
+    /// The mapping at this address and time, made by the process itself or else inherited from its parent.
     fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
             return Some(place);
@@ -268,15 +276,17 @@ impl AddressSpaces {
         if !self.ancestry.inherits(pid, Some(time)) {
             return None;
         }
-        // `skipped` is the number of bytes that the mapping has lost at its start, because others were mapped over it.
+        // `skipped` is the number of bytes that the mapping has lost at its start because something else was mapped
+        // over them.
         let offset = inherited.offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
         let VisiblePart { from: mapped, dso, is_remapped, .. } = inherited;
-        // How long the process keeps the inherited mapping isn't known here.
+        // `until` is `time` because it isn't known here how long the process keeps the inherited mapping: until its own
+        // exec or its own mapping at this address.
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds kernel code that came and went while the kernel was running, such as BPF programs. Code that was
-    /// unregistered only ends what was at its addresses.
+    /// Adds kernel code that came and went while the kernel was running, such as BPF programs. `builder` is that of the
+    /// kernel. Where code was unregistered, nothing is mapped from then on.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -323,14 +333,15 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
 }
 
-/// The periods in which a process was replacing its program: from the exec, which replaces the memory, to the first
-/// mapping that the new program makes itself. The kernel's own last mapping is the vDSO; after it, the kernel still
-/// prepares the stack. A sample's user address in such a period belongs to the previous program, which called `execve`,
-/// unless it is in the new program.
+/// The periods in which a process was replacing its program, in the order of time. A period begins with the exec, which
+/// replaces the memory, and ends with the first mapping that the new program makes itself. That is the first one after
+/// the vDSO, the last mapping that the kernel makes before it prepares the stack. A sample's user address in such a
+/// period belongs to the previous program, which called `execve`, unless it is in the new program. An exec without a
+/// vDSO mapping has no period.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
-    /// A program may never map anything. In nanoseconds, the longest time for which the kernel is assumed to prepare
-    /// the stack.
-    const PREPARES: u64 = 10_000_000;
+    /// For how many nanoseconds after the vDSO's mapping a period lasts at most. The new program may never map
+    /// anything, and the kernel doesn't take longer than this to prepare the stack.
+    const MAX_PREPARATION: u64 = 10_000_000;
     let mut mapped: Vec<Nanos> = process.mappings.iter().map(|mapping| mapping.time).collect();
     mapped.sort_unstable();
     let vdsos = process.mappings.iter().filter(|mapping| mapping.kind() == MappingKind::Vdso);
@@ -342,7 +353,7 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
         if let Some(&vdso) = vdso_times.get(vdso_times.partition_point(|time| *time < exec))
             && vdso < next_exec
         {
-            let limit = next_exec.min(Nanos(vdso.0.saturating_add(PREPARES)));
+            let limit = next_exec.min(Nanos(vdso.0.saturating_add(MAX_PREPARATION)));
             let first_own_mapping = mapped.get(mapped.partition_point(|time| *time <= vdso)).copied();
             periods.push(exec..first_own_mapping.unwrap_or(limit).min(limit));
         }
@@ -357,7 +368,7 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
-/// True if two mappings of one process certainly have the same DSO. False if they may differ.
+/// True if two mappings of process `pid` certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
     // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address. Nor are they for
@@ -384,7 +395,8 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no versions. Its build ID is dropped, so that all mappings with the same path share one DSO.
+    // Anonymous memory has no builds to tell apart. A build ID that a recording gives it is dropped, so that all
+    // mappings with the same path share one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
@@ -397,7 +409,7 @@ fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
 }
 
-/// Replays the mappings and execs of one process in time order.
+/// Replays the mappings and execs of one process, or of a kernel, in time order, to collect its regions.
 #[derive(Debug, Default)]
 struct SpaceBuilder {
     /// The parts of mappings that are visible at the current moment of the replay.
@@ -414,10 +426,13 @@ struct SpaceBuilder {
 /// The part of a mapping that is still visible because no later mapping covers it.
 #[derive(Debug, Clone, Copy)]
 struct VisiblePart {
+    /// When the mapping was made.
     from: Nanos,
     dso: DsoId,
-    /// The address relative to the file at the start of the mapping.
+    /// The address relative to the file at the start of the mapping, even if that part of it isn't visible any more.
+    /// [`Entry::offset`] is for the start of the visible part.
     offset: u64,
+    /// See [`Place::is_remapped`].
     is_remapped: bool,
 }
 
@@ -430,8 +445,8 @@ impl Entry<VisiblePart> {
         self.value.offset.wrapping_add(self.skipped)
     }
 
-    /// True if a mapping of `dso` at `start` with this offset would show the same bytes of the file at the same
-    /// addresses as this one does.
+    /// True if this part and a mapping of `dso` at `start` with this offset are pieces of one image: the file's first
+    /// byte would be at the same address for both.
     fn continues_in(&self, dso: DsoId, start: u64, offset: u64) -> bool {
         self.value.dso == dso && self.offset().wrapping_sub(self.start) == offset.wrapping_sub(start)
     }
@@ -449,7 +464,8 @@ impl SpaceBuilder {
         }
     }
 
-    /// Maps `dso`. If the mapping is memory to which the program moved its own code, changes nothing and returns true.
+    /// Maps `dso`. Returns true if the mapping is memory to which the program moved its own code; then nothing changes.
+    /// The tests for this must come before the new mapping replaces what was there.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
@@ -458,17 +474,20 @@ impl SpaceBuilder {
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // The kernel reports a mapping again each time it grows or its protection changes. Parts that are already
-        // mapped stay as they are. Otherwise a thousand such records would cut each other to pieces.
+        // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
+        // already mapped like this, it stays as it is. Otherwise a thousand such records would cut each other to
+        // pieces.
         let is_repeatable = kind.is_memory() || kind == DsoKind::File;
         if is_repeatable && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        // Runtimes make their code writable for a moment, and executable again before it runs.
+        // Runtimes make their code writable for a moment, and executable again before it runs. So memory that seems to
+        // be only data for this moment stays code.
         if kind == DsoKind::Data && self.is_executable_memory(range.clone(), dso, dsos) {
             return false;
         }
         if kind.is_memory() && self.continue_moved_text(&range, mapping.time, dsos) {
+            // For a library this is only likely, so it doesn't count as the program's own code.
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         let is_deleted = kind == DsoKind::File && MappingKind::from_path(&mapping.path).is_deleted();
@@ -487,7 +506,8 @@ impl SpaceBuilder {
         false
     }
 
-    /// True if `dso` is mapped in the whole range already, with the same bytes at the same addresses.
+    /// True if `dso` is already mapped in the whole range, and a mapping with this offset at the start of the range
+    /// would show the same bytes at the same addresses.
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
@@ -513,8 +533,9 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file's mapping and returns true. This is certain for the program's own file. For
-    /// a library it is likely, and the mapping is marked as remapped.
+    /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
+    /// For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages; the
+    /// library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -545,6 +566,7 @@ impl SpaceBuilder {
             return false;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        // Where the code that is compared ends: the last huge page may be only partly code.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
         if range.end - end >= HUGE_PAGE {
             return false;
@@ -553,26 +575,29 @@ impl SpaceBuilder {
         self.is_mapped(range.start..end, dso, offset)
     }
 
-    /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
-    /// parts of the file. If so, it counts as the file's code. This happens if recording starts after a program moved
-    /// its code, because only the final mappings are reported. `start` is the address of the part after the hole.
+    /// Checks whether the memory just below a newly mapped part of a file is anonymous and exactly fills the hole
+    /// between an earlier mapped part of the file and the new one. If so, maps the file in the hole, too. This happens
+    /// if recording starts after a program moved its code, because only the final mappings are reported. `start` is the
+    /// address of the part above the hole, `offset` its offset in the file.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
             return;
         }
-        let ending_at = |end: u64| self.live.get(end.checked_sub(1)?).filter(|entry| entry.end == end);
+        let part_ending_at = |end: u64| self.live.get(end.checked_sub(1)?).filter(|entry| entry.end == end);
+        // The hole may consist of several mappings of anonymous memory.
         let mut hole_start = start;
-        while let Some(entry) = ending_at(hole_start)
+        while let Some(entry) = part_ending_at(hole_start)
             && dsos.get(entry.value.dso).kind.is_memory()
         {
             hole_start = entry.start;
         }
-        let Some(before) = ending_at(hole_start) else { return };
-        if hole_start == start || !before.continues_in(dso, start, offset) {
+        let Some(below) = part_ending_at(hole_start) else { return };
+        if hole_start == start || !below.continues_in(dso, start, offset) {
             return;
         }
-        let hole_offset = before.offset().wrapping_add(hole_start - before.start);
-        let part = VisiblePart { from: before.value.from, dso, offset: hole_offset, is_remapped: false };
+        let hole_offset = below.offset().wrapping_add(hole_start - below.start);
+        let part = VisiblePart { from: below.value.from, dso, offset: hole_offset, is_remapped: false };
+        // The anonymous memory gets no region, as if the file had been mapped there from the start.
         self.live.clear(hole_start..start, |_| {});
         self.live.insert_into_gap(hole_start..start, part);
     }
@@ -587,32 +612,36 @@ impl SpaceBuilder {
         });
     }
 
+    /// The regions of the whole history, in no particular order. What is mapped now stays mapped to the end of time.
     fn finish(mut self) -> Vec<MappedRegion> {
         self.done.extend(self.live.drain().map(|entry| MappedRegion::new(entry, Nanos(u64::MAX))));
         self.done
     }
 }
 
-/// A parent process whose history is being replayed: all that is mapped in it now, by itself or inherited.
+/// The replay of the history of a process that forked others: what is mapped in it at the current moment, whether it
+/// mapped that itself or inherited it.
 #[derive(Debug)]
-struct FollowedProcess<'a> {
+struct ParentReplay<'a> {
     /// When the process was forked; `None` if it wasn't, or once the fork has been replayed.
     forked: Option<Nanos>,
     /// The times of execs that are still to be replayed.
     execs: &'a [Nanos],
     /// The process's own mappings that are still to be replayed.
     regions: &'a [MappedRegion],
+    /// What is mapped in the process now. Children share it, so clones are cheap.
     mapped: SharedRanges<VisiblePart>,
 }
 
-impl FollowedProcess<'_> {
+impl ParentReplay<'_> {
     /// Replays the process's fork, execs and mappings up to and including the time `until`. `inherited` is what its own
-    /// parent had mapped when it forked the process; `None` if that is unknown.
+    /// parent had mapped when it forked the process; `None` if that is unknown. `ranks` balances the trees in which
+    /// mappings are stored.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         loop {
             let exec = self.execs.first().copied();
-            let mapped = self.regions.first().map(|region| region.from);
-            let Some(next) = [self.forked, exec, mapped].into_iter().flatten().min() else { return };
+            let next_mapping = self.regions.first().map(|region| region.from);
+            let Some(next) = [self.forked, exec, next_mapping].into_iter().flatten().min() else { return };
             if next > until {
                 return;
             }
@@ -635,12 +664,13 @@ impl FollowedProcess<'_> {
         self.mapped.overlay(&own, ranks);
     }
 
-    /// Unmaps everything.
+    /// Drops the next exec from those to be replayed, and unmaps everything.
     fn replay_exec(&mut self) {
         self.execs = &self.execs[1..];
         self.mapped = SharedRanges::default();
     }
 
+    /// Maps the next region. When it ends needn't be replayed: what ends it is another region or an exec.
     fn replay_mapping(&mut self, ranks: &mut Ranks) {
         let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
         self.regions = &self.regions[1..];
@@ -649,7 +679,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// Records that a visible part of a mapping ended at `until`.
+    /// The region of a visible part of a mapping that ended at `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -686,7 +716,8 @@ impl Space {
     /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
     fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = QuietPeriod::new(time);
-        // Only the last region at `addr` that had begun by `time` and the first one that begins later can limit it.
+        // Only the last region at `addr` that had begun by `time` and the first one that begins later can limit the
+        // period.
         let begun = self.regions.position(|region| region.from <= time);
         let last = self.regions.last_at(addr.0, begun);
         let next = self.regions.first_at(addr.0, begun);

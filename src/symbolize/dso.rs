@@ -34,8 +34,8 @@ pub enum DsoKind {
     /// Memory that isn't from a file, so that a JIT compiler may have put code there. Includes huge pages, memfd and
     /// shared memory.
     Anonymous,
-    /// Memory that isn't from a file and isn't executable. Only `perf record -d` records it. Frames that seem to be there
-    /// aren't code: a register that isn't used as a frame pointer led the kernel there.
+    /// Memory that isn't from a file and isn't executable. Only `perf record -d` records it. An address in it that a
+    /// call chain contains isn't code: the kernel followed a register that wasn't used as a frame pointer.
     Data,
     /// The kernel itself, without its modules.
     Kernel,
@@ -44,7 +44,8 @@ pub enum DsoKind {
     /// Kernel code that was registered under a name of its own, such as a BPF program or a trampoline. [`Dso::path`] is
     /// that name. The ID is `None` unless the recording also contains the BPF program's code and source lines.
     KernelSymbol(Option<BpfFunctionId>),
-    /// The kernel or a program inside a virtual machine. Its files are not on this machine.
+    /// The kernel or a program inside a virtual machine that was running on the recorded machine. Its files can't be
+    /// found here.
     Guest,
 }
 

@@ -1,4 +1,5 @@
-//! The frames that were found for a list of addresses. Each name, path and chain of inlined calls is stored only once.
+//! Stores the frames that were found for a list of addresses. Each name, path and chain of inlined calls is stored only
+//! once.
 
 use crate::model::interner::id;
 use crate::model::texts::Texts;
@@ -14,7 +15,7 @@ id! {
 pub struct Frame {
     /// The function's name; `None` if unknown.
     pub name: Option<TextId>,
-    /// How far the address is behind the start of the function, in bytes. `None` if the start is unknown, and for
+    /// How far the address is after the start of the function, in bytes. `None` if the start is unknown, and for
     /// inlined calls.
     pub offset: Option<u64>,
     /// The source file; `None` if unknown or not requested.
@@ -31,11 +32,12 @@ pub struct Frames {
     texts: Texts<TextId>,
     /// All inlined calls of all addresses, stored as trees: addresses inside the same calls share entries.
     inlined: Vec<InlinedFrame>,
+    /// The index in `inlined` of each of its entries.
     numbers: FxHashMap<InlinedFrame, u32>,
     /// One entry per requested address, in the order of the request.
     answers: Vec<Answer>,
-    /// The frames of the address that is being added; see [`Self::push`].
-    open: Vec<Frame>,
+    /// The frames of the address that is being added, innermost first; see [`Self::push`].
+    current: Vec<Frame>,
 }
 
 /// An inlined call, with a link to the inlined call around it.
@@ -118,16 +120,17 @@ impl Frames {
 
     /// Adds a frame to the current address. Push the innermost frame first, and call [`Self::end`] after the last one.
     pub(super) fn push(&mut self, frame: Frame) {
-        self.open.push(frame);
+        self.current.push(frame);
     }
 
     /// Completes the current address. Frames that are pushed from now on belong to the next one.
     pub(super) fn end(&mut self) {
-        let frames = std::mem::take(&mut self.open);
+        // The vector is taken out and put back, so that its memory is used again for the next address.
+        let frames = std::mem::take(&mut self.current);
         let answer = self.store(&frames);
         self.answers.push(answer);
-        self.open = frames;
-        self.open.clear();
+        self.current = frames;
+        self.current.clear();
     }
 
     /// Sets the frames of the address at `index` in the request; the innermost frame comes first.
@@ -136,7 +139,8 @@ impl Frames {
     }
 
     /// Stores the frames of one address. `frames` starts with the innermost. Inlined frames are stored as a linked list
-    /// from the innermost to the outermost, which addresses in the same inlined calls share.
+    /// in which each leads to its caller. They are added from the outermost on, so that addresses inside the same
+    /// inlined calls share the end of the list.
     fn store(&mut self, frames: &[Frame]) -> Answer {
         let mut answer = Answer::default();
         for &frame in frames.iter().rev() {
@@ -158,8 +162,8 @@ impl Frames {
         number
     }
 
-    /// Copies the frames of all addresses in `part` into this table. `indices` gives, for each address of `part` in
-    /// order, its index in this table.
+    /// Copies the frames of all addresses in `part` into this table, in which their texts and inlined calls get other
+    /// numbers. `indices` gives, for each address of `part` in order, its index in this table.
     pub(super) fn absorb(&mut self, part: &Self, indices: impl Iterator<Item = usize>) {
         let new_texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
         let renumber_texts = |frame: Frame| {
@@ -168,7 +172,8 @@ impl Frames {
         };
         let mut new_inlined: Vec<u32> = Vec::with_capacity(part.inlined.len());
         for InlinedFrame { frame, caller } in &part.inlined {
-            // A call always has a larger index than the call around it, so that one has been renumbered already.
+            // The caller has been renumbered already, because an inlined call always has a larger index than the call
+            // around it.
             let caller = caller.map(|caller| new_inlined[caller as usize]);
             new_inlined.push(self.intern_inlined(InlinedFrame { frame: renumber_texts(*frame), caller }));
         }

@@ -40,21 +40,24 @@ pub struct KernelOptions {
     pub os_release: Option<Vec<u8>>,
 }
 
-/// Kernel functions by address. A list has about 100,000 of them; only those with wanted addresses are kept.
+/// The kernel functions of a symbol list, by address. A list has about 100,000 of them. Only those that contain one of
+/// the addresses that are to be looked up are kept.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
+    /// The text of the list, which has the names; `None` if no list was found.
     text: Option<io::Bytes>,
-    /// The functions in the list, sorted by address; only those that contain a wanted address.
+    /// The functions that are kept, sorted by address.
     symbols: Vec<ListedSymbol>,
     /// How much larger addresses in the list are than addresses in the recording, modulo 2^64.
     shift: u64,
     /// True if the reference symbol has the same address in the list and in the recording. The list is then from the
     /// same boot, because addresses differ between boots.
-    at_reference: bool,
+    is_same_boot: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
+    /// The address of the function in the list, which differs from that in the recording by the shift.
     addr: u64,
     /// The byte offset of the function's name in the text of the list.
     name: u32,
@@ -69,20 +72,22 @@ pub struct KernelSymbol<'a> {
     pub offset: u64,
 }
 
-/// Warning about a list in perf's cache that belongs to the kernel running here, although another kernel was recorded.
+/// The warning about a list in perf's cache that is stored under the build ID of the recorded kernel, but has the
+/// symbols of the kernel running here.
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the symbols of the kernel running here (perf inject stored them), not of the recorded one";
 
-/// Warning about a list in perf's cache whose directory is named after the build ID of another kernel.
+/// The warning about a given list (`--kallsyms`) that is in perf's cache, in the directory of another kernel's build
+/// ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
-/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If an address is further
-/// behind the last symbol, it lies in a gap between modules and has no function.
+/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). An address that is further
+/// away from the last symbol before it lies in a gap between modules, not in that symbol's function.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
-/// The difference between an address in the kernel's image and the same address in the recording, modulo 2^64. They
-/// differ because each boot loads the kernel at a random address. 0 if the image or the kernel's reference symbol is
-/// missing.
+/// How much larger addresses in the kernel's image are than those in the recording, modulo 2^64. They differ because
+/// each boot loads the kernel at a random address. 0 if the image is missing, or if the recording doesn't state the
+/// address of a reference symbol that the image has.
 pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
     let (Some(image), Some(reference)) = (images.get(kernel), reference) else { return 0 };
     let Ok(object) = image.object() else { return 0 };
@@ -106,8 +111,9 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Tries the symbol lists that may be the recorded kernel's, in order, and returns the first that proves to be. If
-    /// there is none, the result is empty and there is a warning. `running` are the facts about this machine's kernel.
+    /// Tries the symbol lists that may be the recorded kernel's, in order, and returns the first that nothing speaks
+    /// against. If there is none, the result is empty and there is a warning. Lists that aren't used get a warning of
+    /// their own. `running` describes this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -120,7 +126,7 @@ impl KernelSymbols {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
-        // Equal build IDs prove that the running kernel is the recorded one. The ends of the two needn't be compared.
+        // Equal build IDs prove that the running kernel is the recorded one; equal releases don't.
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
@@ -141,14 +147,16 @@ impl KernelSymbols {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
+            // Where the kernel must end in the list. `None` if this needn't be checked, or if the recording doesn't say
+            // it.
             let end = match reference {
                 Some(reference) if !(is_certain && is_of_running) => reference.end,
                 _ => None,
             };
             match Self::parse_and_check(text, reference, end, wanted) {
-                // The recording has neither a build ID nor a release. Only an equal load address can show then that the
-                // running kernel is the recorded one. This list doesn't show it, so it isn't used.
-                Ok(symbols) if is_of_running && is_running.is_none() && !symbols.at_reference => {}
+                // The recording has neither a build ID nor a release. The running kernel's list is then only used if it
+                // has the reference symbol at the recorded address, which means that it is from the same boot.
+                Ok(symbols) if is_of_running && is_running.is_none() && !symbols.is_same_boot => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.in_file(list.path()).into_warning()),
             }
@@ -209,22 +217,23 @@ impl KernelSymbols {
     }
 
     /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address
-    /// of a symbol; the list has the symbol at another address if the kernel was loaded elsewhere then. Fails if the
-    /// list shows no addresses (all are 0).
+    /// of a symbol. If the list has this symbol at another address, the kernel was loaded elsewhere when the list was
+    /// made, and all recorded addresses are shifted by the difference. Fails if all addresses in the list are 0.
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
-        let mut at_reference = false;
+        let mut is_same_boot = false;
         if let Some(reference) = reference
             && let Some(listed) = lines::find_address(&text, &reference.symbol)
         {
             shift = listed.wrapping_sub(reference.addr.0);
-            at_reference = shift == 0;
+            is_same_boot = shift == 0;
         }
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
         // The previous symbol, and the lowest wanted address at or above its start. If the next symbol starts at or
-        // below that address, no wanted address lies in the previous symbol, which is then dropped.
+        // below that address, no wanted address lies in the previous symbol, which is then dropped. Lists are sorted
+        // except where the addresses of a module begin; there, the previous symbol is always kept.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -247,7 +256,7 @@ impl KernelSymbols {
         // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
         // perf.
         symbols.sort_by_key(|symbol| symbol.addr);
-        Ok(Self { text: Some(text), symbols, shift, at_reference })
+        Ok(Self { text: Some(text), symbols, shift, is_same_boot })
     }
 
     /// The bytes of the symbol list that was found; `None` if none was found.
@@ -271,7 +280,7 @@ impl KernelSymbols {
     }
 }
 
-/// The directory in perf's cache with kernel symbol lists: `[kernel.kallsyms]/BUILDID/kallsyms`.
+/// The directory in perf's cache that has the kernel symbol lists, as `BUILDID/kallsyms`.
 const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 
 /// A file that may be the recorded kernel's symbol list.
@@ -322,9 +331,11 @@ impl KernelList {
         }
     }
 
-    /// Opens the list; `None` if the file doesn't exist. Fails if it may not be read or isn't a text file.
+    /// Opens the list. `None` if the file doesn't exist, except for a file that the user named: its absence is an
+    /// error. Fails if the file may not be read, or if it is another user's and isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
+            // A file that the user named must exist.
             Self::Given(path) => return Some(io::map_file(path)),
             // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
@@ -340,7 +351,8 @@ impl KernelList {
     }
 }
 
-/// Which files are accepted as a symbol list: only text files.
+/// What another user's file must be to be accepted as a symbol list: a text file, so it has no zero bytes. Such files
+/// are written from front to back and have no large holes.
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text file" };
 

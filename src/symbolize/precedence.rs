@@ -19,9 +19,11 @@ pub(super) fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, sp
         return true;
     }
     match hit.kind {
-        // Code that came after the file was written over it. Mapping a file over code ends the code.
+        // Code that is later than the file's mapping was written over the file. If the mapping is later, it replaced
+        // the code.
         HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
-        // The code may be from any time, so it wins if the file stayed mapped to the end.
+        // The code may be from any time. A file that was mapped later than the code would have replaced it, so the code
+        // wins only if nothing replaced the file up to the end of the recording.
         HitKind::Untimed => place.until == Nanos(u64::MAX),
         // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
         // for them.

@@ -26,7 +26,7 @@ pub struct Resolver<'a> {
     pub bpf: &'a [BpfFunction],
     /// The symbols that the recording itself contains, as simpleperf's recordings do.
     pub recorded: &'a RecordedSymbols,
-    /// The mapped files, opened when first needed. An unwinder may share them.
+    /// The mapped files. Each is opened when it is first needed. An unwinder may use the same files.
     pub images: &'a Images<'a>,
     /// Whether to find source lines and inlined calls, and whether to demangle names.
     pub options: &'a SymbolOptions,
@@ -34,7 +34,8 @@ pub struct Resolver<'a> {
     pub kernel: &'a KernelOptions,
 }
 
-/// A location in a file or other mapping. `index` is its index in the list that is being resolved.
+/// A location in a file or other mapping; for the offset, see [`Place::offset`](super::address_space::Place::offset).
+/// `index` is its index in the list that is being resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FileLocation {
     dso: DsoId,
@@ -42,7 +43,8 @@ struct FileLocation {
     index: usize,
 }
 
-/// A location in JIT code. `index` is its index in the list that is being resolved.
+/// A location in JIT code, `offset` bytes after the start of the code. `index` is its index in the list that is being
+/// resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CodeLocation {
     code: CodeId,
@@ -54,15 +56,19 @@ struct CodeLocation {
 #[derive(Debug, Default)]
 struct SortedLocations {
     code: Vec<CodeLocation>,
+    /// Locations that are named by a file's symbols and debug information, including those of a kernel image.
     files: Vec<FileLocation>,
+    /// Locations in the kernel and its modules that are named by the kernel's symbol list, or that have a name of their
+    /// own (BPF programs).
     kernel: Vec<FileLocation>,
     /// Locations for which the recording itself has a symbol. They may be in `files` as well.
     recorded: Vec<FileLocation>,
 }
 
 impl Resolver<'_> {
-    /// Finds the frames at each location. Results are in the order of `locations`, which must be distinct. Files are
-    /// read in batches, on all threads of the pool. Problems with files are added to `warnings`.
+    /// Finds the frames at each location. The result has an entry for each of `locations`, in their order; they must be
+    /// distinct. Files are read in batches, on all threads of the pool. Problems with files are added to `warnings`, in
+    /// an order that doesn't depend on the threads.
     pub fn frames(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
         let mut sorted = self.sort_locations(locations);
@@ -86,11 +92,13 @@ impl Resolver<'_> {
         }
         self.resolve_kernel(&sorted.kernel, &kernel_symbols, &mut frames);
         self.resolve_code(sorted.code, &mut frames, warnings);
+        // Last, because a file that is the recorded build has better frames than the recording's symbols.
         self.resolve_recorded(&sorted.recorded, &mut frames);
         frames
     }
 
-    /// Groups the locations by what can name them. Locations that nothing can name are left out.
+    /// Groups the locations by what can name them. Leaves out locations that nothing can name. A location for which the
+    /// recording has a symbol can be in two groups; all others are in one.
     fn sort_locations(&self, locations: &[Location]) -> SortedLocations {
         let mut sorted = SortedLocations::default();
         for (index, &location) in locations.iter().enumerate() {
@@ -143,13 +151,15 @@ impl Resolver<'_> {
         self.recorded.find(self.symbolizer.spaces.dsos().get(dso).label(), offset)
     }
 
-    /// True if the DSO is a file of which this machine has the build that ran, as its build ID proves.
+    /// True if the DSO is a file of which this machine has the very build that ran. Only a recorded build ID can prove
+    /// that: images of another build aren't opened.
     fn is_recorded_build(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.symbolizer.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// Makes one request per file. `locations` must be sorted.
+    /// Makes one request per file. `locations` must be sorted. Addresses in a kernel image are those of its symbols,
+    /// shifted to where the recorded kernel was loaded; addresses in all other files are file offsets.
     fn requests(&self, locations: &[FileLocation]) -> Vec<Request> {
         let mut requests = Vec::new();
         for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
@@ -174,6 +184,7 @@ impl Resolver<'_> {
     /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
+        // In the kernel, offsets are addresses.
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
         if wanted.is_empty() {
             return KernelSymbols::default();
@@ -221,13 +232,15 @@ impl Resolver<'_> {
         if file.is_empty() { None } else { Some((file, line.line)) }
     }
 
-    /// Names locations in JIT code. The source lines of each piece of code are decoded only once.
+    /// Names locations in JIT code. Sorts them by code first, so that the source lines of each piece of code are
+    /// decoded only once.
     fn resolve_code(&self, mut locations: Vec<CodeLocation>, frames: &mut Frames, warnings: &mut Warnings) {
         locations.sort_unstable();
         let mut too_deep = 0;
         for in_code in locations.chunk_by(|a, b| a.code == b.code) {
             let code = self.symbolizer.codes.code(in_code[0].code);
-            let needs_lines = self.options.lines || self.options.inlines && code.lines.positions.is_some();
+            // Even if lines aren't requested, they are needed to find the inlined calls around an address.
+            let needs_lines = self.options.lines || (self.options.inlines && code.lines.positions.is_some());
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
             let mut joined_calls = split_joined(code.name);
             if let Some(calls) = &mut joined_calls
@@ -244,15 +257,15 @@ impl Resolver<'_> {
         }
         if too_deep > 0 && self.options.inlines {
             warnings.push(Warning::new(format!(
-                "locations in JIT code inside more than {MOST_INLINED} nested inlined calls: {too_deep}; the deepest \
+                "JIT code has inlined calls that are nested more than {MOST_INLINED} deep ({too_deep} times); the deepest \
                  calls are not shown and count for their caller"
             )));
         }
     }
 
     /// The frames at an offset in a piece of JIT code: first the inlined calls, innermost first, then the compiled
-    /// function. Inlined calls come from `source`, or from the code's name if that lists several functions
-    /// (`joined_calls`).
+    /// function. Inlined calls come from `source` or, if the code's name lists several functions, from that name
+    /// (`joined_calls`), which gives no positions for the calls.
     fn code_frames(
         &self,
         code: &Code<'_>,
@@ -263,7 +276,8 @@ impl Resolver<'_> {
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
         let line = source.line_at(offset);
-        // The file and line for the next frame that is added.
+        // The file and line that the next frame to be added is executing: for the innermost frame that of the address,
+        // for all others that of the call.
         let mut position = line.map(|line| (line.file, line.line));
         if let Some(line) = line
             && self.options.inlines
@@ -290,7 +304,8 @@ impl Resolver<'_> {
         functions
     }
 
-    /// The frame of an inlined call. `position` is the file and line that it is executing; `None` if unknown.
+    /// The frame of an inlined call. `position` is the file and line that it is executing; `None` if unknown. The frame
+    /// has a position only if lines are requested.
     fn inlined_frame(&self, name: TextId, position: Option<(&[u8], u32)>, frames: &mut Frames) -> Frame {
         let (file, line) = match position {
             Some((file, line)) if self.options.lines => (Some(frames.intern(file)), line),

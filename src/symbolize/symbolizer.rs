@@ -56,12 +56,12 @@ pub struct Located {
     pub addr: Addr,
     /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
     pub code: Option<Hit>,
-    /// What was mapped at the address, even if JIT code was there. `None` if no mapping is known.
+    /// What was mapped at the address, even if the address belongs to `code`. `None` if no mapping is known.
     pub mapping: Option<Place>,
 }
 
 impl Located {
-    /// The location, by which frames are found.
+    /// What the address belongs to, which is what [`Resolver::frames`](super::resolver::Resolver::frames) takes.
     pub fn location(&self) -> Location {
         match (self.code, self.mapping) {
             (Some(hit), _) => Location::Code(hit.code, hit.offset),
@@ -72,16 +72,17 @@ impl Located {
 }
 
 impl Symbolizer<'_> {
-    /// Finds what a frame was in, and how long that answer holds. Without a time, finds what was last at the address; the
-    /// answer then holds for other questions without a time ([`UNTIMED`]).
+    /// Finds what was at the address of a frame, and how long that answer holds. Without a time, finds what was last at
+    /// the address; the answer then holds for [`UNTIMED`] only, the time under which callers store such answers.
     ///
     /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
     /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before a
     /// return address is in such a header, the return address itself is looked up.
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
-        let (before, raw) = (frame.for_lookup(), frame.raw());
-        let found = self.locate_address(pid, before, time, mode);
-        if before != raw
+        // They differ only for a return address: `lookup` is in the call instruction before it.
+        let (lookup, raw) = (frame.for_lookup(), frame.raw());
+        let found = self.locate_address(pid, lookup, time, mode);
+        if lookup != raw
             && let Some(hit) = found.answer.code
             && self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue")
         {
@@ -106,21 +107,24 @@ impl Symbolizer<'_> {
     }
 
     /// Finds what was mapped at an address, and how long that answer holds. Without a time, finds what was last mapped
-    /// there; the answer then holds for other questions without a time ([`UNTIMED`]).
+    /// there; the answer then holds for [`UNTIMED`] only.
     fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Place>> {
         let Some(time) = time else {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
         match self.spaces.lookup(pid, addr, time, mode) {
-            // The process mapped this itself, so the answer holds for as long as the mapping exists.
+            // `until` is known, so the process mapped this itself, and the answer holds for as long as the mapping
+            // exists.
             Some(place) if mode == CpuMode::User && place.until > time => {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }
             _ if mode == CpuMode::User => self.spaces.user_lasting(pid, addr, time),
+            // Outside of user space, what isn't mapped now may be mapped at any time, so that answer can't be reused.
             place => Lasting { answer: place, holds: time..place.map_or(time, |place| place.until) },
         }
     }
 
+    /// Finds the JIT code at an address, like [`Self::find_mapping`]. JIT code exists only in user space.
     fn find_code(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Hit>> {
         if self.codes.is_empty() || !matches!(mode, CpuMode::User | CpuMode::Unknown) {
             return Lasting { answer: None, holds: ALWAYS };

@@ -238,7 +238,7 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
 /// function starts at the offset that the runtime states, or if that function has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
-    let is_match = if let Some(index_in_name) = WasmName::nameless(name) {
+    let is_match = if let Some(index_in_name) = WasmName::nameless_index(name) {
         // For functions without a name, runtimes make up a name that contains the index.
         index_in_name == index && module.body(index).is_some()
     } else if is_called(module, index, Some(name)) {

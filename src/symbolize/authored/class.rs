@@ -7,9 +7,10 @@
 use super::words::{first_word, is_keyword, is_word};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the offset of the keyword `class` of the class to which the constructor belongs. `constructor` is the offset
-/// of the constructor's keyword. `None` if the class can't be determined. `text` is the part of the script that may be
-/// searched. `effort` is the number of bytes that may still be read for this script, and is lowered by what is read.
+/// Finds the class to which a constructor belongs. `text` is the part of the script that may be searched, and
+/// `constructor` the offset of the word `constructor` in it. Returns the offset of the class's keyword `class`; `None`
+/// if the class can't be determined, or if too much would have to be read. `effort` is the number of bytes that may
+/// still be read for this script, and is lowered by what is read.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
@@ -17,52 +18,55 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         }
         let cost = constructor - class;
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
-        match depth(&text[class + "class".len()..constructor])? {
+        match count_open_braces(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before the constructor, or `class` was just a word in a comment or string.
+            // The class ended before the constructor, the constructor is nested deeper, or `class` was just a word in a
+            // comment or string.
             _ => continue,
         }
     }
     None
 }
 
-/// The number of braces that are still open at the end of `text`, which starts after the keyword `class`. 0 if the
-/// class has ended before. `None` if the number can't be determined.
-fn depth(text: &str) -> Option<usize> {
+/// The number of braces that are still open at the end of `text`, which starts after the keyword `class`. At 1, the end
+/// is directly in the body of the class. 0 if the class has ended before, hasn't begun, or if other brackets are open,
+/// too. `None` if the number can't be determined.
+fn count_open_braces(text: &str) -> Option<usize> {
     // Open braces, brackets and parentheses. A backquote on this stack stands for the `${` of a template literal.
     let mut open: Vec<u8> = Vec::new();
+    // True from the first `{` outside of brackets, with which the body of the class begins.
     let mut in_body = false;
     let bytes = text.as_bytes();
-    let mut at = 0;
-    // True after an operand, where a `/` divides. Elsewhere it starts a regular expression.
+    let mut offset = 0;
+    // True after an operand, where a `/` divides. Elsewhere a `/` starts a regular expression.
     let mut divides = false;
-    while at < bytes.len() {
-        match bytes[at] {
+    while offset < bytes.len() {
+        match bytes[offset] {
             quote @ (b'"' | b'\'') => {
-                at = string_end(bytes, at + 1, quote)?;
+                offset = string_end(bytes, offset + 1, quote)?;
                 divides = true;
                 continue;
             }
             b'`' => {
-                at = template_end(bytes, at + 1, &mut open)?;
+                offset = template_end(bytes, offset + 1, &mut open)?;
                 divides = true;
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at += memchr::memchr2(b'\n', b'\r', &bytes[at..])?;
+            b'/' if bytes.get(offset + 1) == Some(&b'/') => {
+                offset += memchr::memchr2(b'\n', b'\r', &bytes[offset..])?;
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                at += 4 + memchr::memmem::find(bytes.get(at + 2..)?, b"*/")?;
+            b'/' if bytes.get(offset + 1) == Some(&b'*') => {
+                offset += 4 + memchr::memmem::find(bytes.get(offset + 2..)?, b"*/")?;
                 continue;
             }
             b'/' if !divides => {
-                at = expression_end(bytes, at + 1)?;
+                offset = expression_end(bytes, offset + 1)?;
                 divides = true;
                 continue;
             }
             // After `)` or `}`, a `/` may start a regular expression or be a division. That can't be decided here.
-            b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
+            b'/' if matches!(text[..offset].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();
                 open.push(brace);
@@ -70,7 +74,7 @@ fn depth(text: &str) -> Option<usize> {
             }
             b'}' if open.last() == Some(&b'`') => {
                 open.pop();
-                at = template_end(bytes, at + 1, &mut open)?;
+                offset = template_end(bytes, offset + 1, &mut open)?;
                 divides = true;
                 continue;
             }
@@ -86,63 +90,64 @@ fn depth(text: &str) -> Option<usize> {
             }
             byte if byte.is_ascii_whitespace() => {}
             byte if byte >= 0x80 || is_word(char::from(byte)) => {
-                let word = first_word(&text[at..]);
+                let word = first_word(&text[offset..]);
                 if word.is_empty() {
                     return None;
                 }
-                at += word.len();
+                offset += word.len();
                 divides = !is_keyword(word);
                 continue;
             }
             _ => divides = false,
         }
-        at += 1;
+        offset += 1;
     }
     Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
 }
 
-/// The offset after a string literal. `at` is the offset after its opening quote. `None` if it doesn't end on its line.
-fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+/// The offset after the string literal whose opening quote, `quote`, is just before `offset`. `None` if the literal
+/// doesn't end on its line.
+fn string_end(bytes: &[u8], mut offset: usize, quote: u8) -> Option<usize> {
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
             b'\n' => return None,
-            byte if byte == quote => return Some(at + 1),
-            _ => at += 1,
+            byte if byte == quote => return Some(offset + 1),
+            _ => offset += 1,
         }
     }
 }
 
-/// The offset after a template literal or after its next `${`, whichever comes first. For `${`, a backquote is pushed
-/// to `open`: the literal goes on after the matching `}`. `at` is an offset in the literal's text. `None` if it never
-/// ends.
-fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
+/// Skips the text of a template literal, from `offset` to its end or to its next `${`, whichever comes first, and
+/// returns the offset after that. For `${`, pushes a backquote to `open`, as a sign that the literal's text goes on
+/// after the matching `}`. `None` if the literal never ends.
+fn template_end(bytes: &[u8], mut offset: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
-            b'`' => return Some(at + 1),
-            b'$' if bytes.get(at + 1) == Some(&b'{') => {
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
+            b'`' => return Some(offset + 1),
+            b'$' if bytes.get(offset + 1) == Some(&b'{') => {
                 open.push(b'`');
-                return Some(at + 2);
+                return Some(offset + 2);
             }
-            _ => at += 1,
+            _ => offset += 1,
         }
     }
 }
 
-/// The offset after a regular expression. `at` is the offset after its opening slash. `None` if it doesn't end on its
-/// line.
-fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// The offset after the regular expression whose opening slash is just before `offset`. `None` if the expression
+/// doesn't end on its line.
+fn expression_end(bytes: &[u8], mut offset: usize) -> Option<usize> {
     // True between `[` and `]`, where a slash is an ordinary character.
     let mut in_class = false;
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
             b'\n' => return None,
-            b'/' if !in_class => return Some(at + 1),
+            b'/' if !in_class => return Some(offset + 1),
             byte => {
-                in_class = byte == b'[' || in_class && byte != b']';
-                at += 1;
+                in_class = byte == b'[' || (in_class && byte != b']');
+                offset += 1;
             }
         }
     }

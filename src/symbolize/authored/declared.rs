@@ -5,8 +5,8 @@
 //! ran from it, and may have renamed variables to keep their names unique: `Matrix` became `Matrix2`, `Matrix$1` or
 //! `_Matrix`. So the word in the generated code isn't always the authored one.
 //!
-//! Some tools map every token, others every statement. The word is therefore searched at the position and on the rest
-//! of the line.
+//! Some tools map every token, others only every statement. The word is therefore searched first at the position itself
+//! and then on the rest of the line.
 
 use super::words::{first_word, is_word};
 
@@ -15,7 +15,7 @@ use super::words::{first_word, is_word};
 pub(super) struct DeclaredWord<'t> {
     /// The word as the author wrote it.
     pub(super) word: &'t str,
-    /// The rest of the file after the word.
+    /// The text after the word, as far as it was given.
     after: &'t str,
 }
 
@@ -39,7 +39,7 @@ impl Role {
         matches!(self, Self::Whole | Self::Object)
     }
 
-    /// True if a tool may have made `word` from the word `authored`.
+    /// True if a tool may have made `word` from the word `authored`, or left it as it is.
     fn is_spelling(self, word: &str, authored: &str) -> bool {
         if self.may_be_renamed() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
     }
@@ -81,13 +81,13 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> DeclaredWord<'t> {
-    /// Finds the authored word in `text` that became `word` in the generated code. Looks at offset `at` first (after
-    /// keywords such as `async function`), then at each occurrence on the rest of that line. A word only counts if it
-    /// can have the role, and if `word` is equal to it or a unique name that a tool made from it ([`is_spelling_of`]).
-    /// `None` if there is no such word.
-    pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
-        let rest = &text[at..];
-        let first = Self::parse(text, at + skip_declaration_keywords(rest), word, role);
+    /// Finds the authored word in `text` that became `word` in the generated code. Looks at `offset` first, after
+    /// keywords such as `async function` that may be there, then at each occurrence on the rest of the line. A word
+    /// only counts if it can have the role, and if `word` is equal to it or a unique name that a tool made from it
+    /// ([`is_spelling_of`]). `None` if there is no such word.
+    pub(super) fn find(text: &'t str, offset: usize, word: &str, role: Role) -> Option<Self> {
+        let rest = &text[offset..];
+        let first = Self::parse(text, offset + skip_declaration_keywords(rest), word, role);
         if first.is_some() {
             return first;
         }
@@ -98,7 +98,7 @@ impl<'t> DeclaredWord<'t> {
             return None;
         }
         for (offset_in_line, _) in line.match_indices(common_part) {
-            let begin = at + offset_in_line;
+            let begin = offset + offset_in_line;
             let begins_word = !text[..begin].ends_with(is_word);
             if begins_word && let Some(declared) = Self::parse(text, begin, word, role) {
                 return Some(declared);
@@ -107,8 +107,8 @@ impl<'t> DeclaredWord<'t> {
         None
     }
 
-    /// The word at offset `begin`, if it can have the role and may have become `word`. `None` if not, or if it is only
-    /// a keyword of the declaration.
+    /// The word at offset `begin`, if it can have the role and may have become `word`. `None` if it can't, or if it is
+    /// only a keyword before the declared word.
     fn parse(text: &'t str, begin: usize, word: &str, role: Role) -> Option<Self> {
         let authored = first_word(&text[begin..]);
         let is_declared = role.is_spelling(word, authored)
@@ -122,16 +122,16 @@ impl<'t> DeclaredWord<'t> {
         self.after.trim_start().starts_with([',', ')'])
     }
 
-    /// The own name of the function that is assigned to this word: `item` in `word = function item() {}`. `None` if no
-    /// named function follows.
+    /// The own name of the function that is assigned to this word: `item` in `word = function item() {}`. `None` if
+    /// what follows isn't the assignment of a function or class with a name.
     pub(super) fn function(&self) -> Option<&'t str> {
         let value = self.after.trim_start().strip_prefix(['=', ':'])?;
         own_name(value.trim_start())
     }
 }
 
-/// The own name of the function or class at the start of `text`. `None` if `text` doesn't start with a function or
-/// class, or with one that has no name.
+/// The own name of the function or class at the start of `text`, such as `f` in `async function* f()`. `None` if there
+/// is no function or class, or if it has no name.
 pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("async").map_or(text, str::trim_start);
     let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));
@@ -140,20 +140,22 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name != "extends").then_some(name)
 }
 
-/// True if the method or property at offset `at` has a computed key, or a string or number as its key. The key's
-/// spelling may then differ from its value. Some tools map to the opening bracket or quote, others to what follows it.
-pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
-    let before = &text[..at];
+/// True if the method or property at `offset` has a computed key, or a string or number as its key. The key's spelling
+/// may then differ from its value. The opening bracket or quote may be at `offset` or just before it: tools map to
+/// either.
+pub(super) fn is_computed_key(text: &str, offset: usize) -> bool {
+    let before = &text[..offset];
     if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
         return true;
     }
-    let key = skip_keywords(&text[at..]);
+    let key = skip_keywords(&text[offset..]);
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The value of a key that is a string literal, such as `'a b'` or `["a"]`. `None` for any other key.
-pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
-    let key = skip_keywords(&text[at..]);
+/// The value of the key at `offset` if it is a string literal, such as `'a b'` or `["a"]`. `None` for any other key,
+/// and for literals with escapes.
+pub(super) fn string_key(text: &str, offset: usize) -> Option<&str> {
+    let key = skip_keywords(&text[offset..]);
     let key = key.strip_prefix('[').map_or(key, str::trim_start);
     let quote = key.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
     let (value, after) = key[1..].split_once(quote)?;
@@ -174,28 +176,32 @@ fn skip_keywords(text: &str) -> &str {
     }
 }
 
-/// True if the word at offset `at` is a keyword of the declaration that follows it, as in `async run() {}`. Some tools
+/// True if the word at `offset` is a keyword before the name of a declaration, as in `async run() {}`. Some tools
 /// record the keyword as the name of the method.
-fn is_keyword_before_name(text: &str, at: usize) -> bool {
-    let word = first_word(&text[at..]);
-    let after = text[at + word.len()..].trim_start_matches([' ', '\t', '*']);
+fn is_keyword_before_name(text: &str, offset: usize) -> bool {
+    let word = first_word(&text[offset..]);
+    let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '*']);
     KEYWORDS.contains(&word) && (!first_word(after).is_empty() || after.starts_with(['[', '\'', '"']))
 }
 
-/// True if a function that follows `between` is the value of the word that `between` starts with: no bracket is open
-/// there, except for parentheses directly around the function.
+/// True if a function is the value of a word. `between` is the authored text from the start of the word to the start of
+/// the function, such as `word = (async `. The function is the word's value if no bracket is open at the end of this
+/// text, except for parentheses directly around the function. Otherwise it is only a part of the value, as in `word = {
+/// key: `.
 pub(super) fn leads_to_value(between: &str) -> bool {
     let mut rest = between.trim_end();
-    // Drop the keywords with which the function itself begins, such as `async function*`, from the last to the first.
+    // Drops the keywords with which the function itself begins, such as `async function*`, from the last to the first.
     for keyword in ["function", "class", "async"] {
-        let before = rest.trim_end_matches('*').trim_end();
-        rest = before.strip_suffix(keyword).filter(|before| !before.ends_with(is_word)).unwrap_or(rest).trim_end();
+        let before_star = rest.trim_end_matches('*').trim_end();
+        let before_keyword = before_star.strip_suffix(keyword).filter(|before| !before.ends_with(is_word));
+        rest = before_keyword.unwrap_or(rest).trim_end();
     }
     let outside = rest.trim_end_matches(['(', ' ', '\t', '\n', '\r']);
-    // A call: the function is an argument.
+    // In a call such as `word = make((x) => x)`, the function is an argument.
     if outside.len() < rest.len() && outside.ends_with(|last| is_word(last) || last == ')') {
         return false;
     }
+    // Negative if more brackets are closed than opened: the word itself may be in brackets, as in `['word']: `.
     let mut open = 0i32;
     for letter in outside.chars() {
         match letter {
@@ -207,19 +213,20 @@ pub(super) fn leads_to_value(between: &str) -> bool {
     open <= 0
 }
 
-/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration.
-/// If no word follows a keyword, the keyword itself is the declared word.
+/// The offset of the declared word in `text`, after the keywords (`async`, `function` and so on) at the start of a
+/// declaration. If no word follows a keyword, the keyword itself is the declared word; [`skip_keywords`] would skip
+/// that one, too.
 fn skip_declaration_keywords(text: &str) -> usize {
-    let mut at = 0;
+    let mut offset = 0;
     for _ in 0..KEYWORDS.len() {
-        let word = first_word(&text[at..]);
-        let after = text[at + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
+        let word = first_word(&text[offset..]);
+        let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
         if !KEYWORDS.contains(&word) || first_word(after).is_empty() {
-            return at;
+            return offset;
         }
-        at = text.len() - after.len();
+        offset = text.len() - after.len();
     }
-    at
+    offset
 }
 
 /// True if a tool may have made `word` from the authored word to get a unique name: `_Matrix`, `Matrix2` or `Matrix$1`
@@ -228,13 +235,14 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
     }
-    let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
-    let (before, after) = (&word[..at], &word[at + authored.len()..]);
+    let Some(offset) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
+    let (before, after) = (&word[..offset], &word[offset + authored.len()..]);
     let digits = after.strip_prefix('$').unwrap_or(after);
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A word without what tools add to make it unique: `_` before it, a number or `$` and a number after it.
+/// A word without what tools may have added to make it unique: `_` before it, and a number, or `$` and a number, after
+/// it.
 fn without_additions(word: &str) -> &str {
     let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
     plain.strip_suffix('$').unwrap_or(plain)

@@ -2,14 +2,14 @@
 //!
 //! File times say nothing once files have been copied, so a map is accepted unless something speaks against it. A map
 //! of another build has segments that start inside words, past the end of lines, or past the end of authored files.
-//! Names invented by bundlers prove nothing. Two builds may be equal up to their first difference, and up to there even
-//! the wrong map fits. The segments around each position are therefore checked as well.
+//! Names invented by bundlers prove nothing. A map of another build still fits up to the first difference between the
+//! builds. The segments around each position are therefore checked as well.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// How many segments are checked to judge the map as a whole, spread evenly. In a map that fits, a few percent look
-/// wrong; in one that doesn't, most do.
+/// How many segments are checked at most to judge the map as a whole. They are spread evenly over the map. In a map
+/// that fits, a few percent of them look wrong; in one that doesn't, most do.
 const MAX_CHECKED: usize = 1 << 11;
 
 /// The number of neighboring segments in a block. Blocks are checked to judge the map around a position.
@@ -19,11 +19,12 @@ const BLOCK_LEN: usize = 16;
 /// blocks.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
+    /// The counts of the sample.
     whole: Counts,
     /// True if every segment of the map was checked, not just a sample.
     is_complete: bool,
-    /// For each block of [`BLOCK_LEN`] segments: the [`Counts`] of its segments, packed; 0 if they haven't been checked
-    /// yet.
+    /// For each block of [`BLOCK_LEN`] segments: the [`Counts`] of its segments as one number ([`Counts::pack`]); 0 if
+    /// they haven't been checked yet.
     blocks: Vec<AtomicU16>,
 }
 
@@ -35,6 +36,8 @@ struct Counts {
 }
 
 impl Counts {
+    /// Checks segments and counts the results. `check` returns whether a segment is right, or `None` if nothing is
+    /// proven.
     fn count<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let mut counts = Self::default();
         for is_right in segments.filter_map(check) {
@@ -67,15 +70,15 @@ impl Fit {
     /// if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
-        // An empty map has no segments to step over.
+        // At least 1, also for a map without segments.
         let step = segments.len().div_ceil(MAX_CHECKED).max(1);
         let whole = Counts::count(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(BLOCK_LEN);
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the map as a whole belongs to the script; see [`Counts::is_fitting`].
-    pub(super) fn is_whole(&self) -> bool {
+    /// True if the sample doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
+    pub(super) fn fits_as_whole(&self) -> bool {
         self.whole.is_fitting()
     }
 
@@ -83,6 +86,7 @@ impl Fit {
     /// the map is of another build, everything before the first difference between the builds fits, and nothing after
     /// it. `check` returns whether a segment is right, or `None` if nothing is proven.
     pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
+        // All segments have been checked, and none is wrong.
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }
@@ -97,6 +101,7 @@ impl Fit {
             near.right += counts.right;
             near.wrong += counts.wrong;
         }
+        // Taken together, the three blocks may have one wrong segment in five.
         near.wrong <= 1 || near.wrong * 4 <= near.right
     }
 

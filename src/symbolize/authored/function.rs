@@ -25,8 +25,8 @@ pub(super) struct FunctionText {
     /// The offset where the function's declaration starts. Segments between here and the parameters belong to the
     /// function.
     pub(super) begin: usize,
-    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. It isn't part of a
-    /// word.
+    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. It belongs before the
+    /// words in `name`.
     pub(super) prefix: &'static str,
     /// The offsets of the words that form the function's name, from the outermost object to the property. Empty if the
     /// text doesn't tell the name.
@@ -38,44 +38,48 @@ pub(super) struct FunctionText {
 }
 
 impl FunctionText {
-    /// True for a constructor that has its class's name, which comes before the constructor itself.
+    /// True for a constructor that has its class's name: that word comes before the constructor itself.
     pub(super) fn is_named_by_class(&self) -> bool {
         self.name.last().is_some_and(|name| name.end < self.begin)
     }
 
-    /// Adds `bytes` to all offsets, for a text that has so many more bytes at its start.
+    /// Adds `bytes` to all offsets, which makes them offsets in a text with this many more bytes at its start.
     pub(super) fn shifted_by(mut self, bytes: usize) -> Self {
         self.begin += bytes;
         self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
         self
     }
 
-    /// Examines the function at byte offset `at` of the script, which the engine calls `name`. `None` if no function
-    /// with that name is there. `effort` is the number of bytes that may still be read to find classes.
-    pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
-        let rest = text.get(at..)?;
+    /// Examines the function at the byte offset `offset` of the script, which the engine calls `name`. `None` if there
+    /// is no function, or one that certainly has another name. `effort` is the number of bytes that may still be read
+    /// to find classes.
+    pub(super) fn find(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
+        let rest = text.get(offset..)?;
         let first = rest.chars().next()?;
         // V8 makes up some names, such as `<instance_members_initializer>`, which is at the position of the class or
         // its body.
         if name.starts_with('<') {
-            return Some(Self { begin: at, ..Self::default() });
+            return Some(Self { begin: offset, ..Self::default() });
         }
         if first == '(' {
-            return examine_parameters(text, at, name, effort);
+            return examine_parameters(text, offset, name, effort);
         }
         match first_word(rest) {
-            "class" => Some(examine_class(text, at, name)),
-            // The word at `at` is `async`, or the only parameter of an arrow function without parentheses.
-            word if !word.is_empty() && !is_keyword(word) => Some(examine_bound(text, without_async(text, at), name)),
+            "class" => Some(examine_class(text, offset, name)),
+            // The word at `offset` is `async`, or the only parameter of an arrow function without parentheses.
+            // A parameter may have `async` before it.
+            word if !word.is_empty() && !is_keyword(word) => {
+                Some(examine_bound(text, function_start(text, offset), name))
+            }
             _ => None,
         }
     }
 }
 
-/// Examines the function whose parameters open with a parenthesis at `at`. What comes before the parenthesis tells what
-/// kind of function it is. `None` if it isn't called `name`. `effort` is the number of bytes that may still be read to
-/// find classes.
-fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
+/// Examines the function whose parameters open with a parenthesis at `offset`. The word before the parenthesis tells
+/// what kind of function it is, in the order of the cases below. `None` if that word is another name than `name`.
+/// `effort` is the number of bytes that may still be read to find classes.
+fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
     let (mut prefix, mut bare_name) = ("", name);
     for accessor in ["get ", "set "] {
         if let Some(rest) = name.strip_prefix(accessor) {
@@ -83,50 +87,51 @@ fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -
             break;
         }
     }
-    let word = word_before(text, skip_blanks_before(text, at));
+    let word = word_before(text, skip_blanks_before(text, offset));
     let begin = word.start;
     match &text[word.clone()] {
-        // These words are keywords here, unless the function is a method with that name.
+        // `function` and `async` are keywords here, unless the function is a method with that name.
         "function" if bare_name != "function" || is_bound_to(text, begin, bare_name) => {
-            Some(examine_bound(text, without_async(text, begin), name))
+            Some(examine_bound(text, function_start(text, begin), name))
         }
         "async" if bare_name != "async" => Some(examine_bound(text, begin, name)),
-        // The engine calls a constructor by the name of its class.
+        // The engine calls a constructor by the name of its class. If the class isn't found, the name stays empty.
         "constructor" if bare_name != "constructor" => {
             let class = enclosing_class(text, begin, effort);
             let class = class.map(|class| examine_class(text, class, name)).unwrap_or_default();
             Some(FunctionText { begin, ..class })
         }
+        // The word is the function's own name.
         found if !found.is_empty() && found == bare_name && (prefix.is_empty() || follows(text, begin, prefix)) => {
             let declared = declaration_start(text, begin);
             let is_key = !is_declaration(text, begin);
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
-        // A generator without a name, or one whose key isn't a word.
-        "" if text[..skip_blanks_before(text, at)].ends_with('*') => {
-            let star = skip_blanks_before(text, at) - 1;
+        // A generator: a `function*` without a name, or a method whose key isn't a word.
+        "" if text[..skip_blanks_before(text, offset)].ends_with('*') => {
+            let star = skip_blanks_before(text, offset) - 1;
             let function = word_before(text, skip_blanks_before(text, star));
             match &text[function.clone()] {
-                "function" => Some(examine_bound(text, without_async(text, function.start), name)),
+                "function" => Some(examine_bound(text, function_start(text, function.start), name)),
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
         // The word is missing: the function is a method whose key is a string or computed.
-        "" if text[..skip_blanks_before(text, at)].ends_with([']', '"', '\'']) => {
-            Some(FunctionText { begin: key_start(text, skip_blanks_before(text, at)), ..FunctionText::default() })
+        "" if text[..skip_blanks_before(text, offset)].ends_with([']', '"', '\'']) => {
+            Some(FunctionText { begin: key_start(text, skip_blanks_before(text, offset)), ..FunctionText::default() })
         }
         // An arrow function.
-        "" => Some(examine_bound(text, at, name)),
+        "" => Some(examine_bound(text, offset, name)),
         // An arrow function after a keyword, such as `return(a)=>`.
-        found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
+        found if is_keyword(found) => Some(FunctionText { begin: offset, ..FunctionText::default() }),
         // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
         found if is_numeric_key(found, bare_name) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
 }
 
-/// The offset of the start of the key that ends at offset `end`: a string, or a computed key in brackets. If its start
-/// can't be found, the offset of its last byte.
+/// The offset where a key starts that ends at offset `end`. The key is a string, or a computed key in brackets. If its
+/// start can't be found, the offset of its last byte.
 fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;
@@ -134,24 +139,25 @@ fn key_start(text: &str, end: usize) -> usize {
         return memchr::memrchr(bytes[last], &bytes[..last]).unwrap_or(last);
     }
     let mut open = 1;
-    let mut at = last;
-    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..at]) {
-        at = found;
-        open = if bytes[at] == b']' { open + 1 } else { open - 1 };
+    let mut offset = last;
+    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..offset]) {
+        offset = found;
+        open = if bytes[offset] == b']' { open + 1 } else { open - 1 };
         if open == 0 {
-            return at;
+            return offset;
         }
     }
     last
 }
 
-/// True if both start like a number. The engine may spell a numeric key differently, so they needn't be equal.
+/// True if both the word in the script and the engine's name start like a number. The engine may spell a numeric key
+/// differently, so they needn't be equal.
 fn is_numeric_key(word: &str, name: &str) -> bool {
     let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     is_number(word) && is_number(name)
 }
 
-/// True if the keyword `function` comes before the name that starts at offset `name`.
+/// True if the keyword `function`, perhaps with `*`, comes before the name that starts at offset `name`.
 fn is_declaration(text: &str, name: usize) -> bool {
     let end = skip_blanks_before(text, name);
     let end = if text[..end].ends_with('*') { skip_blanks_before(text, end - 1) } else { end };
@@ -161,11 +167,11 @@ fn is_declaration(text: &str, name: usize) -> bool {
 /// True if the function that starts at `begin` is bound to a variable or property called `name`. A `function` before
 /// its parentheses is then the keyword, not its name.
 fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
-    !examine_bound(text, without_async(text, begin), name).name.is_empty()
+    !examine_bound(text, function_start(text, begin), name).name.is_empty()
 }
 
-/// The start of a function: the offset of an `async` before `begin`, or `begin` if there is none.
-fn without_async(text: &str, begin: usize) -> usize {
+/// Where a function starts whose keyword or parameter is at `begin`: at an `async` before that, if there is one.
+fn function_start(text: &str, begin: usize) -> usize {
     let word = word_before(text, skip_blanks_before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
 }
@@ -184,16 +190,19 @@ fn declaration_start(text: &str, name: usize) -> usize {
     }
 }
 
+/// True if the word before offset `begin` is `prefix` (`get ` or `set `).
 fn follows(text: &str, begin: usize, prefix: &str) -> bool {
     text[word_before(text, skip_blanks_before(text, begin))] == *prefix.trim_end()
 }
 
 /// Describes a function or class that starts at `begin` and has no name of its own. It gets the name of the variable or
-/// property to which it is bound, if that is the engine's `name`.
+/// property to which it is bound: the words before a `=` or `:`, if all of them together or the last one is the
+/// engine's `name`. Otherwise the name stays empty.
 fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = skip_blanks_before(text, begin);
-    let (left, is_property) = match text[..end].chars().next_back() {
+    // The offset where the left side ends, which is what the function is bound to; and whether a colon follows it.
+    let (left, has_colon) = match text[..end].chars().next_back() {
         // An assignment; not an operator such as `==` or `+=`.
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
             (skip_blanks_before(text, end - 1), false)
@@ -201,13 +210,13 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
         Some(':') => (skip_blanks_before(text, end - 1), true),
         _ => return nameless,
     };
-    // `left` is the offset where the left side, to which the function is bound, ends.
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
+        // The key isn't a word, so it tells no name. But the function begins at the key: segments from there on belong
+        // to it. Before a colon, brackets are a key only after `{` or `,`. Elsewhere they belong to an expression such
+        // as `a?b["i"]:()=>…`.
         let key = key_start(text, left);
-        // Brackets before a colon are a key only after `{` or `,`. Elsewhere they belong to an expression such as
-        // `a?b["i"]:()=>…`.
-        let is_key = !is_property || text[..skip_blanks_before(text, key)].ends_with(['{', ',']);
+        let is_key = !has_colon || text[..skip_blanks_before(text, key)].ends_with(['{', ',']);
         return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
     }
     if last.is_empty() || name.is_empty() {
@@ -225,22 +234,22 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     }
     // Before a colon, the key of an object literal is a single word. Several words belong to an expression such as
     // `a?b.i:()=>…`.
-    if is_property && words.len() > 1 {
+    if has_colon && words.len() > 1 {
         return nameless;
     }
     let begin = words[0].start;
     let whole = &text[begin..last.end];
     if whole == name {
-        return FunctionText { begin, prefix: "", name: words, is_bound: true, is_key: is_property };
+        return FunctionText { begin, prefix: "", name: words, is_bound: true, is_key: has_colon };
     }
     if text[last.clone()] == *name {
-        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true, is_key: is_property };
+        return FunctionText { begin: last.start, prefix: "", name: vec![last], is_bound: true, is_key: has_colon };
     }
     nameless
 }
 
 /// Examines the class whose keyword starts at offset `class`, and which the engine calls `name`. A class without a name
-/// of its own may be bound to a variable. The name stays empty if the class is called otherwise.
+/// of its own may be bound to a variable. If the class has another name than `name`, the result has none.
 fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();
@@ -258,8 +267,8 @@ fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
 
 /// True if a word starts at this byte offset. For a private name such as `#x`, this holds both at the `#` and at the
 /// `x`.
-pub(super) fn begins_word(text: &str, at: usize) -> bool {
-    text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
+pub(super) fn begins_word(text: &str, offset: usize) -> bool {
+    text[offset..].starts_with(is_word) && !text[..offset].ends_with(|letter| is_word(letter) && letter != '#')
 }
 
 #[cfg(test)]

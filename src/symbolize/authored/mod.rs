@@ -40,6 +40,7 @@ use std::borrow::Cow;
 /// that the engine uses for them.
 #[derive(Debug, Default)]
 pub struct Authored {
+    /// Scripts and modules by the path or URL that the engine uses for them.
     scripts: FxHashMap<Box<str>, AuthoredScript>,
     modules: FxHashMap<Box<str>, AuthoredModule>,
 }
@@ -66,13 +67,15 @@ impl Authored {
     }
 
     /// The name that V8 would give to the function if the authored file were running. `name` is V8's name in the
-    /// recording, which includes script, line and column. Returns it unchanged if nothing is known about the function.
+    /// recording, which includes script, line and column. Returns `name` unchanged if nothing is known about the
+    /// function.
     pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
-        self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
+        self.to_authored(name).map_or(Cow::Borrowed(name), |authored| Cow::Owned(authored.into_bytes()))
     }
 
-    /// The authored form of V8's name; `None` if nothing is known about the function.
-    fn renamed(&self, name: &[u8]) -> Option<String> {
+    /// V8's name with the authored function, file and position in it; `None` if nothing is known about the function. If
+    /// only the position is known, the function keeps its name.
+    fn to_authored(&self, name: &[u8]) -> Option<String> {
         if self.scripts.is_empty() {
             return None;
         }
@@ -84,7 +87,7 @@ impl Authored {
     }
 
     /// The authored position and name of the function `name` that starts at this line and column (both from 1) of a
-    /// script. The script is given by path or URL.
+    /// script or WebAssembly module. `script` is the path or URL that the engine uses for it.
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),
@@ -93,8 +96,8 @@ impl Authored {
         }
     }
 
-    /// The text of an authored file, given by its name in the source map. `Some(None)` if a source map names the file
-    /// but doesn't contain its text. `None` if no source map names it.
+    /// The text of an authored file, which is given by its name in a source map. `Some(None)` if a source map names the
+    /// file but doesn't contain its text. `None` if no source map names it.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         self.scripts.values().find_map(|script| script.source_text(file))
     }

@@ -53,6 +53,7 @@ impl<'a> ModulePlaces<'a> {
     /// The name, still mangled, of the function with this number; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
+        // The last frame is the function itself; those before it are inlined calls.
         let mut outermost = None;
         while let Ok(Some(frame)) = frames.next() {
             outermost = Some(frame);
@@ -70,6 +71,8 @@ impl<'a> ModulePlaces<'a> {
         functions.get(&address).cloned()
     }
 
+    /// The address at which DWARF describes the function with this number: the offset of its body from the start of the
+    /// code section's contents.
     fn address(&self, function: u32) -> Option<u64> {
         Some((self.module.body(function)?.start - self.module.code.start) as u64)
     }
@@ -106,7 +109,8 @@ fn declared_place<'a>(
     Some(DeclaredPlace { file, line, column })
 }
 
-/// The value of an attribute that is a number or the index of a file; see [`find_attribute`].
+/// The value of an attribute that is a number or the index of a file, from this entry or those it refers to; see
+/// [`find_attribute`].
 fn find_number<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -139,7 +143,9 @@ fn find_attribute<'a>(
     None
 }
 
-/// The path of the file with this number in the unit's line table; `None` if there is none.
+/// The path of the file with this number in the unit's line table; `None` if there is none. It consists of the
+/// directory in which the compiler ran, the file's directory and its name; an absolute one replaces what comes before
+/// it.
 fn file_path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

@@ -24,7 +24,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-/// How many bytes of a script may be read in total to find the classes of its constructors.
+/// How many bytes of a script may be read for all lookups together to find the classes of its constructors.
 const MAX_EFFORT: usize = 1 << 28;
 
 /// How many bytes before a function are read in the script. The class of a constructor is only found if it starts
@@ -47,10 +47,12 @@ pub struct AuthoredScript {
     by_name: OnceLock<Vec<u32>>,
     /// The texts of the authored files. `None` for those whose text the source map doesn't contain.
     contents: Vec<Option<Content>>,
+    /// Whether the source map belongs to the script.
     fit: Fit,
     /// True if the user chose this source map for the script. It is then used even where it seems to be of another
     /// build.
     is_given: bool,
+    /// How many bytes may still be read to find classes; see [`MAX_EFFORT`].
     effort: AtomicUsize,
 }
 
@@ -58,6 +60,7 @@ pub struct AuthoredScript {
 #[derive(Debug)]
 struct Content {
     json: JsonString,
+    /// `None` if the text can't be decoded.
     text: OnceLock<Option<Text>>,
 }
 
@@ -66,6 +69,7 @@ impl Content {
         Self { json, text: OnceLock::new() }
     }
 
+    /// The decoded text; `None` if it can't be decoded.
     fn text(&self) -> Option<&Text> {
         self.text.get_or_init(|| Text::from_json(&self.json)).as_ref()
     }
@@ -93,8 +97,8 @@ pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// Creates the script from its text and its source map. `files` are the names of the authored files, in the order
-    /// of the map.
+    /// Creates the script from its text and its source map, and checks a sample of the map. `files` are the names of
+    /// the authored files, in the order of the map.
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
@@ -108,12 +112,14 @@ impl AuthoredScript {
             is_given: false,
             effort: AtomicUsize::new(MAX_EFFORT),
         };
+        // The check needs the rest of the script.
         script.fit = Fit::new(&script.map, |segment| script.check(segment));
         script
     }
 
-    /// Adds the source maps of authored files that are themselves generated scripts. `scripts` gives each such file's
-    /// index and its script. Positions in the file are replaced by positions in the files from which it was generated.
+    /// Adds the source maps of authored files that are themselves generated, for example by a compiler before the
+    /// bundler. `scripts` gives the index of each such file, and the file as a script. Positions in the file are
+    /// replaced by positions in the files from which it was generated.
     pub fn compose(mut self, scripts: Vec<(u32, Self)>) -> Self {
         /// A generated script among the authored files, and the indices that its first file and its first name will
         /// get.
@@ -122,8 +128,8 @@ impl AuthoredScript {
             first_file: u32,
             first_name: u32,
         }
-        // There may be such a script for every authored file, so scripts are looked up by file. Their files and names
-        // get the indices after our own.
+        // Scripts are looked up by file, because there may be one for every authored file. Their files and names get
+        // the indices after those that this script has so far, in the order of `scripts`; they are appended below.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -142,6 +148,7 @@ impl AuthoredScript {
             self.contents.extend(script.contents);
             self.map.push_names_of(&script.map);
             self.map.sources.extend(script.map.sources);
+            // The scopes are those of the file, not of the files from which it was generated.
             self.map.scopes = ScriptScopes::default();
         }
         self.map.set_segments(segments);
@@ -149,16 +156,16 @@ impl AuthoredScript {
         self
     }
 
-    /// Replaces the target of a later script's segment: instead of this script, it leads to the authored file from
-    /// which this script was generated. `first_file` and `first_name` are the indices that this script's first file and
-    /// first name will get.
+    /// Translates a segment of a script that a later tool generated from this script. Instead of this script, the
+    /// result leads to the authored file from which this script was generated. `first_file` and `first_name` are the
+    /// indices that this script's first file and first name will get in the later script.
     fn translate_segment(&self, later: &Segment, first_file: u32, first_name: u32) -> Segment {
         let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*later };
         };
         // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
-        // unless this script's own source map renames it. That is known only if a segment of this script starts at the
-        // word. Otherwise the name is kept only if there is authored text to confirm it.
+        // unless this script's own source map renames it, which is only known if a segment of this script starts at the
+        // word. Otherwise, the name is kept only if there is authored text to confirm it.
         let starts_at_word = own.generated == later.authored;
         let name = if own.name == NONE {
             let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
@@ -173,7 +180,7 @@ impl AuthoredScript {
 
     /// True unless a sample of the source map's segments shows that it belongs to another script.
     pub fn fits(&self) -> bool {
-        self.fit.is_whole()
+        self.fit.fits_as_whole()
     }
 
     /// Marks the source map as chosen by the user. It is then used even where it seems to be of another build.
@@ -181,11 +188,12 @@ impl AuthoredScript {
         Self { is_given: true, ..self }
     }
 
-    /// The authored positions and names of the functions with these names and positions in the script, as reported by
-    /// the engine. `None` if many of the functions aren't in the text at their positions, because then another version
-    /// of the script ran. The answers are in the order of `functions`; `Ok(None)` if the map doesn't cover a function.
+    /// The authored positions and names of functions. `functions` are their names and positions in the script, as the
+    /// engine reports them. The answers are in the same order, like those of [`Self::function`]. `None` if many of the
+    /// functions aren't in the text at their positions, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // How many functions the text has, by name, at the engine's positions, and how many it doesn't have there.
+        // How many functions the text has at the engine's positions with the engine's names, and at how many of the
+        // positions it has no such function. A function whose name the text doesn't tell isn't counted.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -202,21 +210,22 @@ impl AuthoredScript {
             present += usize::from(!text.name.is_empty());
             answers.push(self.answer(name, place, &text));
         }
-        // A map that the user chose is used in any case.
+        // At most one in ten may be missing, unless the user chose the map.
         if self.is_given || missing * 10 <= present { Some(answers) } else { None }
     }
 
     /// The authored position of the code at this line and column (both from 1) of the script; `None` if it is unknown.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
-        let (segment, number) = self.segment_at(place)?;
+        let (segment, index) = self.segment_at(place)?;
         // The position must exist in the script, which may be shorter than the one that ran.
         self.text.byte_offset(place)?;
-        if self.fits_at(number) { self.authored_place(segment) } else { None }
+        if self.fits_at(index) { self.authored_place(segment) } else { None }
     }
 
     /// The authored position and name of the function that starts at this line and column (both from 1) of the script.
-    /// `name` is its name in the script.
+    /// `name` is its name in the script. [`Contradiction`] if there is no such function in the text, or if the source
+    /// map doesn't fit there.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
@@ -225,21 +234,22 @@ impl AuthoredScript {
         self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
     }
 
-    /// The authored position and name of the function that the engine calls `name`, given what the script's text says
-    /// about it (`found`). `Ok(None)` if the source map doesn't cover it, [`Contradiction`] if the map doesn't fit
-    /// there.
-    fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
-        let Some((segment, number)) = self.segment_at(place) else { return Ok(None) };
-        if !self.starts_at_or_after(segment, found.begin) {
+    /// The authored position and name of the function that the engine calls `name` and reports at `place`.
+    /// `function_text` is what the script's text says about it. `Ok(None)` if the source map doesn't cover the
+    /// function, [`Contradiction`] if the map doesn't fit there.
+    fn answer(&self, name: &str, place: Place, function_text: &FunctionText) -> FunctionAnswer<'_> {
+        let Some((segment, index)) = self.segment_at(place) else { return Ok(None) };
+        // The segment must be within the function's declaration. If it starts before, the function itself has none.
+        if !self.starts_at_or_after(segment, function_text.begin) {
             return Ok(None);
         }
         let Some(authored_place) = self.authored_place(segment) else { return Ok(None) };
-        if !self.fits_at(number) {
+        if !self.fits_at(index) {
             return Err(Contradiction);
         }
-        let mut authored_name = self.scoped_name(found, place, segment);
+        let mut authored_name = self.scoped_name(function_text, place, segment);
         if authored_name.is_none() {
-            authored_name = match self.authored_name(found, segment) {
+            authored_name = match self.authored_name(function_text, segment) {
                 Ok(authored) => authored,
                 // The user chose the map: the position is kept, the doubtful name isn't.
                 Err(Contradiction) if self.is_given => None,
@@ -249,20 +259,20 @@ impl AuthoredScript {
         Ok(Some((authored_place, authored_name.filter(|authored| authored != name))))
     }
 
-    /// The text of an authored file, given by name. `Some(None)` if the source map names the file but doesn't contain
-    /// its text; `None` if it doesn't name the file.
+    /// The text of an authored file, which is given by its name. `Some(None)` if the source map names the file but
+    /// doesn't contain its text; `None` if the source map doesn't name the file.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         let by_name = self.by_name.get_or_init(|| {
-            let mut numbers: Vec<u32> = (0..self.files.len() as u32).collect();
-            numbers.sort_by_key(|&number| &self.files[number as usize]);
-            numbers
+            let mut indices: Vec<u32> = (0..self.files.len() as u32).collect();
+            indices.sort_by_key(|&index| &self.files[index as usize]);
+            indices
         });
-        let first = by_name.partition_point(|&number| *self.files[number as usize] < *file);
-        let number = *by_name.get(first)?;
-        if self.files[number as usize] != file {
+        let first = by_name.partition_point(|&index| *self.files[index as usize] < *file);
+        let index = *by_name.get(first)?;
+        if self.files[index as usize] != file {
             return None;
         }
-        Some(self.content(number).map(Text::as_str))
+        Some(self.content(index).map(Text::as_str))
     }
 
     /// What the script's text says about the function `name` that starts at `place`. `None` if no such function is
@@ -287,40 +297,46 @@ impl AuthoredScript {
     }
 
     /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
-    /// none. `found` is what the script's text says about the function, and `segment` leads to the authored function,
-    /// which must be in the same scope.
-    fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
-        let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
+    /// none. `function_text` is what the script's text says about the function, and `segment` leads to the authored
+    /// function, which must be in the same scope.
+    fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
+        let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
         let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
         let name = self.map.name(scope.name)?;
-        // V8 calls a constructor by its class's name.
+        // The scope's name for a constructor isn't V8's, which is that of the class.
         if !contains_segment || !is_identifier(name) || name == "constructor" {
             return None;
         }
-        Some(format!("{}{name}", found.prefix))
+        Some(format!("{}{name}", function_text.prefix))
     }
 
-    /// The authored name of the function at `segment`. `None` if the words of its name in the script don't prove an
-    /// authored name.
-    fn authored_name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // The author may have given a function that is bound to a variable a name of its own. Tools drop such names.
-        if found.is_bound
+    /// The authored name of the function at `segment`. It consists of the authored counterparts of the words that are
+    /// its name in the script. `None` if one of them isn't proven.
+    fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
+        // A function that is bound to a variable may have had a name of its own, which the tool dropped. The engine
+        // would show that name.
+        if function_text.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
             return Ok(Some(own.to_owned()));
         }
-        let mut words = Vec::with_capacity(found.name.len());
-        for (index, word) in found.name.iter().enumerate() {
-            let is_last = index + 1 == found.name.len();
+        let mut words = Vec::with_capacity(function_text.name.len());
+        for (index, word) in function_text.name.iter().enumerate() {
+            let is_last = index + 1 == function_text.name.len();
+            // After a dot, `authored_word` makes the last word a property.
             let role = if is_last { Role::Whole } else { Role::Object };
-            let Some(word) = self.authored_word(word, role, found.is_key)? else { return Ok(None) };
-            if found.is_bound && is_last && !(word.binds(found, segment) && self.is_value(&word, found, segment)) {
+            let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
+            if function_text.is_bound
+                && is_last
+                && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
+            {
                 return Ok(None);
             }
+            // The author assigned a function with a name of its own to this word.
             if let Some(function) = word.function
-                && found.is_bound
+                && function_text.is_bound
             {
                 return Ok(Some(function));
             }
@@ -329,14 +345,14 @@ impl AuthoredScript {
         if words.is_empty() {
             return Ok(None);
         }
-        Ok(Some(format!("{}{}", found.prefix, words.join("."))))
+        Ok(Some(format!("{}{}", function_text.prefix, words.join("."))))
     }
 
     /// False if the author wrote the function within an expression after the word, not as the word's value. Minifiers
     /// simplify such expressions: they bind the function in `table = { key: (x) => x }` or in `made = ((y) => (x) =>
-    /// x)(1)` to the variable.
-    fn is_value(&self, word: &AuthoredWord<'_>, found: &FunctionText, function: &Segment) -> bool {
-        if found.is_named_by_class() {
+    /// x)(1)` to the variable. True if the authored text isn't known.
+    fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
+        if function_text.is_named_by_class() {
             return true;
         }
         let Some(content) = self.content(function.source) else { return true };
@@ -346,16 +362,17 @@ impl AuthoredScript {
         if let Some(between) = content.get(word_start..function_start) {
             return leads_to_value(between);
         }
-        // Some tools map the function to the start of its statement, which is before the word.
+        // The word is after the function's position. Some tools map the function to the start of its statement, so only
+        // keywords may be between the two.
         match content.get(function_start..word_start) {
             Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
             None => false,
         }
     }
 
-    /// The authored counterpart of a word of a function's name in the script. `None` if no segment proves one. `is_key`
-    /// says that the word is the key of a property or method; keys keep their names unless the source map says
-    /// otherwise.
+    /// The authored counterpart of a word of a function's name in the script, which is given by its byte range. `None`
+    /// if no segment proves one, [`Contradiction`] if the map leads to a wrong position. `role` is the word's role if
+    /// no dot is before it. `is_key` says that the word is the key of a property or method.
     fn authored_word(
         &self,
         word: &Range<usize>,
@@ -366,11 +383,12 @@ impl AuthoredScript {
         let is_private = generated.starts_with('#');
         let role = if self.text.as_str()[..word.start].ends_with('.') { Role::Property } else { role };
         let role = if is_key && role == Role::Whole { Role::Key } else { role };
-        // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`: look at both.
+        // For a private name such as `#x`, some tools put the mapping at the `#`, others at the `x`. Both are looked
+        // at.
         let last_start = if is_private { word.start + 1 } else { word.start };
         let segments =
             (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
-        // Several segments may start at the word. Prefer one with a name.
+        // Several segments may start at the word. One with a name is preferred.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
         // The authored word, if the tool recorded it in the source map.
         let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {
@@ -378,16 +396,15 @@ impl AuthoredScript {
             name => name.map(Cow::Borrowed),
         };
         let Some((text, offset)) = self.authored_text(segment) else {
-            // For a property, tools may record the name of its object instead. A name that differs therefore proves
-            // nothing.
+            // Without the authored text, the source map must be believed. But for a property, tools may record the name
+            // of its object instead, so a name that differs proves nothing.
             if matches!(role, Role::Property | Role::Key) && recorded.as_deref().is_some_and(|name| name != generated) {
                 return Ok(None);
             }
             return Ok(Some(AuthoredWord::new(recorded.unwrap_or(Cow::Borrowed(generated)), segment)));
         };
         if is_computed_key(text, offset) {
-            // The recorded name must equal the string value of the key, which the engine already shows. Any other name
-            // would have to come from a tool that renamed the key.
+            // A key that isn't a plain word proves a name only if its string value is the recorded name.
             let value = recorded.filter(|name| Some(name.as_ref()) == string_key(text, offset));
             return Ok(value.map(|value| AuthoredWord::new(value, segment)));
         }
@@ -402,22 +419,22 @@ impl AuthoredScript {
             let is_argument = declared.is_argument();
             return Ok(Some(AuthoredWord { text: Cow::Borrowed(declared.word), segment, function, is_argument }));
         }
+        // The word isn't declared there. For a property, that is normal: the segment may lead to its object.
         if role == Role::Property {
             return Ok(None);
         }
         if recorded.is_none() {
-            // Tools don't always record the authored word for a renamed private name. The segment still leads from one
-            // to the other.
+            // Tools don't always record the authored word for a renamed private name, but the segment leads to it.
             let authored = first_word(&text[offset..]);
             if is_private && authored.starts_with('#') {
                 return Ok(Some(AuthoredWord::new(Cow::Borrowed(authored), segment)));
             }
-            // A word that a tool invented, or renamed without recording it, proves nothing.
+            // A word of one letter is one that a tool invented, or renamed without recording it. It proves nothing.
             if generated.len() < 2 {
                 return Ok(None);
             }
         }
-        // The expected word is declared elsewhere nearby: the map leads to the wrong position.
+        // If the expected word is elsewhere nearby, the map leads to the wrong position.
         if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
@@ -429,27 +446,29 @@ impl AuthoredScript {
         Some(text_around(content.as_str(), offset, BEFORE, AFTER))
     }
 
+    /// The text of the authored file with this index; `None` if the source map doesn't contain it.
     fn content(&self, source: u32) -> Option<&Text> {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that contains a position of the script, and the segment's index. `None` if the code at the position
-    /// belongs to no authored file.
+    /// The segment that contains a position of the script, and the segment's index. `None` if no segment does, or if
+    /// the code at the position belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
-        let number = self.map.segment_index_at(place)?;
-        let segment = self.map.segments().get(number).filter(|segment| segment.source != NONE)?;
-        Some((segment, number))
+        let index = self.map.segment_index_at(place)?;
+        let segment = self.map.segments().get(index).filter(|segment| segment.source != NONE)?;
+        Some((segment, index))
     }
 
-    fn fits_at(&self, number: usize) -> bool {
-        self.is_given || self.fit.fits_near(&self.map, number, |segment| self.check(segment))
+    /// True if the map fits the script around the segment with this index, or if the user chose the map.
+    fn fits_at(&self, index: usize) -> bool {
+        self.is_given || self.fit.fits_near(&self.map, index, |segment| self.check(segment))
     }
 
     /// Checks a segment against both texts. `Some(false)` if it can't be right: it starts past the end of a line or
     /// inside a word, or the authored file has no such position. `Some(true)` if the authored line has the segment's
-    /// name, or the script's word. `None` if nothing is proven. A name that the authored line lacks is no proof: the
-    /// authored text is part of the map, so both are of the same build. Tools map names that they invented to the
-    /// start of the file (bundlers) or to the first statement (Babel).
+    /// name or, for a segment without a name, the script's word. `None` if nothing is proven. If the authored line
+    /// lacks the segment's name, that proves nothing: the authored text is part of the map, so both are of the same
+    /// build. Tools map names that they invented to the start of the file (bundlers) or to the first statement (Babel).
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
@@ -462,6 +481,7 @@ impl AuthoredScript {
         }
         let name = self.map.name_bytes(segment.name);
         let Some(content) = self.content(segment.source) else {
+            // Without the authored text, a segment with a name that starts at a word counts as right.
             return if name.is_some() && !generated_word.is_empty() { Some(true) } else { None };
         };
         let Some(offset) = content.byte_offset(segment.authored) else { return Some(false) };
@@ -476,13 +496,13 @@ impl AuthoredScript {
     }
 }
 
-/// True if the text contains `word` near the offset `offset`.
+/// True if the text contains `word` as a whole word near the offset `offset`.
 fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
     /// How many bytes are searched before the offset, and how many after it.
     const NEAR: usize = 1 << 16;
     let (near, _) = text_around(text, offset, NEAR, NEAR);
-    let is_whole_word = |found: usize| {
-        near.is_char_boundary(found) && begins_word(near, found) && first_word(&near[found..]).as_bytes() == word
+    let is_whole_word = |start: usize| {
+        near.is_char_boundary(start) && begins_word(near, start) && first_word(&near[start..]).as_bytes() == word
     };
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole_word)
 }
@@ -515,16 +535,17 @@ impl<'a> AuthoredWord<'a> {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function (`found`, at the segment `function`) to this word. False for words that a
-    /// tool bound it to: a tool that inlines a call binds the parameters of the called function to the arguments, which
-    /// were written elsewhere.
-    fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
+    /// True if the author bound the function (`function_text`, at the segment `function`) to this word. False if only a
+    /// tool did: when it inlines a call, it binds the parameters of the called function to the arguments, which the
+    /// author wrote elsewhere. So the word must not be an argument, and must be in the same file, at most one line
+    /// before the function.
+    fn binds(&self, function_text: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;
         }
         match function.authored.line.checked_sub(self.segment.authored.line) {
             // The name of a class may be many lines before its constructor.
-            Some(lines_between) => found.is_named_by_class() || lines_between < 2,
+            Some(lines_between) => function_text.is_named_by_class() || lines_between < 2,
             None => false,
         }
     }

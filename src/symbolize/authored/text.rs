@@ -9,16 +9,19 @@ use crate::model::script_map::{JsonString, Place};
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// The offset where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
+    /// The byte offset where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
     lines: Vec<u32>,
-    /// The number of UTF-16 units before byte 0, [`STEP`], 2·[`STEP`] and so on. A byte inside a character counts as
-    /// the next character's start. Empty for ASCII texts, where each byte is one unit.
+    /// The number of UTF-16 units before byte 0, before byte [`STEP`], before byte 2·[`STEP`] and so on. If such a byte
+    /// is inside a character, the whole character counts as before it. Empty for ASCII texts, where each byte is one
+    /// unit.
     units: Vec<usize>,
 }
 
+/// Every how many bytes the UTF-16 units before them are stored ([`Text::units`]).
 const STEP: usize = 1 << 10;
 
 impl Text {
+    /// Stores a text without its byte order mark, and finds its lines.
     pub(super) fn new(mut text: String) -> Self {
         if text.starts_with('\u{feff}') {
             text.remove(0);
@@ -27,8 +30,8 @@ impl Text {
         Self::with_lines(text, lines)
     }
 
-    /// Decodes a text stored in a source map. Line ends are found while decoding, because most of them are escaped.
-    /// `None` if the text can't be decoded.
+    /// Decodes a text stored in a source map. Line ends are noticed while decoding, because most of them are escaped
+    /// (`\n`); that saves a second pass over the text. `None` if the text can't be decoded.
     pub(super) fn from_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
         let text = json.text_with_escapes(|letter, end| {
@@ -36,7 +39,8 @@ impl Text {
                 lines.push(end as u32);
             }
         })?;
-        // The text is only searched again for the rare kinds of line ends, and for a byte order mark.
+        // A second pass is only needed if the text has other kinds of line ends (`\r`, or characters that begin with
+        // 0xe2), or a byte order mark, which shifts all offsets.
         let has_others = memchr::memchr2(b'\r', 0xe2, text.as_bytes()).is_some() || text.starts_with('\u{feff}');
         Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
     }
@@ -93,6 +97,7 @@ impl Text {
         Place { line: line as u32, column: column as u32 }
     }
 
+    /// The number of UTF-16 units before a byte offset.
     fn unit_of_byte(&self, byte: usize) -> usize {
         let step = (byte / STEP).min(self.units.len().saturating_sub(1));
         let before_step = self.units.get(step).copied().unwrap_or_default();
@@ -102,7 +107,7 @@ impl Text {
 
     /// The byte offset of the character that starts at or after this UTF-16 unit; `None` beyond the end of the text.
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
-        // Start at the last step that begins at or before the unit.
+        // Starts at the last step that begins at or before the unit, and counts characters from there.
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
         let mut byte = self.step_start(step);
         let mut count = self.units[step];

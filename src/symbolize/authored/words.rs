@@ -12,39 +12,42 @@ pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around the offset `at`, and that offset within the part. Limits how much text is read for one
-/// position to `before` bytes before it and `after` bytes after it.
-pub(super) fn text_around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
-    let (begin, end) =
-        (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
-    (&text[begin..end.max(at)], at - begin)
+/// The part of a text around `offset`: up to `before` bytes before it, and up to `after` bytes after it. The second
+/// value is the same offset within the part. This limits how much text is read for one position.
+pub(super) fn text_around(text: &str, offset: usize, before: usize, after: usize) -> (&str, usize) {
+    let (begin, end) = (
+        text.ceil_char_boundary(offset.saturating_sub(before)),
+        text.floor_char_boundary(offset.saturating_add(after)),
+    );
+    (&text[begin..end.max(offset)], offset - begin)
 }
 
-/// The text from offset `at` on, cut to at most `most` bytes.
-pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
-    &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
+/// The text from `offset` on, but at most `most` bytes of it.
+pub(super) fn text_after(text: &str, offset: usize, most: usize) -> &str {
+    &text[offset..text.floor_char_boundary(offset.saturating_add(most)).max(offset)]
 }
 
 /// The identifier with which a text starts; empty if it doesn't start with one.
 pub(super) fn first_word(text: &str) -> &str {
-    let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
-    let plain = text.as_bytes().iter().take_while(|byte| is_plain(byte)).count();
-    match text.as_bytes().get(plain) {
+    let is_ascii_word = |byte: &u8| IS_ASCII_WORD[usize::from(*byte)];
+    let len = text.as_bytes().iter().take_while(|byte| is_ascii_word(byte)).count();
+    match text.as_bytes().get(len) {
+        // The word may go on with a character that isn't ASCII, so all characters are examined.
         Some(128..) => &text[..text.find(|letter| !is_word(letter)).unwrap_or(text.len())],
-        _ => &text[..plain],
+        _ => &text[..len],
     }
 }
 
-/// True for each byte that is an ASCII character of identifiers, by the byte's value.
-const PLAIN: [bool; 256] = plain();
+/// For each value of a byte: true if it is an ASCII character of identifiers.
+const IS_ASCII_WORD: [bool; 256] = ascii_word_bytes();
 
-const fn plain() -> [bool; 256] {
-    let (mut plain, mut byte) = ([false; 256], 0);
+const fn ascii_word_bytes() -> [bool; 256] {
+    let (mut is_ascii_word, mut byte) = ([false; 256], 0);
     while byte < 128 {
-        plain[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'$' | b'#');
+        is_ascii_word[byte] = (byte as u8).is_ascii_alphanumeric() || matches!(byte as u8, b'_' | b'$' | b'#');
         byte += 1;
     }
-    plain
+    is_ascii_word
 }
 
 /// The range of the identifier that ends at offset `end`; an empty range if there is none.
@@ -53,13 +56,13 @@ pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// Skips blanks and comments backwards from offset `at`. Returns the offset where the text before them ends.
-pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
-    let mut end = at;
+/// Skips blanks and comments backwards from `offset`. Returns the offset where the text before them ends.
+pub(super) fn skip_blanks_before(text: &str, offset: usize) -> usize {
+    let mut end = offset;
     loop {
         end = text[..end].trim_end().len();
-        // A line comment reaches to the end of its line and so can't be before a token on the same line. Only block
-        // comments can.
+        // Only block comments are looked for: a line comment reaches to the end of its line, so no token can follow it
+        // on the same line.
         let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
         match comment {
             Some(begin) => end = begin,
@@ -68,7 +71,8 @@ pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     }
 }
 
-/// True for keywords after which an expression comes, or which start a statement. They can't be the name of a function.
+/// True for keywords after which an expression comes, or which start a statement. If such a word stands before a
+/// function's parameters, the function has no name.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",

@@ -1,5 +1,5 @@
-//! Stores code and code events in about 80 bytes per load, because a jitdump may report millions of loads, of which the
-//! samples hit only a few.
+//! Stores JIT code and what happened to it (loads, moves, unloads) in about 80 bytes per load. A jitdump may report
+//! millions of loads, of which the samples hit only a few.
 
 use super::segment::CodeId;
 use crate::model::code::{AuthoredLines, Code, Lines, OriginId, Unwind};
@@ -14,7 +14,8 @@ pub struct CodeList<'data> {
     pub(super) changes: Vec<Change>,
 }
 
-/// One code event: from `time` on, `code` is in memory from `start` to `end`, unless `kind` says something else.
+/// One code event. For a load or a move: from `time` on, `code` is in memory from `start` to `end` (exclusive). For
+/// what the fields mean in other events, see [`ChangeKind`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub(super) time: Nanos,
@@ -25,7 +26,7 @@ pub(super) struct Change {
     /// The position of this change among all changes that are replayed together; set just before the replay.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
-    /// True if this change counts only where no other source has code.
+    /// True if this change counts only where no other source has code; see [`CodeList::fill_in`].
     pub(super) fills_in: bool,
 }
 
@@ -50,8 +51,8 @@ pub(super) enum ChangeKind {
     Move,
     /// A load or move at an unknown time. If two overlap, the one later in the list wins.
     Untimed,
-    /// Earlier untimed entries don't apply in this address range, because the memory holds something that has a name of
-    /// its own.
+    /// Cancels earlier untimed entries from `start` to `end`, where the process has mapped a file that names this
+    /// memory better. `time` and `code` are unused.
     Hidden,
     /// The event has no effect, for example because it moves code that was never loaded. It stays in the list because
     /// other events refer to events by position.
@@ -69,8 +70,8 @@ impl<'data> CodeList<'data> {
 
     /// Appends a load: `code` was written to the memory of process `pid` at its address. Returns the load's position in
     /// the list, by which moves and unloads refer to it. `pid` is the process ID as recorded, which is the one outside
-    /// of PID namespaces. `time` is on the recording's clock; `None` if the source has no times, so that the code counts
-    /// during the whole run of the process.
+    /// of PID namespaces. `time` is on the recording's clock; `None` if the source has no times, so that the code
+    /// counts during the whole run of the process.
     pub fn load(&mut self, pid: Pid, time: Option<Nanos>, code: &Code<'data>) -> usize {
         let kind = if time.is_some() { ChangeKind::Load } else { ChangeKind::Untimed };
         let id = self.codes.push(code);
@@ -89,17 +90,19 @@ impl<'data> CodeList<'data> {
         self.push(pid, time, to, kind, code);
     }
 
-    /// Appends an unload: the code of the load at position `load` was discarded. `at` is its last address.
-    pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, at: Addr) {
-        // Without a time, it is unknown which samples come before the unload. The code therefore stays.
+    /// Appends an unload: the code of the load at position `load` was discarded. `start` is the address where the code
+    /// started by then, which isn't that of the load if the code was moved. Has no effect without a time.
+    pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, start: Addr) {
+        // Without a time, it isn't known which samples came before the unload. The code therefore stays to the end.
         let code = match self.changes.get(load) {
             Some(load) if load.kind == ChangeKind::Load && time.is_some() => Some(load.code),
             _ => None,
         };
-        self.push(pid, time, at, ChangeKind::Gone, code);
+        self.push(pid, time, start, ChangeKind::Gone, code);
     }
 
-    /// Appends a change. Without code, it has no effect, but takes a position in the list.
+    /// Appends a change of `kind` that puts `code` at `start` or ends it there. If `code` is `None`, appends a change
+    /// without effect, so that the positions of later changes stay right.
     fn push(&mut self, pid: Pid, time: Option<Nanos>, start: Addr, kind: ChangeKind, code: Option<CodeId>) {
         let (code, kind, size) = match code {
             Some(code) => (code, kind, self.codes.size(code)),
@@ -132,7 +135,8 @@ impl<'data> CodeList<'data> {
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Cancels the untimed entries of process `pid` in this address range, as far as they were added before.
+    /// Cancels the untimed entries of process `pid` in this address range. Only affects entries that come before this
+    /// one, in this list or in an earlier one given to [`CodeMap::build`](super::CodeMap::build).
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
@@ -181,8 +185,8 @@ impl<'data> CodeList<'data> {
         self.changes.iter().filter(|change| change.kind == ChangeKind::Load).map(|change| change.time)
     }
 
-    /// Corrects the times of the first `count` timed loads. `date` gets the address range and time of a load, and
-    /// returns the corrected time or `None` to leave the time unchanged.
+    /// Corrects the times of the first `count` timed loads in the list. `date` gets the address range and time of a
+    /// load, and returns the corrected time, or `None` to leave the time unchanged.
     pub fn date_loads(&mut self, count: usize, mut date: impl FnMut(Range<Addr>, Nanos) -> Option<Nanos>) {
         let loads = self.changes.iter_mut().filter(|change| change.kind == ChangeKind::Load);
         for change in loads.take(count) {
@@ -205,23 +209,23 @@ impl<'data> CodeList<'data> {
         self.codes.len()
     }
 
-    /// Corrects all line tables so far, whose addresses are `bias` bytes too high.
+    /// Corrects the line tables of all code that is in the list so far, in which each address is `bias` bytes too high.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);
         }
     }
 
-    /// Appends all events of another source. Its code gets new numbers.
+    /// Appends all events of another source. The numbers of its code are increased by the number of codes in this list.
     pub(super) fn append(&mut self, other: Self) {
         if self.changes.is_empty() {
             *self = other;
             return;
         }
-        let first = self.codes.len() as u32;
+        let first_code = self.codes.len() as u32;
         self.codes.append(other.codes);
         for mut change in other.changes {
-            change.code.0 = change.code.0.saturating_add(first);
+            change.code.0 = change.code.0.saturating_add(first_code);
             self.changes.push(change);
         }
     }
@@ -255,7 +259,8 @@ enum EventBody<'data> {
 }
 
 impl<'data> Codes<'data> {
-    /// Stores code and returns its number. Lines and unwind information, which few codes have, are stored apart.
+    /// Stores a piece of code and returns its number. Lines and unwind information, which few pieces of code have, go
+    /// to `details`.
     pub(super) fn push(&mut self, code: &Code<'data>) -> CodeId {
         let Code { name, addr, size, bytes, lines, unwind, origin } = *code;
         let mut details = NO_DETAILS;
@@ -268,12 +273,12 @@ impl<'data> Codes<'data> {
         CodeId(self.packed.len() as u32 - 1)
     }
 
-    /// Replaces the lines of a code.
+    /// Replaces the source lines of a piece of code.
     fn set_lines(&mut self, id: CodeId, lines: Lines<'data>) {
         let Some(code) = self.packed.get_mut(id.0 as usize) else { return };
         match self.details.get_mut(code.details as usize) {
             Some((old_lines, _)) => *old_lines = lines,
-            // `code.details` is `NO_DETAILS`.
+            // The code has no details yet: `code.details` is `NO_DETAILS`, which is no index.
             None => {
                 code.details = self.details.len() as u32;
                 self.details.push((lines, None));
@@ -281,7 +286,7 @@ impl<'data> Codes<'data> {
         }
     }
 
-    /// Appends all codes of `other`. Their numbers grow by the number of codes that are here already.
+    /// Appends all code of `other`. Its numbers grow by the number of pieces of code that are already stored here.
     fn append(&mut self, other: Self) {
         let first_details = self.details.len() as u32;
         self.details.extend(other.details);

@@ -8,10 +8,11 @@ use crate::model::{Addr, Nanos, Pid};
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pieces: RangeMap<LivePiece>,
-    /// Pieces of code that are no longer in memory, each with the time when it ended.
+    /// Pieces of code, or parts of them, that are no longer in memory, each with the time when it ended.
     ended: Vec<(Entry<LivePiece>, Nanos)>,
 }
 
+/// Which code is in a range of addresses, and since when.
 #[derive(Debug, Clone, Copy)]
 struct LivePiece {
     code: CodeId,
@@ -24,7 +25,8 @@ impl Live {
         self.pieces.is_empty()
     }
 
-    /// Adds code in a range where there is none.
+    /// Adds the code of a load, a move or an untimed entry. There must be no code in its range; [`Self::cut`] ends what
+    /// was there before.
     pub(super) fn put(&mut self, change: &Change) {
         let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
         self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
@@ -41,26 +43,29 @@ impl Live {
         had_code
     }
 
-    /// Ends what is left of a piece of code at the address that it was moved away or unloaded from.
+    /// Ends what is left of a piece of code that was unloaded or moved away. `gone` has its number, the range in which
+    /// it was, and the time. Other code that has been written to this range in the meantime stays.
     pub(super) fn remove(&mut self, gone: &Change) {
         let is_gone = |piece: &LivePiece| piece.code == gone.code;
         self.pieces.evict(gone.start.0..gone.end.0, is_gone, |piece| end_piece(&mut self.ended, piece, gone.time));
     }
 
-    /// Ends all code and appends the resulting segments to `into`.
-    pub(super) fn finish(&mut self, pid: Pid, into: &mut Vec<Segment>) {
+    /// Ends the replay: code that is still in memory never ends. Appends all resulting segments to `segments`, and
+    /// leaves nothing here.
+    pub(super) fn finish(&mut self, pid: Pid, segments: &mut Vec<Segment>) {
         for piece in self.pieces.drain() {
             end_piece(&mut self.ended, piece, Nanos(u64::MAX));
         }
-        into.extend(self.ended.drain(..).map(|(entry, until)| {
+        segments.extend(self.ended.drain(..).map(|(entry, until)| {
             let Entry { start, end, skipped: offset, value: LivePiece { code, from } } = entry;
             Segment { pid, code, start: Addr(start), end: Addr(end), from, until, offset }
         }));
     }
 }
 
+/// Adds a piece that ended at `until` to `ended`.
 fn end_piece(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
-    // Code that was replaced at the very time when it appeared never ran.
+    // Code that was replaced at the very time when it appeared never ran, and gets no segment.
     if piece.value.from < until {
         ended.push((piece, until));
     }

@@ -5,10 +5,10 @@
 //! live load from a source that only fills gaps (a log next to a dump or perf map); an untimed entry (from a perf map
 //! or a placed ELF object) of the program that was running then.
 //!
-//! A load never names samples from before it, because other code may have been at the address. No tolerance would be
-//! safe either. Runtimes write the record before the code runs, with one exception: HotSpot reports compiled methods to
-//! agents from a thread of its own, up to 80 ms late (0.2% of the JIT frames of a short recording). Frames that stay
-//! unnamed for this reason are counted ([`CodeMap::has_code_at_other_times`]).
+//! A load never names samples that are earlier than the load, not even by a little, because other code may have been at
+//! the address then. Runtimes write the record of a load before its code runs, with one exception: HotSpot reports
+//! compiled methods to agents from a thread of its own, up to 80 ms late (0.2% of the JIT frames of a short recording).
+//! Frames that stay unnamed for this reason are counted ([`CodeMap::has_code_at_other_times`]).
 //!
 //! A timed load ends where a later load or move of the same process overwrites it (only the overlap ends), where its
 //! code is moved away or unloaded, where executable memory of a file is mapped over it, or when the process execs.
@@ -78,19 +78,21 @@ pub struct Hit {
     pub kind: HitKind,
 }
 
-/// Finds JIT code by process, address and time.
+/// Finds JIT code by process, address and time; see the [module documentation](self).
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
     codes: Codes<'data>,
     segments: Vec<Segment>,
     layers: BTreeMap<Pid, Layer>,
+    /// The forks and execs of the processes that have code, by which children inherit it.
     ancestry: Ancestry,
+    /// See [`Self::overlaps()`].
     overlaps: u64,
 }
 
 impl Layer {
-    /// True if the untimed entries apply at this time, because the program to which they belong was running. Also true
-    /// if the time or the program's period is unknown.
+    /// True if the untimed entries apply at this time, because the program that they belong to was running. Also true
+    /// without a time, and for a process that never called exec.
     fn has_untimed_at(&self, time: Option<Nanos>) -> bool {
         match (&self.program, time) {
             (Some(program), Some(time)) => program.contains(&time),
@@ -99,14 +101,14 @@ impl Layer {
     }
 }
 
-/// One process's segments, indexed separately for each kind of entry.
+/// What one process loaded: for each of the three kinds of entries, an index of their segments.
 #[derive(Debug, Clone, Default)]
 struct Layer {
     timed: SegmentIndex,
     /// Timed loads from sources that only fill gaps.
     gap_filling: SegmentIndex,
     untimed: SegmentIndex,
-    /// When the program to which the untimed entries belong was running. `None` if the process never called exec.
+    /// When the program was running that the untimed entries belong to. `None` if the process never called exec.
     program: Option<Range<Nanos>>,
 }
 
@@ -128,14 +130,16 @@ impl<'data> CodeMap<'data> {
                 _ => timed.push(change),
             }
         }
-        // Later entries win, so entries that only fill gaps come first.
+        // Later entries win, so entries that only fill gaps come first. The sort is stable, so the order of the sources
+        // otherwise stays.
         untimed.sort_by_key(|change| !change.fills_in);
         let mut map = Self::default();
         for (pid, program) in programs::find_programs(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
         }
         sweep::replay_untimed(untimed, pool, |batch| {
-            // With times, it is normal that code replaces other code. Without, some of it gets a wrong name.
+            // Overlaps are only counted here. It is normal that timed code replaces other code, but where untimed
+            // entries overlap, only the last one can be found, so some samples get a wrong name.
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });
@@ -157,7 +161,8 @@ impl<'data> CodeMap<'data> {
         map
     }
 
-    /// Adds the segments of a replayed batch. `select_index` returns the index of a layer to which they belong.
+    /// Adds the segments of a replayed batch. `select_index` chooses the one of a layer's three indexes that they
+    /// belong to.
     fn append(&mut self, mut batch: Batch, select_index: impl Fn(&mut Layer) -> &mut SegmentIndex) {
         for (pid, index) in batch.indexes {
             select_index(self.layers.entry(pid).or_default()).append(index, self.segments.len());
@@ -178,10 +183,11 @@ impl<'data> CodeMap<'data> {
     }
 
     /// The index of the segment that wins at this address and time, and the kind of entry in which it was found. Timed
-    /// code wins over code that fills gaps, and that over code without times; among equals, the process's own code wins
-    /// over what it inherited from the processes that it was forked from.
+    /// code wins over code that fills gaps, which wins over untimed code. Within each of these kinds, the process's own
+    /// code wins over what it inherited from its ancestors. The loops are in this order: kinds outside, ancestors
+    /// inside.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
-        // The code of the process and its ancestors. For an ancestor, the time is that of the fork.
+        // The process comes first, then its ancestors. For an ancestor, the time is that of the fork.
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
             if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {
@@ -194,6 +200,7 @@ impl<'data> CodeMap<'data> {
             }
         }
         for (layer, time) in family {
+            // `time` only decides whether the program was running: untimed segments have no period of their own.
             if layer.has_untimed_at(time)
                 && let Some(index) = layer.untimed.find_live(self.segments(), addr, None)
             {
@@ -213,6 +220,8 @@ impl<'data> CodeMap<'data> {
                 let Segment { from, until, .. } = *self.segment(segment);
                 from..until
             }
+            // Otherwise, the answer may change as soon as the process loads or loses code of its own at this address,
+            // or inherits from other processes.
             _ => intersect(self.ancestry.inherited_code_period(pid, time), self.quiet_period(pid, addr, time)),
         };
         Lasting { answer, holds }
@@ -229,7 +238,8 @@ impl<'data> CodeMap<'data> {
         indexes.any(|index| index.any(self.segments(), addr, |_| true))
     }
 
-    /// The longest period around `time` in which none of the process's own code begins or ends at `addr`.
+    /// The longest period around `time` in which none of the process's own code begins or ends at `addr`, and in which
+    /// its untimed entries apply either all the time or never.
     fn quiet_period(&self, pid: Pid, addr: Addr, time: Nanos) -> Range<Nanos> {
         let Some(layer) = self.layers.get(&pid) else { return ALWAYS };
         let timed = layer.timed.quiet_period(self.segments(), addr, time);
@@ -241,21 +251,21 @@ impl<'data> CodeMap<'data> {
         intersect(intersect(timed, gap_filling), same_program.range)
     }
 
-    /// True if code with a name other than `name` was at `addr` at any time. For a sample without a time, it is then
-    /// unclear which code ran.
+    /// True if timed code with a name other than `name` was at `addr` at any time. For a sample without a time, it is
+    /// then unclear which code ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
         self.may_be_other(pid, addr, name, ALWAYS)
     }
 
-    /// True if code with a name other than `name` was at `addr` at any time in `times`. For a sample whose time is
-    /// inexact, that code may be the one that ran.
+    /// True if timed code with a name other than `name` was at `addr` at any time in `times`. For a sample whose time
+    /// is inexact, that code may be the one that ran.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], times: Range<Nanos>) -> bool {
         let is_other = |segment: &Segment| {
             let was_there_then = segment.from < times.end && segment.until > times.start;
             was_there_then && self.code(segment.code).name != name
         };
-        // Different sources may spell the same name differently. Timed loads are therefore never compared with
-        // gap-filling ones.
+        // Where there are timed loads, `name` is the name of one, so it is compared only with names of timed loads. A
+        // source that fills gaps may spell the same function's name differently.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {
@@ -264,8 +274,8 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// The layers of a process and its ancestors. Each comes with the time at which to look, which for an ancestor is
-    /// no later than the fork. `None` as the time stands for the last code.
+    /// The layers of a process and then of its ancestors, nearest first. Each comes with the time at which to look in
+    /// it, which for an ancestor is no later than the fork. `None` means to look for the last code at an address.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
         let ancestors = self.ancestry.inherited_code(pid, time);
         ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
@@ -307,8 +317,8 @@ impl<'data> CodeMap<'data> {
         self.layers.keys().copied()
     }
 
-    /// Address ranges in which each process had code at some time: process, start, end. They are in no particular
-    /// order. No hole inside a range is as large as a page.
+    /// Address ranges in which each process had code at some time: process, start, end. Inside a range there may be
+    /// holes without code, but none as large as a page. The ranges of a process may overlap and aren't sorted.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
             let all = layer.timed.extents().chain(layer.gap_filling.extents()).chain(layer.untimed.extents());
@@ -321,8 +331,8 @@ impl<'data> CodeMap<'data> {
         self.overlaps
     }
 
-    /// Returns a copy in which each piece of code is what `convert` returns for its number, at the same addresses. For
-    /// maps that outlive the files from which the code was read.
+    /// Returns a copy in which each piece of code is replaced by what `convert` returns for its number. All segments
+    /// stay the same. For maps that outlive the files from which the code was read.
     pub(crate) fn with_code<'new>(&self, convert: impl Fn(CodeId) -> Code<'new>) -> CodeMap<'new> {
         let mut codes = Codes::default();
         for id in 0..self.codes.len() {

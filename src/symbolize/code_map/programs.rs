@@ -1,4 +1,4 @@
-//! Finds out which program of a process its untimed entries belong to, if the process ran several.
+//! Finds out to which program a process's untimed entries belong, if the process ran several programs.
 //!
 //! A perf map is written by one program, but a process runs another program after each exec. A program's entries lie in
 //! memory that it had mapped. If several programs had mapped that memory (addresses aren't always randomized), the last
@@ -16,8 +16,8 @@ use crate::model::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// For each process that called exec and has untimed entries: the period in which the program ran that the entries
-/// belong to.
+/// Finds the program that wrote the untimed entries of each process, and returns the period in which that program ran.
+/// Leaves out processes that never called exec.
 pub(super) fn find_programs(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
     let mut starts_by_pid: BTreeMap<Pid, Vec<Addr>> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
@@ -35,8 +35,8 @@ pub(super) fn find_programs(changes: &[Change], processes: &Processes) -> Vec<(P
     programs
 }
 
-/// The period in which the program ran whose executable memory contains most of the addresses in `starts`, which must
-/// be sorted. If several programs contain equally many, the last one is chosen.
+/// Chooses the program whose executable memory contains most of the addresses in `starts`, which must be sorted, and
+/// returns the period in which that program ran. If several programs contain equally many, chooses the last one.
 fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
@@ -44,10 +44,12 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     // The executable memory of each program: of the one before the first exec, and of those that the execs started.
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
     for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
-        // Mappings that are made by an exec have the time of the exec.
+        // Program n is the one after n execs. The mappings that an exec makes have the same time as the exec, and
+        // belong to the new program.
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
+    // Because of `>=`, the last of equally good programs is chosen.
     let (mut best, mut best_count) = (0, 0);
     for (program, ranges) in memory.into_iter().enumerate() {
         let count = count_inside(ranges, starts);

@@ -25,7 +25,6 @@ pub struct Segment {
     pub from: Nanos,
     /// When the code ended at these addresses, exclusive; `Nanos(u64::MAX)` if it never did.
     pub until: Nanos,
-    /// The distance of `start` from the start of the code, in bytes. Not 0 if the first part of the code was
-    /// overwritten.
+    /// How far `start` is from the start of the code, in bytes. 0 unless the first part of the code was overwritten.
     pub offset: u64,
 }

@@ -1,10 +1,10 @@
 //! Finds the segment that contains an address at a time. Segments are rectangles (addresses × time) that don't overlap.
 //!
-//! Segments are in groups by address; no segment crosses from one group into the next. A small group is scanned. A
-//! large group, where addresses were reused again and again, has a k-d tree without pointers: its segments are
-//! reordered so that each node of the tree is a slice of the array, split in halves down to [`LEAF`] segments. The
-//! bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis on which it cuts
-//! fewer rectangles: address where code lies side by side, time where the same addresses were reused.
+//! Segments are in groups by address; no segment crosses from one group into the next. The segments of a small group
+//! are scanned one by one. A large group, where addresses were reused again and again, has a k-d tree without pointers:
+//! its segments are reordered so that each node of the tree is a slice of the array, split in halves down to [`LEAF`]
+//! segments. The bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis on
+//! which it cuts fewer rectangles: address where code lies side by side, time where the same addresses were reused.
 
 use super::segment::Segment;
 use crate::model::lasting::{QuietPeriod, UNTIMED};
@@ -20,15 +20,16 @@ const LEAF: usize = 16;
 /// A group with more segments than this gets a tree.
 const TREE: usize = 64;
 
-/// While a tree is built, halves with at most this many segments are arranged on the current thread, larger ones in
-/// parallel.
+/// While a tree is built, two halves with at most this many segments each are sorted one after the other on the current
+/// thread, larger halves in parallel.
 const PARALLEL: usize = 1 << 14;
 
-/// A range of addresses and the segments in it.
+/// A range of addresses, and the segments of one process that lie in it.
 #[derive(Debug, Clone)]
 struct SegmentGroup {
     /// One past the group's last address. The first address is in [`SegmentIndex::starts`].
     end: Addr,
+    /// The indices of the group's segments among all segments of the map.
     segments: Range<u32>,
     /// The index of the group's tree in [`SegmentIndex::trees`]; [`NO_TREE`] if it has none.
     tree: u32,
@@ -36,8 +37,9 @@ struct SegmentGroup {
     reaches: u32,
 }
 
-/// The first and last address of a segment, relative to the start of its group. For most segments, a lookup reads only
-/// this, so it is small. Distances that don't fit are clamped, so a match must be checked against the segment itself.
+/// The first and last address of a segment, relative to the start of its group. A lookup reads this of every segment
+/// that it passes, so it is small. Distances that don't fit are clamped, so a match must be checked against the segment
+/// itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -51,24 +53,24 @@ impl Reach {
     }
 }
 
-/// How far an address is behind the start of its group, in bytes, clamped to `u32::MAX`.
+/// How far an address is after the start of its group, in bytes, clamped to `u32::MAX`.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
 
 const NO_TREE: u32 = u32::MAX;
 
-/// Groups with more segments than this get their trees last, one after the other, with all threads working on each
-/// tree.
+/// Batches of groups are replayed in parallel, and each thread builds the trees of its groups. A group with more
+/// segments than this would keep one thread busy for too long. Its tree is built at the end, by all threads together.
 const LARGE: usize = 1 << 16;
 
 /// Finds the segments of one process.
 #[derive(Debug, Clone, Default)]
 pub(super) struct SegmentIndex {
-    /// The first address of each group, sorted. Stored apart from the rest of the groups because lookups search only
-    /// these.
+    /// The first address of each group, sorted. Stored apart from `groups` because the binary search reads only these.
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
+    /// The trees of the groups that have one; see [`SegmentGroup::tree`].
     trees: Vec<SegmentTree>,
     /// One entry per segment, in the order of the groups.
     reaches: Vec<Reach>,
@@ -76,28 +78,30 @@ pub(super) struct SegmentIndex {
 }
 
 /// Narrows the binary search for a group. The address range of all groups is divided into slots of equal length, about
-/// as many as there are groups. For each slot it is stored which groups start in it.
+/// as many as there are groups. The index tells for each slot which groups start in it.
 #[derive(Debug, Clone, Default)]
 struct GroupIndex {
+    /// The start of the first group, which is also the start of the first slot.
     first: Addr,
     /// A slot covers 2 to the power of `shift` bytes.
     shift: u32,
-    /// For each slot, the number of groups that start before it.
+    /// For each slot, the number of groups that start before it; at the end, the number of all groups.
     before: Vec<u32>,
 }
 
 impl GroupIndex {
-    /// Builds the index from the sorted start addresses of the groups. The address range is divided into slots of equal
-    /// length, a power of two, of which there are at most as many as groups.
+    /// Builds the index from the sorted start addresses of the groups. The length of a slot is the smallest power of
+    /// two with which there are at most as many slots as groups.
     fn new(starts: &[Addr]) -> Self {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
-        // For each slot, the number of groups that start before it; at the end, the number of all groups.
+        // One entry per slot, and one for the end; see the field.
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
             let slot = ((start.0 - first.0) >> shift) as usize;
-            // Sets the slots after that of the previous group, up to this group's own.
+            // `number` groups start before this group's slot and before the empty slots on the way to it. If an earlier
+            // group starts in the same slot, the slot has its entry already.
             before.resize(before.len().max(slot + 1), number as u32);
         }
         before.push(starts.len() as u32);
@@ -107,6 +111,7 @@ impl GroupIndex {
     /// The index of the last group that starts at or before `addr`; `None` if there is none.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
+        // Groups start..end are those that start in this slot; there are none if `addr` is past the last slot.
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
         let start = self.before.get(slot).map_or(end, |before| *before as usize);
         let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
@@ -114,7 +119,7 @@ impl GroupIndex {
     }
 }
 
-/// The tree of a large group: the bounding boxes of its halves, quarters and so on.
+/// The tree of a group with more than [`TREE`] segments: the bounding boxes of its halves, quarters and so on.
 #[derive(Debug, Clone)]
 struct SegmentTree {
     boxes: Vec<Extent>,
@@ -129,6 +134,7 @@ struct Extent {
     until: Nanos,
 }
 
+/// The bounding box of no segments. Its union with another box is the other box.
 const NOTHING: Extent = Extent { start: Addr(u64::MAX), end: Addr(0), from: Nanos(u64::MAX), until: Nanos(0) };
 
 impl Extent {
@@ -153,8 +159,9 @@ impl Extent {
 }
 
 impl SegmentIndex {
-    /// Adds the next group: its address range, and the range of its segments in `segments`. If the group gets a search
-    /// tree, its segments are reordered. The trees of large groups are built later, by [`Self::finish`].
+    /// Adds the next group: its address range, and where its segments are in `segments`. Does nothing for a group
+    /// without segments. If the group gets a tree, reorders its segments. The trees of groups with more than [`LARGE`]
+    /// segments are built later, by [`Self::finish`].
     pub(super) fn push(&mut self, addresses: Range<Addr>, indices: Range<usize>, segments: &mut [Segment]) {
         let group_segments = &mut segments[indices.clone()];
         if group_segments.is_empty() {
@@ -175,8 +182,8 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds all groups of `other`, which must have higher addresses. `first_segment` is the index that the first
-    /// segment of `other` has now.
+    /// Adds all groups of `other`, which must have higher addresses. The segments of `other` have been appended to
+    /// other segments; `first_segment` is the new index of the first of them.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;
@@ -194,8 +201,8 @@ impl SegmentIndex {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees of large groups, which [`Self::push`] left out, and the group index, without which lookups
-    /// don't work. `segments` are all segments of the map.
+    /// Builds the trees of the groups with more than [`LARGE`] segments, which [`Self::push`] left out, and the group
+    /// index, without which lookups find nothing. `segments` are all segments of the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -204,7 +211,7 @@ impl SegmentIndex {
             let group_segments = &mut segments[group.segments.start as usize..group.segments.end as usize];
             group.tree = self.trees.len() as u32;
             self.trees.push(SegmentTree::build(group_segments));
-            // Building the tree has reordered the segments.
+            // Building the tree has reordered the segments, so their reaches are computed again.
             for (reach, segment) in self.reaches[group.reaches as usize..].iter_mut().zip(group_segments) {
                 *reach = Reach::new(segment, *start);
             }
@@ -220,7 +227,8 @@ impl SegmentIndex {
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
     /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
-        // `UNTIMED` is almost the end of time: what nothing ended is live then.
+        // `UNTIMED` is almost the end of time. Segments that nothing has ended are live then, and there is at most one
+        // at `addr`. Only if it doesn't exist, all segments must be compared.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
         self.visit(
@@ -243,12 +251,13 @@ impl SegmentIndex {
 
     /// The index of the segment that contains `addr` and ends last; `None` if no segment contains it.
     fn find_last(&self, segments: &[Segment], addr: Addr) -> Option<usize> {
+        // The best match so far: when it ends, and its index. Both closures need it, hence the cell.
         let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
         self.visit(
             segments,
             addr,
-            // Addresses may have been reused thousands of times. Nodes in which everything ends no later than the best
-            // match so far are skipped.
+            // Addresses may have been reused thousands of times. Skips nodes in which everything ends no later than the
+            // best match so far.
             |extent| last.get().is_none_or(|(until, _)| extent.until > until),
             |index, segment| {
                 last.set(last.get().max(Some((segment.until, index))));
@@ -289,8 +298,9 @@ impl SegmentIndex {
         quiet.into_inner().range
     }
 
-    /// Calls `each` with the index of every segment that contains `addr`, at whatever time, until `each` returns true.
-    /// In a group with a tree, skips the nodes whose bounding box `enter` rejects.
+    /// Calls `each` with every segment that contains `addr`, at whatever time, and with its index, until `each` returns
+    /// true. In a group with a tree, skips the nodes whose bounding box `enter` rejects. A group without a tree has no
+    /// boxes, so `each` must not rely on `enter`.
     fn visit(
         &self,
         segments: &[Segment],
@@ -309,7 +319,8 @@ impl SegmentIndex {
         // Scans some segments of the group. Returns true as soon as `each` returns true.
         let mut scan = |part: Range<usize>| {
             for index in part {
-                // The reach decides most cases without reading the segment. It is rounded, so a match is checked again.
+                // The reach decides most cases without reading the segment. It may be clamped, so a match is checked
+                // again.
                 let Reach { first, last } = reaches[index];
                 if first <= distance && distance <= last {
                     let segment = &segments[first_segment + index];
@@ -328,26 +339,27 @@ impl SegmentIndex {
 }
 
 impl SegmentTree {
-    /// Reorders the segments of a group and builds the tree over them.
+    /// Reorders the segments of a group and builds the tree over them. The number of levels is the smallest with which
+    /// no leaf has much more than [`LEAF`] segments.
     fn build(segments: &mut [Segment]) -> Self {
         let mut levels = 0;
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
         // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass,
-        // so that the halves of the segments can be arranged in parallel.
+        // because `arrange` works on halves of the segments in parallel.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
         Self { boxes }
     }
 
-    /// Calls `each` with the range of segments in each leaf, until it returns true. Skips nodes whose bounding box
-    /// `enter` rejects.
+    /// Calls `each` with the range of segments in each leaf, in order, until `each` returns true. Skips nodes whose
+    /// bounding box `enter` rejects. `len` is the number of segments in the tree.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // Nodes that are still to be visited, each with the range of its segments. The children of node n are 2n + 1
-        // and 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices have 32
-        // bits.
+        // A stack of nodes that are still to be visited: node, start and end of its segments. The children of node n
+        // are 2n + 1 and 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices
+        // have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;
@@ -357,7 +369,8 @@ impl SegmentTree {
             if !enter(&self.boxes[node as usize]) {
                 continue;
             }
-            if 2 * (node as usize) + 2 < self.boxes.len() {
+            let has_children = 2 * (node as usize) + 2 < self.boxes.len();
+            if has_children {
                 let middle = low + (high - low) / 2;
                 waiting[count] = (2 * node + 2, middle, high);
                 waiting[count + 1] = (2 * node + 1, low, middle);
@@ -369,8 +382,8 @@ impl SegmentTree {
     }
 }
 
-/// Sorts the segments into two halves, by address or by time, whichever cuts fewer segments in two. Then does the same
-/// in each half, `levels` times in all.
+/// Partitions the segments into a lower and an upper half, by address or by time, whichever cuts fewer segments in two.
+/// Then does the same in each half, `levels` times in all. The order within the last halves, the leaves, is arbitrary.
 fn arrange(segments: &mut [Segment], levels: usize) {
     if levels == 0 {
         return;
@@ -378,14 +391,17 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     let middle = segments.len() / 2;
     let by_start = |segment: &Segment| (segment.start, segment.from);
     let by_time = |segment: &Segment| (segment.from, segment.start);
+    // Tries a split by time, then one by address, and counts the segments that extend over each split.
     segments.select_nth_unstable_by_key(middle, by_time);
     let time = segments[middle].from;
     let cut_by_time = segments.iter().filter(|segment| segment.from < time && time < segment.until).count();
     segments.select_nth_unstable_by_key(middle, by_start);
     let start = segments[middle].start;
     let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
-    // Segments that start exactly at the split may be in either half. They count as cut.
+    // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
+    // lower half count as cut, too.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
+    // The segments are partitioned by address now.
     if cut_by_time < cut_by_start + same_start {
         segments.select_nth_unstable_by_key(middle, by_time);
     }
@@ -398,12 +414,13 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     }
 }
 
-/// Computes the bounding boxes of all nodes: first of the leaves, then of the nodes above them. The children of node n
-/// are 2n + 1 and 2n + 2; the leaves come last.
+/// Computes the bounding boxes of all nodes: first of the leaves, then of the nodes above them, from the bottom up. The
+/// children of node n are 2n + 1 and 2n + 2. The 2^levels leaves are the last nodes.
 fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {
-        // The bits of a leaf's number, from the highest, are the way to it from the root: 0 is the lower half.
+        // The bits of a leaf's number, from the highest, are the way to it from the root: 0 is the lower half. The
+        // halves must be the same as in `arrange`.
         let (mut low, mut high) = (0, segments.len());
         for level in (0..levels).rev() {
             let middle = low + (high - low) / 2;

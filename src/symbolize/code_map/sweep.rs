@@ -16,8 +16,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of changes after which a group ends at the next gap between addresses. With a smaller number there would
-/// be more groups to search; with a larger one, more segments to scan (measured by `benches/code_map.rs`).
+/// The number of changes after which a group ends at the next gap, where no change of the group reaches the next
+/// change's start. With a smaller number there would be more groups to search; with a larger one, more segments to scan
+/// (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
 /// A gap of at least this many bytes always ends a group, so that the address range of a group shows where code can be.
@@ -32,11 +33,12 @@ pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
     /// The index of each process's segments.
     pub(super) indexes: BTreeMap<Pid, SegmentIndex>,
-    /// How many changes overwrote code of earlier ones.
+    /// How many changes overwrote code of earlier changes.
     pub(super) overlaps: u64,
 }
 
-/// Replays untimed entries. `changes` are in the order of the sources; later ones win.
+/// Replays untimed entries, and those that hide them. `changes` are in the order of the sources; where they overlap,
+/// the later one wins. Passes the segments to `sink` like [`replay_timed`].
 pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
     set_order(&mut changes);
     replay(changes, &FxHashMap::default(), pool, sink);
@@ -67,16 +69,19 @@ pub(super) fn replay_timed(
     replay(changes, &cuts, pool, sink);
 }
 
-/// Numbers the changes in their current order, in which they are replayed later.
+/// Numbers the changes in their current order. The replay sorts them by address first, and returns to this order within
+/// each group.
 fn set_order(changes: &mut [Change]) {
     for (change, order) in changes.iter_mut().zip(0..) {
         change.order = order;
     }
 }
 
-/// For each move, adds a [`ChangeKind::Gone`] at the address that the code moved away from.
+/// For each move, adds a [`ChangeKind::Gone`] at the address that the code moved away from. `changes` must be in the
+/// order of time. The added change has the order of its move; as `Gone` is the lowest kind, it is replayed just before
+/// it.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // The current address of each code that has been moved. All other code is where it was loaded.
+    // Where each code that has been moved is after the moves so far. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let mut gone = Vec::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Move) {
@@ -92,6 +97,7 @@ fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
 /// addresses form a group; groups don't influence each other, so batches of whole groups are replayed in parallel.
 /// Passes the resulting segments to `sink`, batch by batch, ordered by process and address.
 fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
+    // Changes that cover no address have no effect.
     changes.retain(|change| change.start < change.end);
     let by_address = |change: &Change| (change.pid, change.start, change.order, change.kind);
     pool.install(|| parallel::sort_unstable_by_key(&mut changes, by_address));
@@ -106,12 +112,13 @@ fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mu
     pool.each(std::iter::from_fn(next_batch), |batch| replay_batch(batch, cuts), &mut sink);
 }
 
-/// The number of changes in the first group: changes of one process that share addresses or lie close together, and
-/// share no address with the changes after them. `changes` must be sorted by process and address.
+/// The number of changes in the first group of `changes`, which must be sorted by process and address. The changes of a
+/// group share no address with changes after them. A group has about [`GROUP_LEN`] changes, or more if they overlap,
+/// and no gap of a [`PAGE`].
 fn first_group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
     for (index, change) in changes.iter().enumerate() {
-        // `None` if the change overlaps the group so far.
+        // The distance from the end of the group so far; `None` if the change overlaps the group.
         let gap = change.start.0.checked_sub(end.0);
         let is_apart = gap.is_some_and(|gap| index >= GROUP_LEN || gap >= PAGE);
         if index > 0 && (is_apart || change.pid != changes[0].pid) {
@@ -123,7 +130,7 @@ fn first_group_len(changes: &[Change]) -> usize {
 }
 
 /// Replays the groups of a batch, one after the other, each in the order of time. `changes` are sorted by process and
-/// address. `cuts` are the events of each process that end code from outside.
+/// address. `cuts` are each process's execs and file mappings, which end code.
 fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
     // The code in memory at the current moment of a group. It is empty again after each group.
@@ -149,16 +156,17 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
     let mut overlaps = 0;
     let mut now = None;
     for change in changes {
-        // At the same time, mappings and execs come before loads.
+        // Includes mappings and execs at the very time of this change: they come before it.
         if let Some(cuts) = cuts {
             cuts.end_code(live, &addresses, now, change.time);
         }
         now = Some(change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
-            // The memory holds something that has a name of its own, so earlier entries end there.
+            // Earlier entries end here, but nothing takes their place, and this doesn't count as an overlap.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
-            _ => {
+            ChangeKind::Nothing => {}
+            ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));
                 live.put(change);
             }
@@ -170,8 +178,8 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
     overlaps
 }
 
-/// Events outside of the code's own log that end code: a file mapped over it ends the code there; an exec ends all
-/// code.
+/// What else ends the code of a process, apart from loads, moves and unloads: a file that is mapped over code ends the
+/// code there, and an exec ends all code.
 #[derive(Debug, Default)]
 struct Cuts {
     /// When the process called exec, in order.
@@ -188,12 +196,12 @@ struct MappedFileAt {
     time: Nanos,
 }
 
-/// A file, and the address where its first byte would be mapped. Two mappings that are equal in this show the same
-/// bytes of the file at the same addresses.
+/// A file, and the address where its first byte would be if the whole file were mapped. Two mappings for which both are
+/// equal show the same bytes of the file at the same addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedFile<'a> {
     path: &'a [u8],
-    begins: u64,
+    first_byte: u64,
 }
 
 impl Span for MappedFileAt {
@@ -208,18 +216,20 @@ impl Cuts {
         let mut execs = process.execs.clone();
         execs.sort_unstable();
         let mut files = Vec::new();
-        // What the current program has mapped so far, and the number of execs before it.
-        let (mut mapped, mut program) = (RangeMap::default(), 0);
+        // What the current program has mapped so far, and the number of execs before that program. Mappings are in the
+        // order of time.
+        let (mut mapped, mut past_execs) = (RangeMap::default(), 0);
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
-            while execs.get(program).is_some_and(|exec| *exec <= mapping.time) {
-                program += 1;
+            while execs.get(past_execs).is_some_and(|exec| *exec <= mapping.time) {
+                past_execs += 1;
                 mapped = RangeMap::default();
             }
             let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
-            let file = MappedFile { path: &mapping.path, begins: range.start.wrapping_sub(mapping.pgoff) };
+            let file = MappedFile { path: &mapping.path, first_byte: range.start.wrapping_sub(mapping.pgoff) };
             if mapping.kind().ends_jit_code() {
-                // Mapping a file again where it already is ends no code. It happens if a compiler maps its code from a
-                // file and then changes the protection. Only the gaps between the parts already mapped end code.
+                // Mapping a file again where the same bytes of it are already mapped ends no code. It happens if a
+                // compiler maps its code from a file and then changes the protection. Code ends only in the gaps
+                // between the parts that were already mapped.
                 let mut gap_start = range.start;
                 for same in mapped.overlapping(range.clone()).filter(|entry| entry.value == file) {
                     if gap_start < same.start {
@@ -237,13 +247,14 @@ impl Cuts {
         Self { execs, files: OrderedRanges::new(files) }
     }
 
-    /// Ends code in `addresses` at each mapping or exec after `now` and up to `until`. Stops early if no code is left.
+    /// Ends code in `addresses` at each file mapping or exec that is later than `now` and no later than `until`, in the
+    /// order of time. If `now` is `None`, nothing has been replayed yet. Stops early if no code is left.
     fn end_code(&self, live: &mut Live, addresses: &Range<Addr>, now: Option<Nanos>, until: Nanos) {
         if live.is_empty() {
             return;
         }
         let is_past = |time: Nanos| now.is_some_and(|now| time <= now);
-        // An exec ends all code, so only the next one counts, and only mappings before it.
+        // An exec ends all code, so only the next exec counts, and only mappings before it.
         let next_exec = self.execs.get(self.execs.partition_point(|exec| is_past(*exec)));
         let next_exec = next_exec.copied().filter(|exec| *exec <= until);
         let mut next_file = self.files.position(|file| is_past(file.time));

@@ -10,7 +10,8 @@ use crate::symbolize::symbols::code_kinds::CodeKind;
 use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
 use yaxpeax_arm::armv7::InstDecoder;
 
-/// objdump's names of the condition codes, by their 4-bit encoding. The last one is "always".
+/// objdump's names of the condition codes, by their 4-bit encoding. The last one is "always", which is the absence of a
+/// condition, so it has no text.
 const CONDITIONS: [&str; 15] = ["eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", ""];
 
 /// objdump's names of the registers `r0` to `r15`.
@@ -24,23 +25,26 @@ pub struct Arm {
     decoder: InstDecoder,
 }
 
-/// A decoded instruction or piece of data, without its offset.
+/// A decoded instruction or piece of data. Its offset in the code is left to the caller.
 struct Decoded {
     /// The length in bytes.
     len: usize,
+    /// The text in objdump's spelling.
     text: String,
+    /// The address to which the instruction refers. `None` if it refers to none, and for data.
     target: Option<Target>,
 }
 
 impl Decoded {
-    /// The bytes at the end of the code, if they are too few for an instruction.
-    fn from_rest(rest: &[u8]) -> Self {
-        Self { len: rest.len(), text: bytes_text(rest), target: None }
+    /// Shows the last bytes of the code, which are too few for an instruction, as data.
+    fn cut_off(bytes: &[u8]) -> Self {
+        Self { len: bytes.len(), text: bytes_text(bytes), target: None }
     }
 }
 
-/// The conditions of the instructions that are left in an `it` block. The next instruction's condition is the last
-/// entry.
+/// The conditions that an `it` instruction gives to the instructions after it (an `it` block), without those that have
+/// been decoded already. They are in reverse order: the next instruction's condition is the last entry, so `pop` takes
+/// it out.
 type ItBlock = Vec<u16>;
 
 impl Arm {
@@ -51,7 +55,6 @@ impl Arm {
 
     /// Decodes code at address `addr`. Every byte of it is in one of the returned instructions.
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        // The conditions that an `it` instruction gives to the Thumb instructions after it.
         let mut block = ItBlock::new();
         let mut all = Vec::new();
         let mut offset = 0;
@@ -71,7 +74,7 @@ impl Arm {
 
     /// Decodes the Arm instruction at the start of `rest`. `addr` is its address.
     fn decode_arm(&self, rest: &[u8], addr: u64) -> Decoded {
-        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::from_rest(rest) };
+        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::cut_off(rest) };
         let word = u32::from_le_bytes(*bytes);
         let target = arm_target(word, addr);
         let text = match self.text(bytes, target) {
@@ -82,15 +85,15 @@ impl Arm {
     }
 
     /// Decodes the Thumb instruction at the start of `rest`, which has two or four bytes. `addr` is its address.
-    /// `block` has the conditions of the instructions in an `it` block; this one's is taken out, and an `it` fills it
-    /// anew.
+    /// `block` has the conditions for this instruction and the ones after it. This one's condition is taken out; if
+    /// this is an `it`, `block` becomes the list of conditions that it gives.
     fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
-        let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
-        let is_wide = first >> 11 > 0b1_1100;
+        let Some(first) = read_half_word(rest, 0) else { return Decoded::cut_off(rest) };
+        let is_wide = is_wide(first);
         let condition = block.pop();
         let (mut len, mut second) = (2, 0);
         if is_wide {
-            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::from_rest(rest) };
+            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::cut_off(rest) };
             (len, second) = (4, half_word);
         }
         if is_it(first) {
@@ -106,14 +109,24 @@ impl Arm {
         Decoded { len, text, target }
     }
 
-    /// The library's text of the instruction in `bytes`, in objdump's spelling. `None` if these bytes aren't exactly
-    /// one instruction.
+    /// The library's text of the instruction in `bytes`, with the rewriting that Arm and Thumb code share. `None` if
+    /// these bytes aren't exactly one instruction, or if one of its operands is invalid, which the library only says in
+    /// its text.
     fn text(&self, bytes: &[u8], target: Option<Target>) -> Option<String> {
         let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
         let is_whole = decoded.len().to_const() as usize == bytes.len();
-        let text = is_whole.then(|| decoded.to_string()).filter(|text| !text.contains("invalid"))?;
-        Some(respell(&text, target))
+        if !is_whole {
+            return None;
+        }
+        let text = decoded.to_string();
+        if text.contains("invalid") { None } else { Some(respell(&text, target)) }
     }
+}
+
+/// True if a Thumb instruction has four bytes, according to its first half word: the upper five bits of a two-byte
+/// instruction are at most 11100.
+fn is_wide(first: u16) -> bool {
+    first >> 11 > 0b1_1100
 }
 
 fn read_half_word(code: &[u8], offset: usize) -> Option<u16> {
@@ -125,8 +138,8 @@ fn is_it(first: u16) -> bool {
     first & 0xff00 == 0xbf00 && first & 15 != 0
 }
 
-/// Formats data as `.word 0x12345678`. Bytes before the first aligned word and after the last one become `.short` or
-/// `.byte`.
+/// Formats the piece of data at the start of `rest`, which has one to four bytes. `addr` is its address. Aligned words
+/// are shown as `.word 0x12345678`, bytes before the first and after the last one as `.short` or `.byte`.
 fn decode_data(rest: &[u8], addr: u64) -> Decoded {
     if addr.is_multiple_of(4)
         && let Some(word) = rest.first_chunk()
@@ -155,7 +168,8 @@ fn arm_target(word: u32, addr: u64) -> Option<Target> {
         // ldr register, [pc, #distance]
         (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
             let distance = i64::from(bits(word, 0, 12));
-            (TargetKind::Memory, if bits(word, 23, 1) == 1 { distance } else { -distance })
+            let is_forward = bits(word, 23, 1) == 1;
+            (TargetKind::Memory, if is_forward { distance } else { -distance })
         }
         _ => return None,
     };
@@ -163,60 +177,70 @@ fn arm_target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add(8).wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
-/// The address to which the Thumb instruction at `addr` refers; `None` if it refers to none. `second` is its second
-/// half, or 0.
+/// The address to which the Thumb instruction at `addr` refers: the target of a direct branch, or a constant that it
+/// loads. `None` for other instructions. `first` and `second` are its halves; `second` is 0 if it has only two bytes.
 fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
-    let (one, two) = (u32::from(first), u32::from(second));
+    let (first, second) = (u32::from(first), u32::from(second));
     // The program counter reads as the instruction's address plus 4.
     let pc = addr.wrapping_add(4);
-    let (kind, from, distance) = match one >> 11 {
-        // b; below it, b with a condition.
-        0b11100 => (TargetKind::Jump, pc, signed_bits(one, 0, 11) * 2),
-        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(one, 0, 8) * 2),
+    let (kind, base, distance) = match first >> 11 {
+        // b
+        0b11100 => (TargetKind::Jump, pc, signed_bits(first, 0, 11) * 2),
+        // b with a condition. The values 14 and 15 in its place are other instructions.
+        0b11010 | 0b11011 if bits(first, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(first, 0, 8) * 2),
         // cbz, cbnz
-        0b10110 | 0b10111 if one & 0xf500 == 0xb100 => {
-            (TargetKind::Jump, pc, i64::from(bits(one, 9, 1) << 6 | bits(one, 3, 5) << 1))
+        0b10110 | 0b10111 if first & 0xf500 == 0xb100 => {
+            (TargetKind::Jump, pc, i64::from(bits(first, 9, 1) << 6 | bits(first, 3, 5) << 1))
         }
-        // ldr register, [pc, #distance]
-        0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(one, 0, 8)) * 4),
-        // Branches of four bytes: the distance is spread over several fields.
-        0b11110 if two >> 15 == 1 => {
-            let (sign, j1, j2) = (bits(one, 10, 1), bits(two, 13, 1), bits(two, 11, 1));
-            let low = bits(two, 0, 11) << 1;
-            let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
-            match (bits(two, 14, 1), bits(two, 12, 1)) {
-                // bl, then blx, which switches to Arm code, then b.
-                (1, 1) => (TargetKind::Call, pc, signed_bits(far, 0, 25)),
-                (1, _) => (TargetKind::Call, pc & !3, signed_bits(far, 0, 25)),
-                (0, 1) => (TargetKind::Jump, pc, signed_bits(far, 0, 25)),
+        // ldr register, [pc, #distance]. It is relative to the word in which the program counter is.
+        0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(first, 0, 8)) * 4),
+        // Branches of four bytes. The distance is spread over several fields; in branches with a condition, it has
+        // fewer bits, and its parts are in another order.
+        0b11110 if second >> 15 == 1 => {
+            let (sign, bit_13, bit_11) = (bits(first, 10, 1), bits(second, 13, 1), bits(second, 11, 1));
+            let low = bits(second, 0, 11) << 1;
+            let distance =
+                sign << 24 | (1 ^ bit_13 ^ sign) << 23 | (1 ^ bit_11 ^ sign) << 22 | bits(first, 0, 10) << 12 | low;
+            let distance = signed_bits(distance, 0, 25);
+            match (bits(second, 14, 1), bits(second, 12, 1)) {
+                // bl
+                (1, 1) => (TargetKind::Call, pc, distance),
+                // blx, which switches to Arm code. Its target is a whole word.
+                (1, _) => (TargetKind::Call, pc & !3, distance),
+                // b
+                (0, 1) => (TargetKind::Jump, pc, distance),
                 // Not a branch but a system instruction.
-                _ if bits(one, 7, 3) == 0b111 => return None,
+                _ if bits(first, 7, 3) == 0b111 => return None,
                 // b with a condition.
                 _ => {
-                    let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
-                    (TargetKind::Jump, pc, signed_bits(near, 0, 21))
+                    let distance = sign << 20 | bit_11 << 19 | bit_13 << 18 | bits(first, 0, 6) << 12 | low;
+                    (TargetKind::Jump, pc, signed_bits(distance, 0, 21))
                 }
             }
         }
         // ldr.w register, [pc, #distance]
-        0b11111 if one & 0xff7f == 0xf85f => {
-            let distance = i64::from(bits(two, 0, 12));
-            (TargetKind::Memory, pc & !3, if bits(one, 7, 1) == 1 { distance } else { -distance })
+        0b11111 if first & 0xff7f == 0xf85f => {
+            let distance = i64::from(bits(second, 0, 12));
+            let is_forward = bits(first, 7, 1) == 1;
+            (TargetKind::Memory, pc & !3, if is_forward { distance } else { -distance })
         }
         _ => return None,
     };
-    Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
+    Some(Target { addr: base.wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
-/// The conditions that an `it` instruction gives to the instructions after it. The first instruction's condition is the
-/// last entry.
+/// The conditions that an `it` instruction gives to the one to four instructions after it. The lowest set bit of its
+/// mask marks the end; the bits above it are the lowest bits of the conditions of the second and later instructions.
 fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
-    let of = |at: u16| if at == 0 { condition } else { condition & !1 | mask >> (4 - at) & 1 };
-    (0..count).rev().map(of).collect()
+    let condition_at = |index: u16| if index == 0 { condition } else { condition & !1 | mask >> (4 - index) & 1 };
+    // The order of an `ItBlock` is reversed.
+    (0..count).rev().map(condition_at).collect()
 }
 
+/// The text of an `it` instruction, such as `itet eq`. After `it`, there is a letter for each instruction but the
+/// first: `t` if it has the same condition ("then"), `e` if it has the opposite one ("else").
 fn it_text(it: u16) -> String {
     let block = it_block(it);
     let condition = it >> 4 & 15;
@@ -227,35 +251,38 @@ fn it_text(it: u16) -> String {
 
 /// For a mnemonic that ends in a condition that objdump spells differently (`hs`, `lo`): the part before the condition,
 /// and the condition in objdump's spelling. `None` for other mnemonics.
-fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
+fn respell_condition(mnemonic: &str) -> Option<(&str, &'static str)> {
     let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
     stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
 }
 
-/// Rewrites the numbers, registers and condition of an Arm or Thumb instruction as objdump spells them.
+/// Rewrites the numbers, registers and condition of an Arm or Thumb instruction as objdump spells them. `target` is the
+/// address to which the instruction refers.
 fn respell(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
-    let branch = target.filter(|target| target.kind != TargetKind::Memory);
+    let branch_target = target.filter(|target| target.kind != TargetKind::Memory);
+    // A mnemonic may end in a width, such as `.w`. The condition is before it.
     let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));
-    let mnemonic = match condition_of(name) {
+    let mnemonic = match respell_condition(name) {
         Some((stem, condition)) => format!("{stem}{condition}{width}"),
         None => mnemonic.to_owned(),
     };
     let is_barrier = matches!(name, "dmb" | "dsb" | "isb");
-    if let Some(domain) = BARRIERS.iter().find(|(number, _)| operands == *number && is_barrier) {
-        return format!("{mnemonic:<6} {}", domain.1);
+    if is_barrier && let Some((_, option)) = BARRIERS.iter().find(|(number, _)| operands == *number) {
+        return format!("{mnemonic:<6} {option}");
     }
+    // Each round rewrites a register or number and copies the punctuation after it.
     let mut out = String::with_capacity(operands.len() + 8);
-    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '$' | '+' | '_' | '-' | '#');
+    let is_in_operand = |c: char| c.is_ascii_alphanumeric() || matches!(c, '$' | '+' | '_' | '-' | '#');
     let mut rest = operands;
     while !rest.is_empty() {
-        let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
-        let (part, behind) = rest.split_at(len);
-        out.push_str(&operand(part, branch));
-        let len = behind.find(is_part).unwrap_or(behind.len());
-        let (between, behind) = behind.split_at(len);
-        out.push_str(between);
-        rest = behind;
+        let operand_len = rest.find(|c| !is_in_operand(c)).unwrap_or(rest.len());
+        let (operand, after) = rest.split_at(operand_len);
+        out.push_str(&respell_operand(operand, branch_target));
+        let punctuation_len = after.find(is_in_operand).unwrap_or(after.len());
+        let (punctuation, after) = after.split_at(punctuation_len);
+        out.push_str(punctuation);
+        rest = after;
     }
     if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
 }
@@ -272,19 +299,23 @@ const BARRIERS: [(&str, &str); 8] = [
     ("0xf", "sy"),
 ];
 
-/// Rewrites a register or number as objdump spells it. Relative targets (`$+0x10`) become the address of `branch`.
-fn operand(part: &str, branch: Option<Target>) -> String {
-    match part {
+/// Rewrites a register or number as objdump spells it: registers by its names, integers in decimal. The library shows
+/// the target of a branch as a distance (`$+0x10`), which becomes the address in `branch_target`. Any other text, such
+/// as the name of a shift, is kept.
+fn respell_operand(operand: &str, branch_target: Option<Target>) -> String {
+    match operand {
         "sb" => return "r9".to_owned(),
         "r10" => return "sl".to_owned(),
         _ => {}
     }
-    if let (true, Some(target)) = (part.starts_with('$'), branch) {
+    if operand.starts_with('$')
+        && let Some(target) = branch_target
+    {
         return format!("{:x}", target.addr);
     }
-    let (sign, digits) = match part.strip_prefix('-') {
+    let (sign, digits) = match operand.strip_prefix('-') {
         Some(digits) => ("-", digits),
-        None => ("", part.strip_prefix('#').unwrap_or(part)),
+        None => ("", operand.strip_prefix('#').unwrap_or(operand)),
     };
     let value = match digits.strip_prefix("0x") {
         Some(hex) => u32::from_str_radix(hex, 16).ok(),
@@ -292,31 +323,35 @@ fn operand(part: &str, branch: Option<Target>) -> String {
     };
     match value {
         Some(value) => format!("#{sign}{value}"),
-        None => part.to_owned(),
+        None => operand.to_owned(),
     }
 }
 
-/// Rewrites what differs from objdump only in Arm code. objdump has mnemonics of their own for shifts and 16-bit moves,
-/// and shows only the first register of a pair.
+/// Rewrites what differs from objdump only in Arm code. For example, objdump shows a `mov` with a shifted source as a
+/// shift and a `mov` of a 16-bit number as `movw`, and it shows only the first register of a pair.
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
-    let (stem, condition) = mnemonic.split_at(mnemonic.len().min(3));
+    // The mnemonics that are rewritten here have three letters. A size, an addressing mode or a condition may follow.
+    let (stem, ending) = mnemonic.split_at(mnemonic.len().min(3));
     let parts: Vec<&str> = operands.splitn(3, ", ").collect();
     let (name, operands) = match (stem, &parts[..]) {
-        // A move with a shifted source. The amount is a number or a register.
+        // A `mov` with a shifted source (`r0, r1, lsl #2`). The amount is a number or a register.
         ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
-            Some((shift, by)) => (format!("{shift}{condition}"), format!("{to}, {from}, {by}")),
+            Some((shift, by)) => (format!("{shift}{ending}"), format!("{to}, {from}, {by}")),
             None => (mnemonic.to_owned(), operands.to_owned()),
         },
-        ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{condition}"), operands.to_owned()),
+        // A `mov` of a 16-bit number.
+        ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{ending}"), operands.to_owned()),
+        // The library prints a first source, which `mvn` doesn't have.
         ("mvn", [to, _, rest]) => (mnemonic.to_owned(), format!("{to}, {rest}")),
-        ("ldr" | "str", [to, second, rest]) if condition.starts_with('d') && !second.starts_with('[') => {
+        // `ldrd` and `strd`: objdump omits the second register.
+        ("ldr" | "str", [to, second, rest]) if ending.starts_with('d') && !second.starts_with('[') => {
             (mnemonic.to_owned(), format!("{to}, {rest}"))
         }
-        ("ldm" | "stm", _) => (format!("{stem}{}", addressing_suffix(word, operands, condition)), operands.to_owned()),
+        ("ldm" | "stm", _) => (format!("{stem}{}", addressing_suffix(word, operands, ending)), operands.to_owned()),
         ("mov", _) if word == MOV_R0_R0 => return "nop".to_owned(),
-        _ => return with_number(mnemonic, operands, word),
+        _ => return respell_immediate(mnemonic, operands, word),
     };
     if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
 }
@@ -324,11 +359,15 @@ fn arm_text(text: &str, word: u32) -> String {
 /// The encoding of `mov r0, r0`, which objdump shows as `nop`.
 const MOV_R0_R0: u32 = 0xe1a0_0000;
 
-/// objdump's suffix of a load or store of several registers: whether the address is incremented or decremented, after
-/// or before, and the condition. objdump omits `ia` if the base register isn't updated. The library prints `ia` where
-/// `ib` is meant, so its suffix (`printed`) is only used for the condition.
-fn addressing_suffix(word: u32, operands: &str, printed: &str) -> String {
-    let condition = ["da", "ia", "db"].iter().find_map(|mode| printed.strip_prefix(mode)).unwrap_or(printed);
+/// objdump's suffix for the mnemonic of a load or store of several registers: an addressing mode, then the condition.
+/// The mode says whether the address is incremented or decremented (`i`, `d`), and whether that happens after or before
+/// each access (`a`, `b`). objdump omits `ia` if the base register isn't updated (an update is shown as `!`).
+///
+/// The library prints `ia` where `ib` is meant, so only the condition is taken from its suffix, `library_suffix`. The
+/// mode is decoded from `word`.
+fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String {
+    let modes = ["da", "ia", "db"];
+    let condition = modes.iter().find_map(|mode| library_suffix.strip_prefix(mode)).unwrap_or(library_suffix);
     match bits(word, 23, 2) {
         0 => format!("da{condition}"),
         1 if operands.contains('!') => format!("ia{condition}"),
@@ -338,37 +377,39 @@ fn addressing_suffix(word: u32, operands: &str, printed: &str) -> String {
     }
 }
 
-/// Rewrites the immediate of a data-processing instruction, which is encoded as 8 bits rotated right. objdump shows the
-/// signed value. If a smaller rotation would give the same value, it shows the 8 bits and the rotation instead. The
-/// library prints `adr` without the rotation; objdump shows it as `add` or `sub`.
-fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
-    // The excluded operations are those without a rotated immediate: movw, movt and system instructions.
+/// Puts an instruction together from its mnemonic and operands. If it is a data-processing instruction with an
+/// immediate, that is rewritten: it is encoded as 8 bits rotated right, and objdump shows the signed value. If a
+/// smaller rotation would give the same value, objdump shows the 8 bits and the rotation instead. The library prints
+/// `adr` without the rotation; objdump shows it as an `add` to or a `sub` from `pc`.
+fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
+    // The opcodes that are excluded in the last line have no rotated immediate: movw, movt and system instructions.
     let has_rotated_immediate = word >> 28 != 15
         && bits(word, 25, 3) == 1
         && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
     let Some((before, _)) = operands.rsplit_once(", ").filter(|_| has_rotated_immediate) else {
         return if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<6} {operands}") };
     };
-    let (number, rotation) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
-    let value = number.rotate_right(rotation);
+    let (unrotated, rotation) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
+    let value = unrotated.rotate_right(rotation);
     let smallest_rotation = (0..32).step_by(2).find(|&rotation| value.rotate_left(rotation) <= 0xff);
-    let number = if smallest_rotation == Some(rotation) {
+    let immediate = if smallest_rotation == Some(rotation) {
         format!("#{}", value.cast_signed())
     } else {
-        format!("#{number}, {rotation}")
+        format!("#{unrotated}, {rotation}")
     };
     match mnemonic.strip_prefix("adr") {
         Some(condition) => {
             let name = if bits(word, 21, 4) == 2 { "sub" } else { "add" };
             let to = REGISTERS[bits(word, 12, 4) as usize];
-            format!("{:<6} {to}, pc, {number}", format!("{name}{condition}"))
+            format!("{:<6} {to}, pc, {immediate}", format!("{name}{condition}"))
         }
-        None => format!("{mnemonic:<6} {before}, {number}"),
+        None => format!("{mnemonic:<6} {before}, {immediate}"),
     }
 }
 
-/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb. Only these get a `.w` in the 32-bit form.
-const WIDE: [&str; 22] = [
+/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb, without an `s` at the end. These get a `.w` in the
+/// 32-bit form, as do loads and stores of bytes and halfwords. A few more cases are in [`ThumbText::respell`].
+const WITH_BOTH_WIDTHS: [&str; 22] = [
     "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
     "cmn", "tst", "mul", "str", "ldr", "nop",
 ];
@@ -380,17 +421,18 @@ const SETS_FLAGS: [&str; 16] = [
     "adcs", "sbcs",
 ];
 
-/// True if the mnemonic is `base` (a load or store) with a suffix for a byte or halfword.
-fn is_part(mnemonic: &str, base: &str) -> bool {
+/// True if the mnemonic is `base` (`ldr` or `str`) with a suffix for a byte or halfword.
+fn is_narrow_access(mnemonic: &str, base: &str) -> bool {
     mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
 }
 
 /// Rewrites what differs from objdump only in Thumb code: conditions in `it` blocks, width suffixes, stack operations.
-/// `condition` is the one that an `it` block gives to this instruction.
+/// `condition` is the one that an `it` block gives to this instruction; `None` outside of a block.
 fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
-    let is_wide = first >> 11 > 0b1_1100;
+    let is_wide = is_wide(first);
     let mut thumb = ThumbText::new(text, is_wide);
     thumb.respell(first, second, condition);
+    // A 32-bit `mov` of a shifted register; the library prints it as a shift.
     if first & 0xffef == 0xea4f {
         thumb.show_shift_as_move();
     }
@@ -410,9 +452,11 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     thumb.finish()
 }
 
-/// The text of a Thumb instruction: a mnemonic such as `ldr.w`, split into `ldr` and `.w`, and the operands.
+/// The text of a Thumb instruction while it is rewritten.
 struct ThumbText {
+    /// The mnemonic without its width, such as `ldr` of `ldr.w`.
     stem: String,
+    /// The width with a dot (`.w`, `.n`), or nothing.
     width: String,
     operands: String,
     /// True if the instruction has 32 bits.
@@ -420,23 +464,26 @@ struct ThumbText {
 }
 
 impl ThumbText {
-    /// Splits the library's text. A 32-bit instruction that also has a 16-bit encoding gets a `.w`.
+    /// Splits the library's text. A 32-bit instruction that also has a 16-bit encoding gets a `.w`, others get none.
+    /// Branches keep the width that the library prints.
     fn new(text: &str, is_wide: bool) -> Self {
         let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
         let (stem, mut width) = match mnemonic.split_once('.') {
             Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
             None => (mnemonic.to_owned(), String::new()),
         };
+        // The few other instructions that start with `b` get their width in `respell`.
         if is_wide && !stem.starts_with('b') {
             let base = stem.strip_suffix('s').unwrap_or(&stem);
-            let is_marked = WIDE.contains(&base) || is_part(&stem, "str") || is_part(&stem, "ldr");
-            width = if is_marked { ".w" } else { "" }.to_owned();
+            let has_both_widths =
+                WITH_BOTH_WIDTHS.contains(&base) || is_narrow_access(&stem, "str") || is_narrow_access(&stem, "ldr");
+            width = if has_both_widths { ".w" } else { "" }.to_owned();
         }
         Self { stem, width, operands: operands.trim_start().to_owned(), is_wide }
     }
 
-    /// Rewrites mnemonics and operands that objdump spells differently. `first` and `second` are the halves of the
-    /// encoded instruction; `condition` is the one that an `it` block gives to it.
+    /// Rewrites mnemonics, widths and operands that objdump spells differently. `first` and `second` are the halves of
+    /// the encoded instruction; `condition` is the one that an `it` block gives to it.
     fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
         let Self { stem, width, operands, is_wide } = self;
         // An add or sub of a 12-bit number.
@@ -446,13 +493,15 @@ impl ThumbText {
             ("bic" | "bics", true) => *width = ".w".to_owned(),
             ("bfi" | "bfc", true) => {
                 width.clear();
-                let BitField { to, from, lowest, width } = BitField::decode(first, second);
+                let BitField { to, source, lowest, count } = BitField::decode(first, second);
                 *operands = match &stem[..] {
-                    "bfi" => format!("{to}, {from}, #{lowest}, #{width}"),
-                    _ => format!("{to}, #{lowest}, #{width}"),
+                    "bfi" => format!("{to}, {source}, #{lowest}, #{count}"),
+                    _ => format!("{to}, #{lowest}, #{count}"),
                 };
             }
+            // In an `it` block, `add_condition` adds the width.
             ("b", false) if condition.is_none() => *width = ".n".to_owned(),
+            // A branch with a condition of its own. `svc` and `udf` have the same upper bits.
             (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
             ("push", true) => {
                 *stem = "stmdb".to_owned();
@@ -463,6 +512,7 @@ impl ThumbText {
                 *width = ".w".to_owned();
                 *operands = format!("sp!, {operands}");
             }
+            // The library leaves out the addressing mode if it is "increment after".
             ("ldm" | "stm", _) => {
                 stem.push_str("ia");
                 *width = if *is_wide { ".w" } else { "" }.to_owned();
@@ -479,6 +529,7 @@ impl ThumbText {
             ("rsb" | "rsbs", true) => width.clear(),
             ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => *width = ".w".to_owned(),
             ("svc", _) => *operands = operands.trim_start_matches('#').to_owned(),
+            // The 16-bit `rsbs` always subtracts from 0, so objdump shows a negation.
             ("rsbs", false) => {
                 *stem = "negs".to_owned();
                 if let Some(registers) = operands.strip_suffix(", #0") {
@@ -493,13 +544,15 @@ impl ThumbText {
         }
     }
 
-    /// Rewrites an instruction that shifts a register by a number, which objdump shows as a `mov`.
+    /// If this is a shift of a register by a number (`lsls r0, r1, #2`), rewrites it as a `mov` (`movs r0, r1, lsl
+    /// #2`), as objdump shows it.
     fn show_shift_as_move(&mut self) {
         for shift in ["lsl", "lsr", "asr", "ror"] {
             if let Some(flags @ ("" | "s")) = self.stem.strip_prefix(shift)
                 && let Some((registers, by)) = self.operands.rsplit_once(", ")
                 && by.starts_with('#')
             {
+                // `flags` borrows the old stem, so the new one is put together before it is replaced.
                 let stem = format!("mov{flags}");
                 self.operands = format!("{registers}, {shift} {by}");
                 self.stem = stem;
@@ -508,7 +561,8 @@ impl ThumbText {
         }
     }
 
-    /// Rewrites a push or pop of a single register, which objdump shows as `str` or `ldr`.
+    /// Rewrites a push or pop of a single register, which objdump shows as `str` or `ldr` (`stem`) with the operand
+    /// `address`.
     fn show_single_register(&mut self, stem: &str, address: &str) {
         let register = self.operands.trim_start_matches("sp!, ").trim_matches(['{', '}']);
         self.operands = format!("{register}, {address}");
@@ -529,7 +583,7 @@ impl ThumbText {
         }
     }
 
-    /// Appends the condition that an `it` block gives to the instruction. Narrow instructions in such a block don't set
+    /// Appends the condition that an `it` block gives to the instruction. 16-bit instructions in such a block don't set
     /// flags, so they lose the `s` with which the library prints them. `first` is the first half of the instruction.
     fn add_condition(&mut self, condition: &str, first: u16) {
         if !self.is_wide && SETS_FLAGS.contains(&&self.stem[..]) {
@@ -537,6 +591,8 @@ impl ThumbText {
         }
         self.stem.push_str(condition);
         let is_narrow_branch = !self.is_wide && first >> 11 == 0b11100;
+        // The branch is now `b` with a condition of two letters. The condition "always" has no letters,
+        // and no width is added.
         if is_narrow_branch && self.stem.starts_with('b') && self.stem.len() == 3 {
             self.width = ".n".to_owned();
         }
@@ -549,27 +605,29 @@ impl ThumbText {
     }
 }
 
-/// The operands of `bfi` or `bfc`.
+/// The operands of `bfi` or `bfc`, which overwrite a field of bits in a register.
 struct BitField {
+    /// The register with the field.
     to: &'static str,
-    /// The source; `bfc` has none.
-    from: &'static str,
+    /// The register from which `bfi` copies the bits. `bfc` has none; for it, this has no meaning.
+    source: &'static str,
     /// The number of the field's lowest bit.
     lowest: u32,
-    /// The number of bits. The library prints the number of the highest bit instead.
-    width: u32,
+    /// How many bits the field has. The library prints the number of the highest bit instead.
+    count: u32,
 }
 
 impl BitField {
-    /// Decodes the operands of an instruction, given as two half words.
+    /// Decodes the operands of the instruction with these two halves.
     fn decode(first: u16, second: u16) -> Self {
         let (first, second) = (u32::from(first), u32::from(second));
         let lowest = bits(second, 12, 3) << 2 | bits(second, 6, 2);
         Self {
             to: REGISTERS[bits(second, 8, 4) as usize],
-            from: REGISTERS[bits(first, 0, 4) as usize],
+            source: REGISTERS[bits(first, 0, 4) as usize],
             lowest,
-            width: (bits(second, 0, 5) + 1).saturating_sub(lowest),
+            // A field whose highest bit is below its lowest one is invalid; it is shown as empty.
+            count: (bits(second, 0, 5) + 1).saturating_sub(lowest),
         }
     }
 }

@@ -3,8 +3,9 @@
 use super::instruction::Instruction;
 use std::fmt::Write;
 
-/// How many bytes of undecoded code are shown on a line. Most fixed-size instruction sets have 4-byte instructions.
-const A_LINE: usize = 4;
+/// How many bytes of undecoded code are shown on a line. If all instructions of a machine have the same size, it is
+/// usually 4 bytes.
+const BYTES_PER_LINE: usize = 4;
 
 /// Returns `count` bits of a word; `low` is the number of the lowest one.
 pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
@@ -16,12 +17,12 @@ pub(super) fn signed_bits(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }
 
-/// Presents code of an unsupported machine as hexadecimal bytes, [`A_LINE`] bytes per line.
+/// Presents code of an unsupported machine as hexadecimal bytes, [`BYTES_PER_LINE`] bytes per line.
 pub(super) fn mark_undecoded(code: &[u8]) -> Vec<Instruction> {
     let mut lines = Vec::new();
-    for (number, bytes) in code.chunks(A_LINE).enumerate() {
+    for (number, bytes) in code.chunks(BYTES_PER_LINE).enumerate() {
         lines.push(Instruction {
-            offset: (number * A_LINE) as u64,
+            offset: (number * BYTES_PER_LINE) as u64,
             len: bytes.len() as u64,
             text: bytes_text(bytes),
             target: None,
@@ -33,8 +34,8 @@ pub(super) fn mark_undecoded(code: &[u8]) -> Vec<Instruction> {
 /// Formats data bytes, for example as `.byte  0x12,0x34`.
 pub(super) fn bytes_text(bytes: &[u8]) -> String {
     let mut text = String::from(".byte  ");
-    for (at, byte) in bytes.iter().enumerate() {
-        let comma = if at == 0 { "" } else { "," };
+    for (index, byte) in bytes.iter().enumerate() {
+        let comma = if index == 0 { "" } else { "," };
         // Writing to a string cannot fail.
         let _ = write!(text, "{comma}{byte:#04x}");
     }

@@ -27,7 +27,8 @@ pub struct Instruction {
 /// An address to which an instruction refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The address in memory, if the code runs at the address that was given to the disassembler.
+    /// The address in memory, if the code runs at the address that was given to the disassembler. For an immediate, the
+    /// number itself.
     pub addr: u64,
     /// What the instruction does with the address.
     pub kind: TargetKind,

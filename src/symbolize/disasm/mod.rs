@@ -56,8 +56,9 @@ impl Disassembler {
         }
     }
 
-    /// Disassembles `code`, a part of the file `image`. `addr` is the address for which the code is linked. On Arm,
-    /// symbols in the file tell which parts are Arm code, Thumb code or data.
+    /// Disassembles `code`, a part of the file `image`. `addr` is the address that the file gives to the code, before
+    /// the file is loaded. On 32-bit and 64-bit Arm, symbols in the file tell which parts are Arm code, Thumb code or
+    /// data.
     pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
         let machine = image.machine();
         if !matches!(machine, EM_ARM | EM_AARCH64) {
@@ -65,14 +66,15 @@ impl Disassembler {
         }
         let mut instructions = Vec::new();
         for (range, kind) in code_kinds(image, addr..addr.saturating_add(code.len() as u64)) {
-            let (from, to) = ((range.start - addr) as usize, (range.end - addr) as usize);
+            let (start, end) = ((range.start - addr) as usize, (range.end - addr) as usize);
+            // Data on 64-bit Arm is also shown by the 32-bit decoder, as words.
             let mut decoder = match (machine, kind) {
                 (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
                 _ => Self::Arm(arm::Arm::new(kind)),
             };
-            for mut instruction in decoder.decode(&code[from..to], range.start) {
-                // It was relative to the part.
-                instruction.offset += from as u64;
+            for mut instruction in decoder.decode(&code[start..end], range.start) {
+                // The decoder counts from the start of this part, the caller from the start of `code`.
+                instruction.offset += start as u64;
                 instructions.push(instruction);
             }
         }

@@ -6,7 +6,8 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// Pushes, pops, jumps and calls with the size suffix that the library prints, and as objdump shows them, without it.
+/// Mnemonics that objdump shows without a size suffix: as the library prints each, with the suffix (`q`, `l`) and a
+/// blank, and its replacement. The replacement has one more blank, so the operands stay in their column.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -20,6 +21,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
 
 /// The decoder and formatter for x86 code.
 pub struct X86 {
+    /// 64 or 32.
     bitness: u32,
     syntax: Syntax,
     formatter: Box<dyn Formatter>,
@@ -60,23 +62,23 @@ impl X86 {
         let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
-            let at = decoder.position();
-            let offset = at as u64;
+            let start = decoder.position();
+            let offset = start as u64;
             // In 32-bit code there are no REX prefixes.
-            let prefixes_len = if self.bitness == 64 { count_ineffective_prefixes(&code[at..]) } else { 0 };
+            let prefixes_len = if self.bitness == 64 { count_ineffective_prefixes(&code[start..]) } else { 0 };
             if prefixes_len > 0 {
-                let text = prefixes_text(&code[at..at + prefixes_len]);
+                let text = prefixes_text(&code[start..start + prefixes_len]);
                 instructions.push(Instruction { offset, len: prefixes_len as u64, text, target: None });
-                // Can't fail: the decoder has just seen these bytes.
-                let _ = decoder.set_position(at + prefixes_len);
+                // This fails only for a position after the end of the code.
+                let _ = decoder.set_position(start + prefixes_len);
                 decoder.set_ip(addr.wrapping_add(offset + prefixes_len as u64));
                 continue;
             }
             let decoded = decoder.decode();
             if decoded.is_invalid() {
-                instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[at..=at]), target: None });
-                // Can't fail: the decoder has just seen this byte.
-                let _ = decoder.set_position(at + 1);
+                instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[start..=start]), target: None });
+                // Decoding resumes at the byte after the invalid one. As above, this can't fail.
+                let _ = decoder.set_position(start + 1);
                 decoder.set_ip(addr.wrapping_add(offset + 1));
                 continue;
             }
@@ -87,7 +89,7 @@ impl X86 {
         instructions
     }
 
-    /// The text of an instruction in objdump's spelling.
+    /// The text of an instruction in objdump's spelling. `target` is the address to which it refers.
     fn text(&mut self, decoded: &Decoded, target: Option<Target>) -> String {
         let mut text = String::new();
         self.formatter.format(decoded, &mut text);
@@ -98,15 +100,18 @@ impl X86 {
         }
         // The source is the destination's register, which objdump writes twice.
         if has_implied_source(decoded) {
+            // The operands start after the mnemonic and the blanks that follow it.
+            let operands_start = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
             // The destination is the last operand in AT&T syntax, the first in Intel syntax.
-            let stem = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
-            let register = match self.syntax {
-                Syntax::Att => text.rsplit(',').next().unwrap_or_default().to_owned(),
-                Syntax::Intel => text[stem..].split(',').next().unwrap_or_default().to_owned(),
-            };
             match self.syntax {
-                Syntax::Att => text = format!("{text},{register}"),
-                Syntax::Intel => text.insert_str(stem, &format!("{register},")),
+                Syntax::Att => {
+                    let register = text.rsplit(',').next().unwrap_or_default();
+                    text = format!("{text},{register}");
+                }
+                Syntax::Intel => {
+                    let register = text[operands_start..].split(',').next().unwrap_or_default().to_owned();
+                    text.insert_str(operands_start, &format!("{register},"));
+                }
             }
         }
         // iced-x86 leaves a comma where an address has no index register.
@@ -115,9 +120,9 @@ impl X86 {
         }
         // objdump shows the targets of branches without `0x`.
         if let Some(Target { addr, kind: TargetKind::Jump | TargetKind::Call }) = target
-            && let Some(stem) = text.strip_suffix(&format!("0x{addr:x}"))
+            && let Some(before) = text.strip_suffix(&format!("0x{addr:x}"))
         {
-            text = format!("{stem}{addr:x}");
+            text = format!("{before}{addr:x}");
         }
         text
     }
@@ -146,15 +151,15 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// The number of prefix bytes at the start of `code` that have no effect; usually 0. Prefixes have no effect if the
-/// last of them is a REX prefix and another prefix follows it. This happens in data between code. objdump shows such
-/// prefixes on a line of their own.
+/// The number of prefix bytes at the start of `code` that objdump shows on a line of their own; usually 0. A REX prefix
+/// has an effect only directly before the opcode. If another prefix follows it, objdump separates the prefixes up to
+/// and including the REX prefix from the rest. This happens in data between code.
 fn count_ineffective_prefixes(code: &[u8]) -> usize {
     /// The maximum length of an x86 instruction in bytes.
     const LONGEST: usize = 15;
-    let legacy = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
-    match code.get(legacy..) {
-        Some(&[rex, next, ..]) if is_rex(rex) && (is_rex(next) || legacy_prefix(next).is_some()) => legacy + 1,
+    let legacy_len = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
+    match code.get(legacy_len..) {
+        Some(&[rex, next, ..]) if is_rex(rex) && (is_rex(next) || legacy_prefix(next).is_some()) => legacy_len + 1,
         _ => 0,
     }
 }

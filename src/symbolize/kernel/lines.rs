@@ -10,7 +10,7 @@ pub(super) struct SymbolLine {
     pub(super) name: usize,
 }
 
-/// Parses the lines of a symbol list. Skips lines that can't be parsed.
+/// Parses the lines of a symbol list. Skips lines that can't be parsed. Names are given by their offset in `text`.
 pub(super) fn parse_list(text: &[u8]) -> impl Iterator<Item = SymbolLine> {
     let mut next = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {

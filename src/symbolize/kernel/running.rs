@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// What is known about the kernel that runs on this machine.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
-    /// The kernel's release, as printed by `uname -r`.
+    /// The kernel's release, as printed by `uname -r`, perhaps with a line break; `None` if it can't be read.
     pub(super) release: Option<Vec<u8>>,
     /// The path of the kernel's symbol list.
     pub(super) kallsyms: PathBuf,
@@ -21,9 +21,9 @@ impl RunningKernel {
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
-    /// True if the running kernel is the recorded one. The arguments are the recorded kernel's. Compares build IDs, or
-    /// releases if the recording has no build ID. `None` if the recording has neither, because its recorder was killed
-    /// or is still running.
+    /// True if the running kernel is the recorded one, whose build ID and release are given. Compares build IDs if both
+    /// are known, otherwise releases. False if there is nothing that is known of both. `None` if the recording has
+    /// neither a build ID nor a release, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
@@ -48,22 +48,22 @@ fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
     !symbols.is_empty() && symbols == core_symbols(other)
 }
 
-/// The first symbols of a list that belong to the kernel itself, not to a module. Addresses are relative to the first
-/// symbol.
+/// The first symbols of a list that belong to the kernel itself, not to a module: address relative to the first symbol,
+/// and name. Leaves out symbols outside the kernel's half of the addresses, such as offsets of per-CPU variables.
 fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
     /// How many symbols are compared at most. This is more than enough to tell two kernels apart, even if both were
     /// built from the same source.
     const MAX_SYMBOLS: usize = 20_000;
     let mut symbols = Vec::new();
-    let mut first = None;
+    let mut first_addr = None;
     for line in list.split(|&byte| byte == b'\n') {
         let is_of_module = line.ends_with(b"]");
         if !is_of_module
             && let Some(symbol) = parse_line(line)
             && symbol.addr >> 63 == 1
         {
-            let first = *first.get_or_insert(symbol.addr);
-            symbols.push((symbol.addr.wrapping_sub(first), name_at_start(&line[symbol.name..])));
+            let first_addr = *first_addr.get_or_insert(symbol.addr);
+            symbols.push((symbol.addr.wrapping_sub(first_addr), name_at_start(&line[symbol.name..])));
         }
         if symbols.len() == MAX_SYMBOLS {
             break;
@@ -78,17 +78,19 @@ pub fn running_build_id() -> Option<BuildId> {
 }
 
 /// Returns the build ID in a sequence of ELF notes, which is in a note of type 3 (`NT_GNU_BUILD_ID`). `None` if there
-/// is none.
+/// is none, or if a note before it is cut off. A note is three words (length of the name, length of the contents,
+/// type), then the name and the contents, each padded to a multiple of 4 bytes.
 fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     while !notes.is_empty() {
-        let (name_len, id_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
-        let id_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
-        let end = id_at.checked_add(id_len)?;
-        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(id_at..end)?);
+        let (name_len, contents_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let contents_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
+        let end = contents_at.checked_add(contents_len)?;
+        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(contents_at..end)?);
         if kind == 3 && name == b"GNU\0" {
             return BuildId::new(id);
         }
+        // The padding of the last note may be missing.
         notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
     }
     None

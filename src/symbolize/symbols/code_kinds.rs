@@ -22,25 +22,28 @@ pub enum CodeKind {
 /// Splits a range of link-time addresses into parts of one kind each. The parts are in order and leave no gaps.
 pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
-    let mut marks: Vec<Mark> = object.symbols().filter_map(|symbol| Mark::from_symbol(&symbol)).collect();
-    marks.sort_by_key(|mark| mark.addr);
-    let (before, after) = marks.split_at(marks.partition_point(|mark| mark.addr <= range.start));
+    let mut mapping_symbols: Vec<MappingSymbol> =
+        object.symbols().filter_map(|symbol| MappingSymbol::from_symbol(&symbol)).collect();
+    mapping_symbols.sort_by_key(|symbol| symbol.addr);
+    let (before, after) =
+        mapping_symbols.split_at(mapping_symbols.partition_point(|symbol| symbol.addr <= range.start));
     let mut kind = match before.last() {
-        Some(mark) => mark.kind,
-        // Stripped files have no mapping symbols, but the symbols of functions may say that these are Thumb code.
+        Some(symbol) => symbol.kind,
+        // Stripped files have no mapping symbols, but the range may start at a function whose symbol says that it is
+        // Thumb code.
         None if is_thumb(&object, range.start) => CodeKind::Thumb,
         None => CodeKind::Code,
     };
     let mut start = range.start;
     let mut parts = Vec::new();
-    for mark in after {
-        if mark.addr >= range.end {
+    for symbol in after {
+        if symbol.addr >= range.end {
             break;
         }
-        if mark.kind != kind {
-            parts.push((start..mark.addr, kind));
-            start = mark.addr;
-            kind = mark.kind;
+        if symbol.kind != kind {
+            parts.push((start..symbol.addr, kind));
+            start = symbol.addr;
+            kind = symbol.kind;
         }
     }
     parts.push((start..range.end, kind));
@@ -48,15 +51,15 @@ pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, C
     parts
 }
 
-/// A mapping symbol. It says that code of this kind begins at this address.
-struct Mark {
+/// A mapping symbol. It says that everything from this address to the next mapping symbol is of this kind.
+struct MappingSymbol {
     addr: u64,
     kind: CodeKind,
 }
 
-impl Mark {
+impl MappingSymbol {
     /// Reads a mapping symbol: `$a` (32-bit Arm code), `$x` (AArch64 code), `$t` (Thumb code) or `$d` (data), possibly
-    /// with a dot and more text behind it. `None` if the symbol isn't one.
+    /// with a dot and more text after it. `None` if the symbol isn't one.
     fn from_symbol(symbol: &object::Symbol<'_, '_>) -> Option<Self> {
         let letter = match symbol.name_bytes().ok()? {
             [b'$', letter] | [b'$', letter, b'.', ..] => letter,
@@ -74,6 +77,7 @@ impl Mark {
     }
 }
 
+/// True if a 32-bit Arm file has the symbol of a Thumb function that starts at `addr`.
 fn is_thumb(object: &object::File<'_>, addr: u64) -> bool {
     let thumb = addr | 1;
     let mut symbols = object.symbols().chain(object.dynamic_symbols());

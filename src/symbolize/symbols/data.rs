@@ -1,4 +1,5 @@
-//! Finds variables by address. Frames are never named after variables, even if their code lies in one.
+//! Finds variables by address, for samples with data addresses. Frames are never named after variables, even if their
+//! code lies in one.
 
 use super::image::Image;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
@@ -20,6 +21,7 @@ pub struct Variables {
     list: Vec<DataSymbol>,
 }
 
+/// The symbol of a variable. The fields are in the order by which [`Variables`] sorts.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct DataSymbol {
     start: u64,
@@ -57,21 +59,22 @@ impl Variables {
     /// The variable that contains the address; `None` if there is none. A variable without a size extends to the next
     /// one.
     pub fn find(&self, vaddr: u64) -> Option<Variable> {
-        let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
-        let symbol = &self.list[behind.checked_sub(1)?];
+        let after = self.list.partition_point(|symbol| symbol.start <= vaddr);
+        let symbol = &self.list[after.checked_sub(1)?];
         let offset = vaddr - symbol.start;
         (symbol.size == 0 || offset < symbol.size).then(|| Variable { name: symbol.name.clone(), offset })
     }
 }
 
 /// The link-time address of a file offset at which data was mapped. Unlike [`Image::vaddr`], also finds variables
-/// without contents in the file (`.bss`), as far as they are on the page that the file's contents end on: the offset
-/// then lies behind the segment's contents. `None` if no segment contains the offset.
+/// without contents in the file (`.bss`), if they are on the same page as the end of a segment's contents: that page is
+/// mapped from the file, so the offset lies after the contents, but within the segment's size in memory. `None` if no
+/// segment contains the offset.
 pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
     if let Some(vaddr) = image.vaddr(offset) {
         return Some(vaddr);
     }
-    // A linker may pad the segment before it to a page, so the last one that fits counts.
+    // Several segments may fit, because a linker may pad an earlier one to a whole page. The last one counts.
     let mut found = None;
     for segment in image.object().ok()?.segments() {
         let (start, len) = segment.file_range();

@@ -67,7 +67,8 @@ pub struct SearchOptions {
     pub kernel_runs_here: bool,
     /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
-    /// For files that were first mapped during the recording, a time before which no recorded process had mapped them.
+    /// For files that were first mapped during the recording, the time of that mapping or an earlier one. No recorded
+    /// process had mapped the file before that time.
     pub first_mapped: FxHashMap<FileId, SystemTime>,
 }
 
@@ -154,7 +155,7 @@ impl SearchOptions {
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
-        // Files that may not be used are only reported if no file is found that may.
+        // Warnings about files that may not be used are only reported if no usable file is found.
         let mut rejected = Warnings::new();
         for path in self.running_paths(dso) {
             if let Some(image) = self.open(&path, ELF, &mut rejected)
@@ -168,8 +169,8 @@ impl SearchOptions {
         }
         warnings.append(rejected);
         if dso.kind == DsoKind::File {
-            // The file may exist without being an ELF file, and still contain the code that ran. A warning then says
-            // what it is.
+            // There may be a file at the path that contains the code that ran, but in another format. A warning then
+            // says which.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(kind) = self.no_elf(&path) {
                     let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
@@ -200,7 +201,8 @@ impl SearchOptions {
         paths.into_iter().chain(by_id)
     }
 
-    /// The paths where directories of files by build ID may have the file that ran.
+    /// The paths where directories of files by build ID may have the file that ran. A directory has it either as
+    /// `ab/cdef…/elf` or, if that isn't a directory, as `ab/cdef…` itself.
     fn running_paths_by_id(&self, dso: &Dso, id: BuildId) -> Vec<PathBuf> {
         let file_name = if dso.is_vdso() { "vdso" } else { "elf" };
         let mut paths = Vec::new();
@@ -216,10 +218,10 @@ impl SearchOptions {
     /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
     /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
-        /// The precision of file times: one tick of the kernel's usual timer.
+        /// How much earlier than the event a file time may be: one tick of the kernel's usual timer.
         const TICK: Duration = Duration::from_millis(4);
-        // `recorded` tells the recorded file by its device and inode; `times` is when the recording was made, if that
-        // was on this machine.
+        // Nothing can be said if the recording doesn't state the device and inode of the file, or if it wasn't made on
+        // this machine.
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
@@ -228,7 +230,8 @@ impl SearchOptions {
         let Some(about) = self.door(path).look(path) else { return false };
         let found = file_id(&about);
         if found == recorded {
-            // A program that was built and then started during the recording is the one that ran.
+            // It is still the same file, which may have been rewritten. But if it was written before it first ran, for
+            // example by a build during the recording, it has the code that ran.
             let mut was_written_before_it_ran = false;
             if let Ok(written) = about.modified()
                 && let Some(first_mapped) = self.first_mapped.get(&recorded)
@@ -238,14 +241,15 @@ impl SearchOptions {
             }
             return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
         }
-        // Another file is at the path now. It was moved there during the recording if its ctime says so.
+        // Another file is at the path now. If its ctime is from the time of the recording, it was moved there then. On
+        // another device, it may be at this path because something else is mounted now.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
 
     /// Reads the vDSO from this process's own memory. The kernel gives the same vDSO to all processes of one word size.
-    /// `None` unless it is the recorded one: the build IDs match, or the recording has none but was made by the running
-    /// kernel.
+    /// `None` unless it is the recorded one: the build IDs match or, if the recording has none, the recording was made
+    /// by the running kernel and the vDSO is for the same word size.
     fn find_own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
@@ -286,11 +290,13 @@ impl SearchOptions {
             paths.push(Path::new("/boot").join(&file_name));
             paths.push(Path::new("/").join(&modules).join("build/vmlinux"));
         }
+        // `has_build_id` also accepts an image without a build ID, which proves nothing here.
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, ELF, warnings));
         images.find(|image| image.build_id().is_some() && image.has_build_id(Some(id)))
     }
 
-    /// Finds the separate file with the debug information of `image`. `None` if there is none.
+    /// Finds the separate file with the debug information of `image`: by its build ID or, failing that, by the link in
+    /// `.gnu_debuglink`. `None` if there is none.
     pub fn find_debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
             let paths = self.paths_by_id(id, "debug").chain(self.debuginfod_path(id, "debuginfo"));
@@ -316,17 +322,17 @@ impl SearchOptions {
         if about.len() > 0 { Some(path) } else { None }
     }
 
-    /// Finds the file to which `.gnu_debuglink` leads. That section holds a file name and a checksum. `None` if there
-    /// is none.
+    /// Finds the debug file that the section `.gnu_debuglink` names, which holds a file name and a checksum. `None` if
+    /// there is no such section or file.
     fn find_by_debug_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;
         let (name, crc) = object.gnu_debuglink().ok().flatten()?;
         let name = Path::new(OsStr::from_bytes(name));
         let dir = image.path().parent()?;
-        let below = dir.strip_prefix("/").unwrap_or(dir);
+        let relative_dir = dir.strip_prefix("/").unwrap_or(dir);
         let mut paths = vec![dir.join(name), dir.join(".debug").join(name)];
         for debug_dir in self.id_dirs() {
-            paths.push(debug_dir.join(below).join(name));
+            paths.push(debug_dir.join(relative_dir).join(name));
         }
         for path in paths {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
@@ -344,13 +350,13 @@ impl SearchOptions {
         None
     }
 
-    /// Finds the dwz file to which `debugging` refers. It holds the debug information that several files share. `None`
-    /// if there is none.
+    /// Finds the supplementary file to which `debugging` refers (`.gnu_debugaltlink`). The tool dwz makes such files of
+    /// the debug information that several files share. `None` if there is none.
     pub fn find_shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = debugging.object().ok()?;
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
-        // Joining an absolute path gives that path itself, without the directory.
+        // A relative name is relative to the directory of `debugging`. Joining an absolute one gives that path itself.
         let mut paths = vec![debugging.path().parent()?.join(OsStr::from_bytes(name))];
         if let Some(id) = id {
             paths.extend(self.paths_by_id(id, "debug"));
@@ -420,8 +426,8 @@ impl SearchOptions {
         self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
-    /// True if the image has the recorded build ID and is for the recorded machine, as far as these are known. If it
-    /// doesn't match, adds a warning.
+    /// True if nothing shows that the image isn't the file that ran: it has the recorded build ID and is for the
+    /// recorded machine, as far as these are known. Otherwise adds a warning.
     fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
         let reason = if let (Some(wanted), Some(found)) = (dso.build_id, image.build_id())
             && !image.has_build_id(Some(wanted))
@@ -449,8 +455,8 @@ impl SearchOptions {
     }
 }
 
-/// Opens and parses a program or library. `None` if there is no such file, or its content isn't readable as one. Files
-/// that are refused for any other reason are reported as warnings.
+/// Opens and parses a program or library. `None` if there is no such file, if it can't be parsed, or if it is refused.
+/// A file that is refused is reported as a warning; one that can't be parsed isn't.
 fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {
@@ -474,9 +480,9 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
     }
 }
 
-/// True if a file of `len` bytes that takes `on_disk` bytes of the disk is sparse to such a degree that it was made to
-/// exhaust resources: it takes little space but hours to read. Ordinary holes are a few pages, and file systems with
-/// compression store debug information in about a tenth of its size.
+/// True if so little of a file of `len` bytes is on the disk (`on_disk` bytes) that it was made to exhaust resources:
+/// it takes little space but hours to read. In ordinary files, holes are a few pages, and file systems with compression
+/// store debug information in about a tenth of its size.
 fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
     const UNSUSPICIOUS: u64 = 16 << 20;
     const LARGEST_RATIO: u64 = 16;
@@ -490,8 +496,8 @@ fn with_suffix(path: PathBuf, suffix: impl AsRef<OsStr>) -> PathBuf {
     path.into()
 }
 
-/// The path with `/usr` added at its start, or removed. For systems where `/lib`, `/bin` and so on are links into
-/// `/usr`. `None` if the path is not in such a directory.
+/// The relative path with `usr/` added at its start, or removed if it is there. For systems where `/lib`, `/bin` and so
+/// on are links into `/usr`. `None` if the path is not in such a directory.
 fn toggle_usr(path: &Path) -> Option<PathBuf> {
     let without_usr = path.strip_prefix("usr").ok();
     let first = without_usr.unwrap_or(path).iter().next().and_then(OsStr::to_str).unwrap_or_default();

@@ -9,8 +9,8 @@ use crate::symbolize::dso::DsoId;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
-/// The link-time address range of the function at each offset of the request, in the same order. `None` where no symbol
-/// covers the offset.
+/// For each offset of the request, in the same order: the link-time address range of the function that contains it.
+/// `None` where no symbol covers the offset, and everywhere if the file isn't found.
 pub fn extents(
     request: &Request,
     images: &Images<'_>,
@@ -31,8 +31,8 @@ pub fn extents(
     request.offsets.iter().map(|&offset| extent(offset)).collect()
 }
 
-/// All link-time address ranges in which code has a name, sorted. Adjacent ranges are merged. Empty if the file isn't
-/// found.
+/// All link-time address ranges of a file in which code has a name, sorted. Ranges that overlap or touch are merged.
+/// Empty if the file isn't found.
 pub fn named_ranges(
     dso: DsoId,
     images: &Images<'_>,
@@ -93,6 +93,7 @@ fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     let mut starts: Vec<u64> = ranges.iter().chain(&unsized_ranges).map(|range| range.start).collect();
     starts.sort_unstable();
     for Range { start, end } in unsized_ranges {
+        // A label covers at least one byte, even at the end of its section.
         let next = starts.get(starts.partition_point(|&other| other <= start)).copied().unwrap_or(end);
         ranges.push(start..end.min(next).max(start.saturating_add(1)));
     }

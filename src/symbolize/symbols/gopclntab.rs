@@ -52,8 +52,10 @@ const FIELD_UNIT: usize = 8;
 #[derive(Debug)]
 pub struct GoTable<'a> {
     image: &'a Image,
+    /// The bytes of the table.
     table: Words<'a>,
     version: Version,
+    /// The size in bytes of which all instruction sizes are multiples.
     quantum: u64,
     function_count: usize,
     parts: Parts,
@@ -61,6 +63,7 @@ pub struct GoTable<'a> {
     text: u64,
     /// The link-time address of `go:func.*`, from which the offsets of inline trees count. `None` if unknown.
     func_data: Option<u64>,
+    /// `None` if it isn't known how the program's version of Go stores inlined calls. They are then not found.
     inline_layout: Option<InlineLayout>,
 }
 
@@ -84,6 +87,7 @@ pub struct GoCall<'a> {
     pub line: u32,
 }
 
+/// The format of a table, named after the release of Go that introduced it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Version {
     Go12,
@@ -95,11 +99,15 @@ enum Version {
 /// The offsets of the parts of the table, in bytes from its start.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
+    /// Where the names of functions start.
     names: usize,
     /// For each compilation unit, the list of its files. An entry is the offset of the file's path from `files`.
     units: usize,
+    /// Where the paths of files start; until Go 1.15, a list of their offsets from the start of the table.
     files: usize,
+    /// The offset from which the offsets of value tables count.
     values: usize,
+    /// Where the function table starts.
     functions: usize,
     /// The offset from which the offsets of function records count.
     records: usize,
@@ -127,31 +135,32 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn u32_at(&self, at: usize) -> Option<u32> {
-        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        let bytes = *self.bytes.get(offset..)?.first_chunk()?;
         Some(if self.is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
-    fn i32_at(&self, at: usize) -> Option<i32> {
-        self.u32_at(at).map(u32::cast_signed)
+    fn i32_at(&self, offset: usize) -> Option<i32> {
+        self.u32_at(offset).map(u32::cast_signed)
     }
 
-    /// Reads a pointer at offset `at`, or an offset that is as large as a pointer.
-    fn pointer_at(&self, at: usize) -> Option<u64> {
+    /// Reads a pointer at `offset`, or an offset that is as large as a pointer.
+    fn pointer_at(&self, offset: usize) -> Option<u64> {
         if self.pointer == 4 {
-            return self.u32_at(at).map(u64::from);
+            return self.u32_at(offset).map(u64::from);
         }
-        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+        let bytes = *self.bytes.get(offset..)?.first_chunk()?;
         Some(if self.is_little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
-    fn offset_at(&self, at: usize) -> Option<usize> {
-        usize::try_from(self.pointer_at(at)?).ok().filter(|&offset| offset <= self.bytes.len())
+    /// Reads an offset in `bytes`, which is as large as a pointer. `None` if it is past the end.
+    fn offset_at(&self, offset: usize) -> Option<usize> {
+        usize::try_from(self.pointer_at(offset)?).ok().filter(|&target| target <= self.bytes.len())
     }
 
-    /// The text at offset `at`, up to the NUL that ends it. `None` if it is longer than a name can be.
-    fn text_at(&self, at: usize) -> Option<&'a [u8]> {
-        let rest = self.bytes.get(at..)?;
+    /// The text at `offset`, up to the NUL that ends it. `None` if it is longer than a name can be.
+    fn text_at(&self, offset: usize) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(offset..)?;
         let rest = &rest[..rest.len().min(MAX_NAME_LEN)];
         Some(&rest[..memchr::memchr(0, rest)?])
     }
@@ -175,13 +184,14 @@ impl<'a> GoTable<'a> {
                 table.text = object.section_by_name(".text")?.address();
             }
         }
-        // The entry after the last function tells where the last function ends.
+        // The function table must be there as a whole, including its last entry: where the last function ends.
         let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
         if is_complete { Some(table) } else { None }
     }
 
-    /// Reads the table's header: 8 bytes, then the number of functions and the offsets of the table's parts, one word
-    /// each. `build` is the minor release of Go 1 with which the program was built; `None` if unknown.
+    /// Reads the table's header: 8 bytes with the magic, the quantum and the size of a pointer, then words of that
+    /// size: the number of functions, the number of files, and the offsets of the table's parts. `build` is the minor
+    /// release of Go 1 with which the program was built; `None` if unknown.
     fn from_words(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
@@ -190,7 +200,8 @@ impl<'a> GoTable<'a> {
         let function_count = word(0)?;
         let mut text = 0;
         match version {
-            // The list of functions follows at once, and the list of files after it.
+            // There are no offsets. The function table follows the number of functions at once. After its last entry,
+            // which is only an address, is the offset of the list of files. All other offsets count from the start.
             Version::Go12 => {
                 parts.functions = 8 + table.pointer;
                 let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;
@@ -235,7 +246,8 @@ impl<'a> GoTable<'a> {
         let Some(index) = self.find_index(addr) else { return calls };
         let Some(start) = self.function_start(index) else { return calls };
         let Some(record) = self.record_offset(index) else { return calls };
-        let mut values = ValueReader { table: self, start, record, steps_left: MAX_STEPS };
+        let mut values = ValueReader { go: self, start, record, steps_left: MAX_STEPS };
+        // From the innermost call outwards. `file` and `line` are where the next function to be added is executing.
         let mut inlined = values.inlined_call(addr);
         let (mut file, mut line) = values.position(addr);
         while let Some(call) = inlined {
@@ -243,8 +255,8 @@ impl<'a> GoTable<'a> {
             calls.push(GoCall { name, file, line });
             let call_addr = start.saturating_add(call.call_site);
             (file, line) = values.position(call_addr);
-            // An entry comes after the entry of the call that it was inlined into. The check makes sure that the loop
-            // ends, even if the table is damaged.
+            // The call around this one has a smaller index, because an entry comes after the entry of the call that it
+            // was inlined into. Checking this makes sure that the loop ends, even if the table is damaged.
             inlined = values.inlined_call(call_addr).filter(|outer| outer.index < call.index);
         }
         if let Some(name) = self.record_field(record, FIELD_NAME).and_then(|name| self.name(name)) {
@@ -306,12 +318,12 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.names.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The path of a file, by its number in the compilation unit of the function at `record`. Until Go 1.15, files are
-    /// numbered across the whole program.
+    /// The path of a file. `number` is its number in the compilation unit of the function whose record is at offset
+    /// `record`; until Go 1.15, it is its number in the whole program.
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
         if self.version == Version::Go12 {
-            // The first entry of the list of files is its length.
+            // The first entry of the list of files is its length, so files are numbered from 1.
             if number == 0 {
                 return None;
             }
@@ -324,22 +336,24 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The offset of the list of further value tables (`PCDATA`), which follows the fixed part of the record at offset
-    /// `record`, and the number of data pointers (`FUNCDATA`), which follow that list.
+    /// Where the lists after the fixed part of the record at offset `record` are. First comes the list of further value
+    /// tables (`PCDATA`), then that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the length
+    /// of the second.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
-        // The fixed part: the address, so many fields of 4 bytes, 3 bytes of flags, and the number of data pointers.
-        let fixed = match self.version {
+        // The fixed part consists of the address, this number of fields of 4 bytes each, 3 bytes of flags, and a byte
+        // with the number of data pointers.
+        let field_count = match self.version {
             Version::Go12 => 7,
             Version::Go116 | Version::Go118 => 8,
             Version::Go120 => 9,
         };
-        let flags = record.checked_add(self.address_size() + 4 * fixed)?;
+        let flags = record.checked_add(self.address_size() + 4 * field_count)?;
         let count = *self.table.bytes.get(flags.checked_add(3)?)?;
         Some((flags + 4, usize::from(count)))
     }
 
-    /// The address to which the data pointer with index `number` leads. `list` is the offset of the function's data
-    /// pointers. `None` if the pointer leads nowhere.
+    /// The link-time address to which a function's data pointer with index `number` leads. `list` is where its data
+    /// pointers are. `None` if the pointer leads nowhere. Since Go 1.18, pointers are offsets from `go:func.*`.
     fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
         if self.version >= Version::Go118 {
             let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
@@ -350,13 +364,14 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
     }
 
-    /// Finds the program's module data, which begins with the address of the table (`table`), and reads it. Changes
-    /// nothing if it can't be found.
+    /// Finds the program's module data, and reads the start of the text and the address of `go:func.*` from it. Module
+    /// data begins with the address of this table (`table`), so this address is searched for. Changes nothing if module
+    /// data can't be found.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
         // The sections in which linkers put the module data.
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
-        // The address as it is stored in memory.
+        // The address of the table as it is stored in memory.
         let wanted = match (self.table.is_little, pointer) {
             (true, 8) => table.to_le_bytes().to_vec(),
             (false, 8) => table.to_be_bytes().to_vec(),
@@ -391,7 +406,7 @@ impl<'a> GoTable<'a> {
 
 /// Reads the value tables of one function. A value table gives a number for each address.
 struct ValueReader<'t, 'a> {
-    table: &'t GoTable<'a>,
+    go: &'t GoTable<'a>,
     /// The function's first link-time address.
     start: u64,
     /// The offset of the function's record in the table.
@@ -404,7 +419,7 @@ impl<'a> ValueReader<'_, 'a> {
     /// The source file and line of the instruction at `addr`. The file is empty and the line 0 if unknown.
     fn position(&mut self, addr: u64) -> (&'a [u8], u32) {
         let file = self.read_field_value(FIELD_FILES, addr);
-        let file = file.and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
+        let file = file.and_then(|file| self.go.file(self.record, file)).unwrap_or_default();
         let line = self.read_field_value(FIELD_LINES, addr);
         let line = line.and_then(|line| u32::try_from(line).ok()).unwrap_or(0);
         (file, line)
@@ -413,7 +428,7 @@ impl<'a> ValueReader<'_, 'a> {
     /// The value at `addr` in the value table whose offset is in a field of the record. `None` if it has no value
     /// there.
     fn read_field_value(&mut self, field: usize, addr: u64) -> Option<i32> {
-        self.read_value(self.table.record_field(self.record, field)?, addr)
+        self.read_value(self.go.record_field(self.record, field)?, addr)
     }
 
     /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list
@@ -423,22 +438,23 @@ impl<'a> ValueReader<'_, 'a> {
         if table == 0 {
             return None;
         }
-        let offset = self.table.parts.values.checked_add(usize::try_from(table).ok()?)?;
-        let mut rest = self.table.table.bytes.get(offset..)?;
+        let offset = self.go.parts.values.checked_add(usize::try_from(table).ok()?)?;
+        let mut rest = self.go.table.bytes.get(offset..)?;
+        // The value before the first change, and where the code ends for which the value is known so far.
         let (mut value, mut end) = (-1_i32, self.start);
         let mut is_first = true;
         while self.steps_left > 0 {
             self.steps_left -= 1;
             let change = take_varint(&mut rest)?;
-            // The end of the table.
+            // A change of 0 ends the table, except as the first one.
             if change == 0 && !is_first {
                 return None;
             }
             is_first = false;
-            // The lowest bit is the sign.
+            // The lowest bit is the sign (zigzag encoding).
             let change = if change & 1 == 0 { change >> 1 } else { !(change >> 1) };
             value = value.wrapping_add(change.cast_signed());
-            end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.table.quantum)?)?;
+            end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.go.quantum)?)?;
             if addr < end {
                 return Some(value);
             }
@@ -449,7 +465,7 @@ impl<'a> ValueReader<'_, 'a> {
     /// The innermost inlined call at `addr`; `None` if there is none. A value table of the function
     /// (`PCDATA_InlTreeIndex`) gives the index of the call's entry in the function's inline tree.
     fn inlined_call(&mut self, addr: u64) -> Option<InlinedCall> {
-        let (go, record) = (self.table, self.record);
+        let (go, record) = (self.go, self.record);
         let layout = go.inline_layout?;
         let table_count = usize::try_from(go.record_field(record, FIELD_TABLE_COUNT)?).ok()?;
         let (tables, pointer_count) = go.value_tables(record)?;
@@ -457,7 +473,7 @@ impl<'a> ValueReader<'_, 'a> {
             return None;
         }
         let index_table = go.table.u32_at(tables.checked_add(4 * layout.index_table)?)?;
-        // Negative where nothing is inlined.
+        // The index is negative where nothing is inlined.
         let index = usize::try_from(self.read_value(index_table, addr)?).ok()?;
         // The data pointers follow the list of value tables.
         let pointers = tables.checked_add(table_count.checked_mul(4)?)?;
@@ -512,7 +528,8 @@ impl Version {
     }
 }
 
-/// Reads a number with 7 bits per byte, lowest first, from the start of `rest`. `None` if it doesn't end in time.
+/// Takes a number from the start of `rest`: 7 bits per byte, lowest first, and the highest bit set in all bytes but the
+/// last. `None` if it has more than 5 bytes, or if `rest` ends before it.
 fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     let mut value = 0_u32;
     for shift in (0..35).step_by(7) {
@@ -525,8 +542,8 @@ fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Finds the link-time address and the bytes of the table. The table has a section of its own, unless a linker other
-/// than Go's merged that section with others.
+/// Finds the link-time address and the bytes of the table. The table has a section of its own. If a linker other than
+/// Go's merged that section with others, the table is searched for by its first bytes. `None` if there is none.
 fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &'a [u8])> {
     for name in [".gopclntab", ".data.rel.ro.gopclntab"] {
         if let Some(section) = object.section_by_name(name) {
@@ -534,18 +551,18 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
             return Some((start, image.loaded(start..start.checked_add(section.size())?)?));
         }
     }
-    // Only Go programs have one of these sections. Other files need not be searched.
+    // Only Go programs have one of these sections. Other files needn't be searched.
     object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
     for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
         let Ok(bytes) = section.data() else { continue };
         // The magic is three bytes 0xff and another byte, which comes first in little-endian files.
-        for marker in memchr::memmem::find_iter(bytes, b"\xff\xff\xff") {
-            for at in [marker.checked_sub(1), Some(marker)].into_iter().flatten() {
-                if at.is_multiple_of(4)
-                    && let Some(head) = bytes[at..].first_chunk::<8>()
+        for three_ff in memchr::memmem::find_iter(bytes, b"\xff\xff\xff") {
+            for start in [three_ff.checked_sub(1), Some(three_ff)].into_iter().flatten() {
+                if start.is_multiple_of(4)
+                    && let Some(head) = bytes[start..].first_chunk::<8>()
                     && is_head(head, object.is_little_endian())
                 {
-                    return Some((section.address().checked_add(at as u64)?, &bytes[at..]));
+                    return Some((section.address().checked_add(start as u64)?, &bytes[start..]));
                 }
             }
         }
@@ -553,6 +570,7 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
     None
 }
 
+/// True if a table may start with these bytes: magic, two zeros, instruction quantum, size of a pointer.
 fn is_head(head: &[u8; 8], is_little: bool) -> bool {
     let [a, b, c, d, 0, 0, quantum, pointer] = *head else { return false };
     let is_known = Version::from_magic([a, b, c, d], is_little).is_some();
@@ -566,7 +584,8 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let bytes = section.data().ok()?;
     let head = bytes.first_chunk::<32>().filter(|head| head.starts_with(b"\xff Go buildinf:"))?;
     let (pointer, flags) = (usize::from(head[14]), head[15]);
-    // Since Go 1.18 (bit 1 of the flags), the version isn't stored by pointer. The table then tells enough.
+    // Since Go 1.18, which sets bit 1 of the flags, the version isn't stored by pointer. It isn't needed then, because
+    // the table's own version tells enough.
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }

@@ -26,6 +26,7 @@ pub struct Image {
     segments: Vec<LoadSegment>,
     build_id: Option<BuildId>,
     machine: u16,
+    /// The methods of a ReadyToRun image; empty for ELF files.
     methods: Vec<Method>,
     /// Ranges of link-time addresses in executable sections whose bytes the file lacks. Debug files, and files packed
     /// without code, have such sections.
@@ -36,21 +37,24 @@ pub struct Image {
     is_everybodys: bool,
 }
 
-/// A loadable segment, as far as its bytes are in the file.
+/// A loadable segment of an ELF file, or a section of a PE image, as far as its bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LoadSegment {
+    /// Where its bytes start in the file.
     offset: u64,
+    /// The link-time address of its first byte.
     vaddr: u64,
+    /// How many bytes of it are in the file.
     size: u64,
 }
 
 impl LoadSegment {
-    /// How far a file offset is behind the segment's start, in bytes; `None` if it isn't in the segment.
+    /// How far a file offset is after the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_offset(&self, offset: u64) -> Option<u64> {
         offset.checked_sub(self.offset).filter(|&distance| distance < self.size)
     }
 
-    /// How far a link-time address is behind the segment's start, in bytes; `None` if it isn't in the segment.
+    /// How far a link-time address is after the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_vaddr(&self, vaddr: u64) -> Option<u64> {
         vaddr.checked_sub(self.vaddr).filter(|&distance| distance < self.size)
     }
@@ -70,8 +74,8 @@ impl Image {
         Ok(Self { metadata: Some(opened.about), is_everybodys, ..Self::new(path, opened.bytes)? })
     }
 
-    /// Parses the bytes of an ELF file or ReadyToRun image, read from `path`. Fails if they are damaged or something
-    /// else.
+    /// Parses the bytes of an ELF file or ReadyToRun image, which were read from `path`. Fails if they are damaged or
+    /// neither of the two.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
         if bytes.starts_with(b"MZ") {
             return Self::from_pe(path, bytes);
@@ -169,7 +173,7 @@ impl Image {
         segment.offset.checked_add(distance)
     }
 
-    /// The segment that contains a link-time address, and how far the address is behind the segment's start.
+    /// The segment that contains a link-time address, and the distance of the address from the segment's start.
     fn find_segment(&self, vaddr: u64) -> Option<(&LoadSegment, u64)> {
         self.segments.iter().find_map(|segment| Some((segment, segment.distance_of_vaddr(vaddr)?)))
     }
@@ -212,24 +216,25 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The contents of a section, from its start to where they are needed. Empty if the file has no such section, or it
-    /// can't be decompressed. If it is compressed with zlib, `end` is called with the bytes decompressed so far, and
-    /// returns how many bytes from the section's start are needed. Otherwise the whole section is returned.
+    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. If
+    /// it is compressed with zlib, decompresses only as much as is needed: `needed_len` is called with the bytes so
+    /// far, and returns how many bytes from the section's start are needed, until there are as many. Otherwise returns
+    /// the whole section.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
         name: &str,
-        end: impl Fn(&[u8]) -> usize,
+        needed_len: impl Fn(&[u8]) -> usize,
     ) -> Cow<'a, [u8]> {
         let Some(section) = object.section_by_name(name) else { return Cow::default() };
         let Ok(packed) = section.compressed_data() else { return Cow::default() };
         let max_size = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
         let unpacked = match packed.format {
             CompressionFormat::None => Some(Cow::Borrowed(packed.data)),
-            // No section is compressed that well: the size is wrong.
+            // No section is compressed that well, so the stated size is wrong.
             _ if packed.uncompressed_size > max_size => None,
             CompressionFormat::Zlib => match usize::try_from(packed.uncompressed_size) {
-                Ok(size) => inflate(packed.data, size, end).map(Cow::Owned),
+                Ok(size) => inflate(packed.data, size, needed_len).map(Cow::Owned),
                 Err(_) => None,
             },
             _ => packed.decompress().ok(),
@@ -239,7 +244,7 @@ impl Image {
 
     /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
-        // In a ReadyToRun image, only addresses of methods are looked up.
+        // A ReadyToRun image isn't an ELF file, and all addresses that are looked up in it are those of methods.
         if !self.methods.is_empty() {
             return true;
         }
@@ -256,7 +261,7 @@ impl Image {
         self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
-    /// True if Go's linker made the file and it contains no C code. C code would have unwind tables.
+    /// True if Go's linker made the file and it contains no C code: with C code, it would have unwind tables.
     pub fn is_go_alone(&self) -> bool {
         self.is_go() && self.object().is_ok_and(|object| object.section_by_name(".eh_frame").is_none())
     }
@@ -284,8 +289,8 @@ impl Image {
         Some((section.address(), section.size()))
     }
 
-    /// The checksum of the file as in `.gnu_debuglink`: zlib's CRC-32 of all bytes. Releases the pages that it has read
-    /// from memory.
+    /// The checksum of the file as in `.gnu_debuglink`: zlib's CRC-32 of all bytes. While computing it, lets the kernel
+    /// drop the pages that have been read, so that a large file doesn't fill the memory.
     pub fn crc32(&self) -> u32 {
         const CHUNK: usize = 16 << 20;
         let mut crc = flate2::Crc::new();
@@ -297,8 +302,8 @@ impl Image {
         crc.sum()
     }
 
-    /// True if the file's build ID is `wanted`, or if either is missing. Zeros at the end don't count, because
-    /// recordings pad short IDs with them.
+    /// True unless the file has another build ID than `wanted`. So it is also true if the file has no build ID, or if
+    /// `wanted` is `None`. Zeros at the end of IDs are ignored, because recordings pad short IDs with them.
     pub fn has_build_id(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(found)) = (wanted, self.build_id) else { return true };
         let (wanted, found) = (wanted.as_bytes(), found.as_bytes());
@@ -308,14 +313,14 @@ impl Image {
     }
 }
 
-/// Decompresses zlib data to `size` bytes, or fewer if `end` asks for fewer; see [`Image::section_up_to`]. `None` if
-/// the data is damaged.
-fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
+/// Decompresses zlib data to `size` bytes, or only as many as `needed_len` asks for; see [`Image::section_up_to`].
+/// `None` if the data is damaged.
+fn inflate(packed: &[u8], size: usize, needed_len: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut inflate = Decompress::new(true);
-    // Each round decompresses as much as `end` asked for, after which it may ask for more.
+    // Each round decompresses as much as `needed_len` asks for. With these bytes, it may ask for more.
     loop {
-        let end = end(&bytes).min(size);
+        let end = needed_len(&bytes).min(size);
         let missing = end.saturating_sub(bytes.len());
         if missing == 0 {
             return Some(bytes);
@@ -332,9 +337,10 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
     }
 }
 
-/// How many times larger than packed a section may claim to be when unpacked. Debug information compresses to between a
-/// third and a tenth of its size. A section above this limit was made to exhaust memory.
+/// A section may not claim to be larger than this many times its compressed size. Debug information compresses to
+/// between a third and a tenth of its size. A section above this limit was made to exhaust memory.
 const LARGEST_RATIO: u64 = 200;
+/// The maximum size of a section after decompression, in bytes.
 const LARGEST_SECTION: u64 = 4 << 30;
 
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
@@ -391,23 +397,24 @@ fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
 ) -> Option<BuildId> {
     let sections = header.sections(endian, bytes).ok()?;
-    // How many bytes of notes may still be read. A hostile file can have any number of note sections.
-    let mut left = LARGEST_NOTES_OF_ALL_SECTIONS;
+    // A hostile file can have any number of note sections, so there is a limit for all of them together.
+    let mut bytes_left = LARGEST_NOTES_OF_ALL_SECTIONS;
     for section in sections.iter() {
         if section.sh_type(endian) == elf::SHT_NOTE
             && let Ok(notes) = section.data(endian, bytes)
-            && let Some(id) = find_build_id::<Elf>(notes, section.sh_addralign(endian), endian, &mut left)
+            && let Some(id) = find_build_id::<Elf>(notes, section.sh_addralign(endian), endian, &mut bytes_left)
         {
             return Some(id);
         }
     }
+    // A file with sections has its build ID in one of them, so its segments needn't be searched.
     if !sections.is_empty() {
         return None;
     }
     for segment in header.program_headers(endian, bytes).ok()? {
         if segment.p_type(endian) == elf::PT_NOTE
             && let Ok(notes) = segment.data(endian, bytes)
-            && let Some(id) = find_build_id::<Elf>(notes, segment.p_align(endian), endian, &mut left)
+            && let Some(id) = find_build_id::<Elf>(notes, segment.p_align(endian), endian, &mut bytes_left)
         {
             return Some(id);
         }
@@ -415,15 +422,16 @@ fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     None
 }
 
-/// Finds a build ID in a sequence of notes. Reads at most `left` bytes, and lowers `left` by the number of bytes read.
+/// Finds a build ID in a sequence of notes. Reads at most [`LARGEST_NOTES`] and at most `bytes_left` bytes, and lowers
+/// `bytes_left` by the number of bytes read. `None` if there is no build ID in them.
 fn find_build_id<Elf: FileHeader<Endian = Endianness>>(
     notes: &[u8],
     align: Elf::Word,
     endian: Endianness,
-    left: &mut usize,
+    bytes_left: &mut usize,
 ) -> Option<BuildId> {
-    let notes = &notes[..notes.len().min(LARGEST_NOTES).min(*left)];
-    *left -= notes.len();
+    let notes = &notes[..notes.len().min(LARGEST_NOTES).min(*bytes_left)];
+    *bytes_left -= notes.len();
     for note in NoteIterator::<Elf>::new(endian, align, notes).ok()?.flatten() {
         if note.name() == elf::ELF_NOTE_GNU && note.n_type(endian) == elf::NT_GNU_BUILD_ID {
             return BuildId::new(note.desc());

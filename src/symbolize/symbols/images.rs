@@ -10,29 +10,33 @@ use std::sync::OnceLock;
 /// Opens each file when it is first needed. All threads share the opened files.
 #[derive(Debug)]
 pub struct Images<'a> {
-    wanted: Vec<&'a Dso>,
-    numbers: FxHashMap<&'a Dso, DsoId>,
+    /// The DSOs by ID.
+    dsos: Vec<&'a Dso>,
+    /// The ID of each DSO.
+    ids: FxHashMap<&'a Dso, DsoId>,
     options: SearchOptions,
+    /// For each DSO that has been asked for, its file (`None` if it can't be used) and the warnings about it.
     slots: Vec<OnceLock<(Option<Image>, Warnings)>>,
 }
 
 impl<'a> Images<'a> {
     /// Prepares to open the files of these DSOs, which must be in the order of their IDs. Opens none yet.
     pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
-        let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
-        let slots = wanted.iter().map(|_| OnceLock::new()).collect();
-        let numbers = wanted.iter().enumerate().map(|(at, &dso)| (dso, DsoId(at as u32))).collect();
-        Self { wanted, numbers, options, slots }
+        let dsos: Vec<_> = dsos.map(|(_, dso)| dso).collect();
+        let slots = dsos.iter().map(|_| OnceLock::new()).collect();
+        let ids = dsos.iter().enumerate().map(|(index, &dso)| (dso, DsoId(index as u32))).collect();
+        Self { dsos, ids, options, slots }
     }
 
     /// The ID of a DSO; `None` if it was not among the DSOs given to [`Images::new`].
     pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
-        self.numbers.get(dso).copied()
+        self.ids.get(dso).copied()
     }
 
-    /// The file that ran. `None` if it isn't on this machine, or only in another build, or if it may not be used.
+    /// The file that was mapped as this DSO. `None` if it isn't on this machine, or only in another build, or if it may
+    /// not be used, and for memory that isn't from a file.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
-        let dso = self.wanted.get(id.0 as usize)?;
+        let dso = self.dsos.get(id.0 as usize)?;
         if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
             return None;
         }
@@ -45,9 +49,9 @@ impl<'a> Images<'a> {
 
     /// All files that were opened successfully so far, in the order of their IDs.
     pub fn opened(&self) -> impl Iterator<Item = (DsoId, &Image)> {
-        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
             let (image, _) = slot.get()?;
-            Some((DsoId(at as u32), image.as_ref()?))
+            Some((DsoId(index as u32), image.as_ref()?))
         })
     }
 

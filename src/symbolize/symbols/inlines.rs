@@ -30,8 +30,11 @@ type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 /// Other files to which the debug information of an image refers.
 #[derive(Debug, Default)]
 pub struct DebugFiles {
-    shared: Option<Image>,
+    /// The supplementary file, in which dwz has put what several files share (`.gnu_debugaltlink`).
+    supplementary: Option<Image>,
+    /// The package of split units (`.dwp`).
     package: Option<Image>,
+    /// Files with one split unit each (`.dwo`), if there is no package.
     units: Vec<(DwoId, Image)>,
 }
 
@@ -50,16 +53,19 @@ pub struct DebugSections<'data> {
     endian: RunTimeEndian,
     image: &'data Image,
     /// The image's own sections, without those parts that the requested addresses don't need (see the module `near`).
-    main: SectionBytes<'data>,
-    /// The section `.debug_abbrev`, changed so that the parts left out of `main` are skipped.
+    own: SectionBytes<'data>,
+    /// The section `.debug_abbrev`, changed so that the parts left out of `own` are skipped.
     abbreviations: Cow<'data, [u8]>,
-    /// True if units are left out of `main`.
-    is_part: bool,
-    /// All sections of the image. Loaded if a unit in `main` refers to one that was left out; `None` if they are
-    /// damaged.
+    /// True if units are left out of `own`.
+    lacks_units: bool,
+    /// All sections of the image, with nothing left out. Loaded if a unit in `own` refers to one that was left out;
+    /// `None` if they are damaged.
     whole: OnceLock<Option<SectionBytes<'data>>>,
-    shared: Option<SectionBytes<'data>>,
+    /// The sections of the supplementary file (dwz).
+    supplementary: Option<SectionBytes<'data>>,
+    /// The sections of the package of split units.
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
+    /// The sections of each split unit that has a file of its own, by the unit's ID.
     units: FxHashMap<u64, SectionBytes<'data>>,
     /// The number of inlined calls that aren't shown because they are nested too deep.
     left_out: AtomicU64,
@@ -71,11 +77,13 @@ pub struct Inlines<'a> {
     context: Context<Reader<'a>>,
     /// A context with all units of the file. Made when `context` lacks a unit that is needed.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
+    /// The package of split units, if there is one.
     package: Option<DwarfPackage<Reader<'a>>>,
 }
 
 impl DebugFiles {
     /// Opens the additional files that are needed to resolve these link-time addresses. Missing ones are left out.
+    /// `main` is the image with the DWARF, `running` the file that ran; they may be the same.
     pub fn open(
         main: &Image,
         running: &Image,
@@ -83,17 +91,20 @@ impl DebugFiles {
         addresses: &[u64],
         warnings: &mut Warnings,
     ) -> Self {
-        let mut files = Self { shared: options.find_shared(main, warnings), ..Self::default() };
-        // Split units have their addresses in the main file, in the section `.debug_addr`.
+        let mut files = Self { supplementary: options.find_shared(main, warnings), ..Self::default() };
+        // If there are split units, `main` has their addresses in the section `.debug_addr`.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
             return files;
         }
+        // To find out which split units are needed, `main` is loaded without its line tables, which don't matter for
+        // that.
         let Some(sections) = DebugSections::load(main, &files, addresses, LineTables::NotNeeded) else { return files };
         let split_units = sections.split_units(addresses);
         if split_units.is_empty() {
             return files;
         }
+        // It borrows `files`, which is changed below.
         drop(sections);
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
@@ -121,16 +132,16 @@ impl<'data> DebugSections<'data> {
         let mut loaded = Self {
             endian,
             image: main,
-            main: SectionBytes::default(),
+            own: SectionBytes::default(),
             abbreviations: main.section(&object, SectionId::DebugAbbrev.name()),
-            is_part: false,
+            lacks_units: false,
             whole: OnceLock::new(),
-            shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
+            supplementary: files.supplementary.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
             package: files.package.as_ref().and_then(load_package),
             units,
             left_out: AtomicU64::new(0),
         };
-        loaded.load_main(&object, addresses, lines)?;
+        loaded.load_own(&object, addresses, lines)?;
         Some(loaded)
     }
 
@@ -140,8 +151,8 @@ impl<'data> DebugSections<'data> {
     }
 
     /// Loads the image's own sections, without the units and line tables that the addresses don't need; see the module
-    /// `near`. `None` if the sections are damaged.
-    fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: LineTables) -> Option<()> {
+    /// `near`. `None` if the sections are damaged. Without a readable `.debug_aranges`, nothing is left out.
+    fn load_own(&mut self, object: &object::File<'data>, addresses: &[u64], lines: LineTables) -> Option<()> {
         let (image, endian) = (self.image, self.endian);
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
@@ -152,34 +163,34 @@ impl<'data> DebugSections<'data> {
             None => (image.section(object, SectionId::DebugInfo.name()), false),
         };
         let section = |id| match id {
-            // The first two have been read already, and the last two may not be needed.
+            // The first three have been read already, and the last one is read below if it is needed.
             SectionId::DebugInfo | SectionId::DebugAranges | SectionId::DebugAbbrev | SectionId::DebugLine => {
                 Cow::default()
             }
             id if is_wanted(id) => image.section(object, id.name()),
             _ => Cow::default(),
         };
-        self.main = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
-        self.main.debug_info = info.into();
-        self.main.debug_aranges = aranges.into();
-        let mut leaves_out_units = is_cut;
+        self.own = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
+        self.own.debug_info = info.into();
+        self.own.debug_aranges = aranges.into();
+        let mut lacks_units = is_cut;
         let mut needs_lines = true;
         if let Some(listed) = &listed
             && let Some(tables) = Tables::new(&self.dwarf(), listed)
         {
-            leaves_out_units |= tables.leave_out_far(&mut self.abbreviations);
+            lacks_units |= tables.leave_out_far(&mut self.abbreviations);
             needs_lines = lines == LineTables::Needed || !tables.leave_out_lines(&mut self.abbreviations);
         }
         if needs_lines {
-            self.main.debug_line = image.section(object, SectionId::DebugLine.name()).into();
+            self.own.debug_line = image.section(object, SectionId::DebugLine.name()).into();
         }
-        self.is_part = leaves_out_units;
+        self.lacks_units = lacks_units;
         self.limit_depth(listed.as_ref(), &addresses);
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Only changes units that may
-    /// contain one of the addresses. `listed` tells which units these are; `None` if that isn't known.
+    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Of the image's own units, only
+    /// changes those that may contain one of the addresses. `listed` tells which these are; if it is `None`, all may.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted = |unit: &gimli::UnitHeader<Reader<'_>>| match listed {
@@ -187,10 +198,10 @@ impl<'data> DebugSections<'data> {
             None => true,
         };
         let mut left_out = 0;
-        // `None` if no calls are nested too deep.
+        // If no calls are nested too deep, the sections stay as they are.
         if let Some(shallow) = without_deep_calls(&dwarf, MOST_INLINED, is_wanted) {
             left_out = shallow.left_out;
-            self.main.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
+            self.own.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
             self.abbreviations = shallow.abbreviations.into();
         }
         for unit in self.units.values_mut() {
@@ -205,7 +216,7 @@ impl<'data> DebugSections<'data> {
 
     /// The image's DWARF, without those parts that the requested addresses don't need.
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
-        let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
+        let mut dwarf = self.own.borrow_with_sup(self.supplementary.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
         // All units from one run of a compiler share an abbreviation table, so parsed tables are cached.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
@@ -225,12 +236,13 @@ impl<'data> DebugSections<'data> {
             self.left_out.fetch_add(limit_sections(&mut whole, self.endian, MOST_INLINED), Ordering::Relaxed);
             Some(whole)
         });
-        let mut dwarf = whole.as_ref()?.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
+        let mut dwarf = whole.as_ref()?.borrow_with_sup(self.supplementary.as_ref(), |bytes| self.reader(bytes));
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         Context::from_dwarf(dwarf).ok()
     }
 
-    /// The split units that these addresses need. Each comes with the path at which the compiler put its file.
+    /// The split units that these addresses need, each once. Each comes with the path at which the compiler put its
+    /// file; units without a path are left out.
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
@@ -273,6 +285,8 @@ fn load_package(image: &Image) -> Option<DwarfPackageSections<Cow<'_, [u8]>>> {
     DwarfPackageSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
+/// The path of the file of a split unit, relative to the directory in which the compiler ran. `None` if the unit of the
+/// image doesn't state it.
 fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
     let path = |reader: &Reader<'_>| PathBuf::from(OsStr::from_bytes(reader.slice()));
     let dir = load.comp_dir.as_ref().map(path).unwrap_or_default();
@@ -292,7 +306,8 @@ impl<'a> Inlines<'a> {
     /// damaged.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
-        if frames.is_none() && self.sections.is_part {
+        // The reason may be that a unit refers to one that was left out, so tries again with all units.
+        if frames.is_none() && self.sections.lacks_units {
             let whole = self.whole.get_or_init(|| self.sections.whole_context());
             return self.find_in(whole.as_ref()?, addr);
         }
@@ -309,6 +324,7 @@ impl<'a> Inlines<'a> {
         loop {
             match lookup {
                 LookupResult::Output(frames) => return frames.ok(),
+                // The lookup needs a split unit. Without it, the lookup goes on with what the other units say.
                 LookupResult::Load { load, continuation } => lookup = continuation.resume(self.split(&load)),
             }
         }

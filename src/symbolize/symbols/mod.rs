@@ -108,7 +108,9 @@ impl Request {
 /// A file that ran, and other files with its symbols and debug information.
 struct OpenedObject<'a> {
     running: &'a Image,
+    /// The separate file with debug information or symbols, if it is needed and found.
     debugging: Option<Image>,
+    /// The file in `.gnu_debugdata`, which is only read if nothing else has a full symbol table.
     mini: Option<Image>,
     /// Further files with debug information: split units, dwz. `None` if neither inlined calls nor lines are requested,
     /// or if there is no DWARF.
@@ -118,6 +120,7 @@ struct OpenedObject<'a> {
 /// The symbols and debug information of one file, ready for lookups.
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
+    /// The DWARF; `None` if it is missing, damaged or not needed.
     sections: Option<DebugSections<'a>>,
     /// Go's own table of functions; only read if there is no DWARF.
     go: Option<GoTable<'a>>,
@@ -132,7 +135,7 @@ pub fn resolve(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Frames> {
-    // Files are handled in parallel, so that the shards of one file don't wait for another file.
+    // Files are handled in parallel, and so are the shards of each file, so that no thread waits for another file.
     let files = pool.map(requests.iter().collect(), |request| {
         let mut warnings = Warnings::new();
         let file = open(request, images, options, &mut warnings);
@@ -172,15 +175,15 @@ fn resolve_file(
     frames
 }
 
-/// The warning that this many inlined calls are left out because they are nested too deep.
+/// A warning that this many inlined calls are left out because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
         "{calls} inlined calls nested more than {MOST_INLINED} deep are not shown and count for their caller"
     ))
 }
 
-/// Opens the file that ran and, as needed, other files with its symbols and debug information. `None` without the file
-/// that ran.
+/// Opens the file that ran and, as needed, other files with its symbols and debug information. `None` if the file that
+/// ran isn't found.
 fn open<'a>(
     request: &Request,
     images: &'a Images,
@@ -202,11 +205,11 @@ fn open<'a>(
     Some(OpenedObject { running, debugging, mini, files })
 }
 
-/// Reads the symbols and the debug information that the request's addresses need. Both at the same time, if the pool
-/// has several threads.
+/// Reads the symbols and the debug information that the request's addresses need, both at the same time if the pool has
+/// several threads.
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted_addresses(request, file.running);
-    // The file with DWARF, if there is one.
+    // The file with DWARF. If there is none, `file.files` is `None`, and no sections are loaded.
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let lines = if options.lines { LineTables::Needed } else { LineTables::NotNeeded };
     let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, lines);
@@ -226,7 +229,7 @@ fn load_table<'a>(file: &'a OpenedObject<'a>, wanted: &[u64]) -> SymbolTable<'a>
     if !methods.is_empty() {
         return SymbolTable::from_methods(methods);
     }
-    // Full symbol tables come before that of the file itself, which may have been stripped.
+    // Full symbol tables come before that of the file itself, which may have been stripped; see `SymbolTable::new`.
     let mut objects = Vec::new();
     for image in [&file.debugging, &file.mini].into_iter().flatten() {
         objects.extend(image.object());
@@ -258,6 +261,7 @@ struct Shard<'a> {
 }
 
 impl<'a> Shard<'a> {
+    /// Adds the frames at each of these offsets of the request. Each offset gets an entry, even without frames.
     fn resolve(&mut self, request: &Request, offsets: &[u64], file: &OpenedObject<'_>, loaded: &'a LoadedSymbols<'a>) {
         let inlines = loaded.sections.as_ref().and_then(Inlines::new);
         for &offset in offsets {
@@ -291,16 +295,18 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Adds the inlined calls that DWARF has for an address, and sets the source position of the compiled function. If
-    /// the symbol table has a name for that function, the name stays, because it also tells apart the parts that the
-    /// compiler split off (`.cold`, `.constprop.0`).
+    /// Adds the inlined calls that DWARF has for an address, and sets the source position of the compiled function
+    /// (`function`). If the symbol table has a name for that function, the name stays, because it also tells apart the
+    /// parts that the compiler split off (`.cold`, `.constprop.0`). `frames` has the innermost call first and the
+    /// compiled function last.
     fn add_dwarf_calls(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
         let mut is_innermost = true;
         let mut next = frames.next().ok().flatten();
         while let Some(frame) = next {
             next = frames.next().ok().flatten();
             let is_compiled_function = next.is_none();
-            // If inlined calls aren't shown, the compiled function gets the position of the innermost call.
+            // `function` holds the position of the current frame. If inlined calls aren't shown, it keeps that of the
+            // innermost one.
             if is_innermost || self.options.inlines {
                 let location = frame.location.as_ref().filter(|_| self.options.lines);
                 let file = location.and_then(|location| location.file);
@@ -337,6 +343,7 @@ impl<'a> Shard<'a> {
         (function.file, function.line) = self.go_position(compiled_function);
     }
 
+    /// The file and line of a call, or `None` and 0 if they are unknown or not requested.
     fn go_position(&mut self, call: &GoCall<'a>) -> (Option<TextId>, u32) {
         if !self.options.lines || call.file.is_empty() {
             return (None, 0);
@@ -344,6 +351,7 @@ impl<'a> Shard<'a> {
         (Some(self.frames.intern(call.file)), call.line)
     }
 
+    /// The ID of the name to show for a raw name, which is demangled only once.
     fn intern_name(&mut self, raw: &'a [u8]) -> TextId {
         if let Some(&id) = self.names.get(raw) {
             return id;

@@ -26,8 +26,8 @@ pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(super) struct Listed {
     /// For each unit in `.debug_aranges`, by offset in `.debug_info`: true if it contains one of the addresses.
     contains_any: FxHashMap<usize, bool>,
-    /// The addresses that no listed unit contains. An address just after a listed one is left out. It is only needed if
-    /// nothing is found at the listed one.
+    /// The requested addresses that no listed unit contains. An address just after one that is contained is left out:
+    /// it is only looked up if nothing is found at the address before it.
     unlisted: Vec<u64>,
 }
 
@@ -60,8 +60,9 @@ impl Listed {
         Some(Self { contains_any, unlisted })
     }
 
-    /// Loads `.debug_info` up to the end of the last unit that is needed, or completely if that unit isn't known. The
-    /// flag is true if the rest was left out. A section that isn't compressed is never cut, because it costs nothing.
+    /// Loads `.debug_info` up to the end of the last unit that is needed, or as a whole if it isn't known which units
+    /// are needed. The second value is true if the end was left out. A section that isn't compressed is never cut,
+    /// because loading it costs nothing.
     pub(super) fn info<'a>(
         &self,
         image: &'a Image,
@@ -78,7 +79,8 @@ impl Listed {
                 last_needed = last_needed.max(Some(offset));
             }
         }
-        // Where the last needed unit ends, given the bytes before that or some of them.
+        // Where the last needed unit ends or, if `head` isn't long enough to tell, how long it must be. If no unit is
+        // needed, nothing is.
         let find_end = |head: &[u8]| match last_needed {
             Some(offset) => unit_end(head, offset, endian),
             None => 0,
@@ -93,15 +95,16 @@ impl Listed {
     }
 }
 
-/// The offset where the unit that starts at offset `at` ends. `head` is the start of `.debug_info`. If `head` is too
-/// short to tell, returns how many bytes are needed to tell.
-fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
+/// The offset where the unit ends that starts at offset `unit`. `head` is the start of `.debug_info`. If `head` is too
+/// short to tell, returns how many bytes of `.debug_info` are needed to tell.
+fn unit_end(head: &[u8], unit: usize, endian: RunTimeEndian) -> usize {
+    /// A unit starts with its length, which takes at most this many bytes.
     const HEAD: usize = 12;
-    let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
+    let mut reader = EndianSlice::new(head.get(unit..).unwrap_or_default(), endian);
     let end = gimli::Reader::read_initial_length(&mut reader)
         .ok()
-        .and_then(|(len, format)| at.checked_add(usize::from(format.initial_length_size()))?.checked_add(len));
-    end.unwrap_or_else(|| at.saturating_add(HEAD))
+        .and_then(|(len, format)| unit.checked_add(usize::from(format.initial_length_size()))?.checked_add(len));
+    end.unwrap_or_else(|| unit.saturating_add(HEAD))
 }
 
 /// The abbreviation tables of all units, each by its offset in `.debug_abbrev`.
@@ -123,22 +126,23 @@ impl Tables {
         let mut units = dwarf.units();
         while let Some(unit) = units.next().ok()? {
             let table = unit.debug_abbrev_offset().0;
-            let contains_listed = unit.debug_info_offset().and_then(|offset| listed.contains_any.get(&offset.0));
-            // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none of
-            // the addresses that the list lacks.
-            if contains_listed == Some(&false) && !covers(dwarf, unit, &listed.unlisted) {
+            // `None` if `.debug_aranges` doesn't list the unit.
+            let is_hit = unit.debug_info_offset().and_then(|offset| listed.contains_any.get(&offset.0));
+            // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none
+            // of the addresses that no listed unit contains.
+            if is_hit == Some(&false) && !covers(dwarf, unit, &listed.unlisted) {
                 far.insert(table);
             } else {
                 near.insert(table);
             }
         }
-        // Units may share a table.
+        // Units may share a table. It is only far if all units that use it are.
         far.retain(|table| !near.contains(table));
         Some(Self { near, far })
     }
 
-    /// Empties the abbreviation tables of units that aren't needed, so that these units are skipped. Returns true if
-    /// there are any.
+    /// Empties the `far` abbreviation tables, so that the units that use them are skipped. Returns true if there are
+    /// any. `abbreviations` is the contents of `.debug_abbrev`.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
@@ -153,8 +157,9 @@ impl Tables {
         true
     }
 
-    /// Makes the units that are needed appear without line tables. If some unit doesn't state its address range, its
-    /// line table is needed to find the range; then changes nothing and returns false.
+    /// Makes the units that are needed appear as if they had no line tables, and returns true. If some unit doesn't
+    /// state its address range, its line table is needed to find the range; then changes nothing and returns false.
+    /// `abbreviations` is the contents of `.debug_abbrev`.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         // The offsets of all attributes that point to the line table of a unit.
         let mut attributes = Vec::new();
@@ -173,27 +178,27 @@ impl Tables {
     }
 }
 
-/// The offsets in `.debug_abbrev` of the attributes `DW_AT_stmt_list`, which point to the line table of a unit, in the
-/// abbreviation table at offset `table`. `None` if the table is damaged, or if it describes functions with addresses but
-/// no unit with an address range. If one unit states its range, all units with this table do, because the same compiler
-/// made them.
+/// Finds the attributes `DW_AT_stmt_list`, which point to the line table of a unit, in the abbreviation table at offset
+/// `table`. Returns their offsets in `.debug_abbrev`. `None` if the table is damaged, if such an attribute can't be
+/// replaced, or if the table describes functions with addresses but no unit with an address range. If one unit states
+/// its range, all units with this table do, because the same compiler made them.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
     };
     let mut attributes = Vec::new();
     let (mut has_unit_range, mut has_functions) = (false, false);
-    let mut at = table;
-    while read_uleb(abbreviations, &mut at)? != 0 {
-        let tag = read_uleb(abbreviations, &mut at)?;
+    let mut offset = table;
+    while read_uleb(abbreviations, &mut offset)? != 0 {
+        let tag = read_uleb(abbreviations, &mut offset)?;
         // Skip the flag that says whether the entry has children.
-        at += 1;
+        offset += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
-            let name_at = at;
-            let (name, form) = (read_uleb(abbreviations, &mut at)?, read_uleb(abbreviations, &mut at)?);
+            let name_offset = offset;
+            let (name, form) = (read_uleb(abbreviations, &mut offset)?, read_uleb(abbreviations, &mut offset)?);
             if form == u64::from(DW_FORM_implicit_const.0) {
-                read_uleb(abbreviations, &mut at)?;
+                read_uleb(abbreviations, &mut offset)?;
             }
             if (name, form) == (0, 0) {
                 break;
@@ -201,15 +206,15 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
                 // The attribute can only be replaced in place if its name takes one byte, as it usually does.
-                if at != name_at + 2 {
+                if offset != name_offset + 2 {
                     return None;
                 }
-                line_table = Some(name_at);
+                line_table = Some(name_offset);
             }
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
         }
-        // Only units have a line table.
+        // Only units have a line table, so this tells whether the entry is for a unit.
         has_unit_range |= line_table.is_some() && has_ranges;
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
         attributes.extend(line_table);
@@ -226,8 +231,8 @@ impl Listed {
         unit: gimli::UnitHeader<Reader<'_>>,
         addresses: &[u64],
     ) -> bool {
-        let contains_listed = unit.debug_info_offset().and_then(|offset| self.contains_any.get(&offset.0));
-        if contains_listed == Some(&true) || covers(dwarf, unit, addresses) {
+        let is_hit = unit.debug_info_offset().and_then(|offset| self.contains_any.get(&offset.0));
+        if is_hit == Some(&true) || covers(dwarf, unit, addresses) {
             return true;
         }
         let has_ranges = || {
@@ -240,6 +245,7 @@ impl Listed {
 }
 
 /// True if the unit's own ranges contain one of the addresses, which must be ascending, or if the ranges can't be read.
+/// False without any addresses.
 fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
     !addresses.is_empty() && contains_any(dwarf, unit, addresses).unwrap_or(true)
 }

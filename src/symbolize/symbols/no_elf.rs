@@ -1,5 +1,5 @@
-//! Recognizes files that contained running code but aren't ELF files. They can't be read, but a message can say what
-//! they are.
+//! Recognizes files that were mapped as code but aren't ELF files. Their symbols can't be read, but a message can say
+//! what they are.
 
 /// What a file is that isn't an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,8 +58,8 @@ impl NoElf {
     }
 }
 
-/// Recognizes a PE image; `None` for other files. .NET's images have an entry for the CLI header among their data
-/// directories.
+/// Recognizes a PE image; `None` for other files. It is .NET's if it has a CLI header, to which the entry with index 14
+/// of its data directories leads.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
@@ -71,6 +71,7 @@ fn pe(head: &[u8]) -> Option<NoElf> {
         return None;
     }
     const DIRECTORY_OF_DOT_NET: usize = 14;
+    // After the signature and the file header comes the optional header, which ends with the data directories.
     let optional = signature + 24;
     let directories = match u16_at(optional) {
         // PE32+, the 64-bit format, has larger fields.

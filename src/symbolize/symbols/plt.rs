@@ -31,8 +31,8 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
-/// All stubs of a file that jump to a function with a name. A stub jumps to the address in a slot of the GOT; the name
-/// is that in the relocation of the slot.
+/// Finds all stubs of a file that jump to a function with a name. A stub jumps to the address in a slot of the GOT. The
+/// function's name is in the relocation of this slot.
 pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     let find_stubs: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| find_equal_stubs(section, x86_64_slot),
@@ -76,8 +76,8 @@ struct FoundStub {
     slot: u64,
 }
 
-/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address,
-/// and returns the address of its GOT slot.
+/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at the start of a
+/// piece of code, whose address is its second argument, and returns the address of the stub's GOT slot.
 fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
@@ -94,34 +94,36 @@ fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Op
     stubs
 }
 
-/// Decodes the stub at the start of a piece of code. The second argument is the address of the code. Returns the length
-/// of the stub and the address of its GOT slot; `None` if there is no stub.
-type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
+/// A function that decodes the stub at the start of a piece of code. The second argument is the address of the code. It
+/// returns the length of the stub and the address of its GOT slot; `None` if there is no stub.
+type DecodeStub = fn(&[u8], u64) -> Option<(usize, u64)>;
 
 /// Finds the stubs on other machines than x86: wherever the instructions are those of a stub. `decode_stub` returns the
 /// stub's length and the address of its GOT slot.
-fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: StubAt) -> Vec<FoundStub> {
-    let (mut at, mut found) = (0, Vec::new());
-    while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
-        let start = section.addr.wrapping_add(at as u64);
+fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: DecodeStub) -> Vec<FoundStub> {
+    let (mut offset, mut found) = (0, Vec::new());
+    while let Some(code) = section.code.get(offset..).filter(|code| !code.is_empty()) {
+        let start = section.addr.wrapping_add(offset as u64);
         match decode_stub(code, start) {
             Some((len, slot)) if len > 0 => {
                 found.push(FoundStub { start, end: start.wrapping_add(len as u64), slot });
-                at += len;
+                offset += len;
             }
-            _ => at += 4,
+            // The next instruction.
+            _ => offset += 4,
         }
     }
     found
 }
 
+/// The sections that contain PLT stubs.
 fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<Item = object::Section<'data, 'file>> {
     const NAMES: [&str; 4] = [".plt", ".plt.sec", ".plt.got", ".iplt"];
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// The name of the stubs for each GOT slot of a named function, by the slot's address: `function@plt`. The dynamic
-/// linker writes the function's address to the slot, so a relocation names it.
+/// For the address of each GOT slot of a named function: the name that its stubs get, `function@plt`. The dynamic
+/// linker writes the function's address to the slot, so the slot has a relocation that names the function.
 fn stub_names(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
     let mut names = FxHashMap::default();
     let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {
@@ -142,16 +144,18 @@ const ENDBR32: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfb];
 
 /// The GOT slot through which `[endbr64] [bnd] jmp *disp32(%rip)` jumps. `None` if the code is something else.
 fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
-    let mut at = 0;
+    let mut jump = 0;
     if code.starts_with(&ENDBR64) {
-        at += ENDBR64.len();
+        jump += ENDBR64.len();
     }
-    if code.get(at) == Some(&0xf2) {
-        at += 1;
+    let has_bnd = code.get(jump) == Some(&0xf2);
+    if has_bnd {
+        jump += 1;
     }
-    let [0xff, 0x25, disp @ ..] = code.get(at..)? else { return None };
+    let [0xff, 0x25, disp @ ..] = code.get(jump..)? else { return None };
     let disp = i32::from_le_bytes(*disp.first_chunk()?);
-    Some(addr.wrapping_add(at as u64 + 6).wrapping_add_signed(disp.into()))
+    // `disp` counts from the end of the jump, which has 6 bytes.
+    Some(addr.wrapping_add(jump as u64 + 6).wrapping_add_signed(disp.into()))
 }
 
 /// The GOT slot through which `[endbr32] jmp *slot` or `jmp *offset(%ebx)` jumps, where `ebx` holds the address `got`.
@@ -176,13 +180,14 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
     const NOP: u32 = 0xd503_201f;
     const BR_X17: u32 = 0xd61f_0220;
-    /// The number of instructions that may follow `adrp`: `ldr`, `add`, `autia1716`, `br`.
+    /// The maximum number of instructions after `adrp`: `ldr`, `add`, `autia1716`, `br`.
     const LONGEST: usize = 4;
-    let (mut words, mut at, mut len) = (words(code), addr, 4);
+    // `adrp_addr` is the address of `adrp`, and `len` the length of the stub up to and including it.
+    let (mut words, mut adrp_addr, mut len) = (words(code), addr, 4);
     let mut adrp = words.next()?;
     if adrp == BTI_C {
         adrp = words.next()?;
-        at = at.wrapping_add(4);
+        adrp_addr = adrp_addr.wrapping_add(4);
         len += 4;
     }
     let mut rest = words.peekable();
@@ -192,37 +197,45 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     }
     let jump = rest.by_ref().take(LONGEST).position(|word| word == BR_X17)?;
     let padding = rest.take_while(|word| *word == NOP).take(2).count();
+    // `adrp` has a signed distance in pages of 4 KiB, in two fields with 21 bits together; `ldr` an offset in the page.
     let pages = (i64::from(adrp >> 5 & 0x7_ffff) << 2 | i64::from(adrp >> 29 & 3)) << 43 >> 43;
     let offset = u64::from(ldr >> 10 & 0xfff) * 8;
-    let slot = (at & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset);
+    let slot = (adrp_addr & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset);
     Some((len + 4 * (jump + 1 + padding), slot))
 }
 
-/// Decodes `[bx pc; nop]`, which is for callers in Thumb code, and then `add ip, pc, #n; add ip, ip, #n; [add ip, ip,
-/// #n]; ldr pc, [ip, #n]!`. Returns the stub's length and the address of its GOT slot; `None` if the code is something
-/// else.
+/// Decodes a stub `[bx pc; nop]; add ip, pc, #n; add ip, ip, #n; [add ip, ip, #n]; ldr pc, [ip, #n]!`. The first two
+/// instructions are for callers in Thumb code. Returns the stub's length and the address of its GOT slot; `None` if the
+/// code is something else.
 fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
-    let (code, before) = match code.strip_prefix(&FROM_THUMB) {
+    let (code, prefix_len) = match code.strip_prefix(&FROM_THUMB) {
         Some(code) => (code, FROM_THUMB.len()),
         None => (code, 0),
     };
     // The immediate of `add` has 8 bits, rotated right by twice the value of a 4-bit field.
     let number = |word: u32| (word & 0xff).rotate_right((word >> 8 & 15) * 2);
     let mut slot = 0_u32;
-    for (at, word) in words(code).take(4).enumerate() {
+    for (index, word) in words(code).take(4).enumerate() {
         match word >> 12 {
-            // add ip, pc, #n; then: add ip, ip, #n; ldr pc, [ip, #n]!
-            0xe_28fc if at == 0 => slot = (addr as u32).wrapping_add(before as u32 + 8).wrapping_add(number(word)),
-            0xe_28cc if at > 0 => slot = slot.wrapping_add(number(word)),
-            0xe_5bcf if at > 0 => return Some((before + 4 * (at + 1), u64::from(slot.wrapping_add(word & 0xfff)))),
+            // add ip, pc, #n; `pc` is 8 bytes after the instruction
+            0xe_28fc if index == 0 => {
+                slot = (addr as u32).wrapping_add(prefix_len as u32 + 8).wrapping_add(number(word));
+            }
+            // add ip, ip, #n
+            0xe_28cc if index > 0 => slot = slot.wrapping_add(number(word)),
+            // ldr pc, [ip, #n]!
+            0xe_5bcf if index > 0 => {
+                return Some((prefix_len + 4 * (index + 1), u64::from(slot.wrapping_add(word & 0xfff))));
+            }
             _ => return None,
         }
     }
     None
 }
 
-/// Decodes a stub `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
+/// Decodes a stub `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`. Returns the stub's length and the address of its GOT
+/// slot; `None` if the code is something else.
 fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut words = words(code);
     let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);
@@ -233,7 +246,9 @@ fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     Some((16, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
 }
 
-/// Decodes `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`. The dynamic linker uses the rest on the first call.
+/// Decodes a stub `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`, in which the dynamic linker uses the instructions after
+/// `br` on the first call. Returns the stub's length and the address of its GOT slot; `None` if the code is something
+/// else.
 fn s390x_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const STUB: usize = 32;
     let [0xc0, 0x10, a, b, c, d, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1, ..] = *code.get(..STUB)? else { return None };

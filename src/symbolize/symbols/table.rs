@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 /// "Symbol Values").
 const THUMB: u64 = 1;
 
-/// The functions that contain certain wanted addresses. A recording hits a few thousand of a file's hundred thousand
-/// symbols. The others are neither sorted nor stored.
+/// Those functions of a file that contain addresses which are to be looked up. A recording hits a few thousand of a
+/// file's hundred thousand symbols. The others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// The functions, sorted by start address.
@@ -39,13 +39,15 @@ pub struct Symbol<'data> {
     pub end: u64,
     /// The raw name, still mangled.
     pub name: Cow<'data, [u8]>,
-    sized: bool,
+    /// False if the symbol states no size, so that `end` is only an upper bound.
+    has_size: bool,
     binding: Binding,
     /// How readable the name is; computed when first needed.
     spelling: OnceLock<NameQuality>,
 }
 
-/// How readable a name is; greater is better. Fewer leading underscores matter most, then a longer name.
+/// How readable a name is; greater is better. First the number of leading underscores counts (fewer are better), then
+/// the length (longer is better).
 type NameQuality = (Reverse<usize>, usize);
 
 /// The binding of an ELF symbol, in ascending order of perf's preference.
@@ -61,16 +63,19 @@ enum Binding {
 struct CodeSection {
     /// One past the section's last address.
     end: u64,
-    /// True if the section's name contains `text`. In other sections, symbols without a type mark data and are ignored.
-    text: bool,
+    /// True if the section's name contains `text`. In other sections, symbols without a type are ignored, because they
+    /// mark data.
+    is_text: bool,
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of several files; those with full symbol tables must come before the file that ran. Uses
-    /// `.symtab` and `.dynsym` of each file, and `stubs` where no symbol covers them. Only addresses in `wanted`, which
-    /// must be ascending, can be looked up later.
+    /// Reads the symbols of several files. Where two are equally good, that of the earlier file is found, so those with
+    /// full symbol tables must come before the file that ran. Uses `.symtab` and `.dynsym` of each file, and `stubs`
+    /// where no symbol covers them. Only addresses in `wanted`, which must be ascending, can be looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
+        // Symbols at the starts of the stubs are collected, too, because `add_stubs` leaves out stubs that have a
+        // symbol.
         let mut addresses = wanted.to_vec();
         addresses.extend(stubs.iter().map(|stub| stub.start));
         addresses.sort_unstable();
@@ -95,8 +100,8 @@ impl<'data> SymbolTable<'data> {
         Self::from_symbols(symbols.collect())
     }
 
-    /// Sorts the symbols by address. `reach` gets, for each symbol, the highest end among it and those before it; a
-    /// lookup stops where no symbol reaches the address any more.
+    /// Sorts the symbols by address; those at the same address stay in their order. `reach` gets, for each symbol, the
+    /// highest end among it and those before it: a lookup goes back until no earlier symbol reaches the address.
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
         let mut reach = Vec::with_capacity(symbols.len());
@@ -108,9 +113,9 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that contains an address: of several, the one that starts nearest before it. `None` if there is
-    /// none. A symbol without a size counts only if no symbol with a size contains the address, because inside a
-    /// function it is just a label.
+    /// The function that contains an address: of several, the one that starts last. `None` if there is none. A symbol
+    /// without a size counts only if no symbol with a size contains the address, because inside a function it is just a
+    /// label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
         let mut index = self.symbols.partition_point(|symbol| symbol.start <= addr);
         let mut label = None;
@@ -118,7 +123,7 @@ impl<'data> SymbolTable<'data> {
             index -= 1;
             if self.symbols[index].end > addr {
                 let best = self.best_with_same_start(index, addr);
-                if best.sized {
+                if best.has_size {
                     return Some(best);
                 }
                 label = label.or(Some(best));
@@ -127,8 +132,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best symbol among those that contain `addr` and start at the same address as the symbol with index `last`.
-    /// That symbol must contain `addr` and be the last of them.
+    /// The best symbol among those that contain `addr` and start at the same address as the symbol with index `last`,
+    /// which must be the last of them. If perf's rules prefer none, the first of them.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
@@ -139,7 +144,8 @@ impl<'data> SymbolTable<'data> {
         best
     }
 
-    /// Adds functions from Go's own table, for those wanted addresses that no symbol with a size covers.
+    /// Adds functions from Go's own table, for those wanted addresses that no symbol with a size covers. `wanted` must
+    /// be ascending.
     pub fn add_go_functions(&mut self, go: &GoTable<'data>, wanted: &[u64]) {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
@@ -147,7 +153,7 @@ impl<'data> SymbolTable<'data> {
             // Several wanted addresses may be in the same function.
             let is_in_last = new.last().is_some_and(|last| addr < last.end);
             if !is_in_last
-                && self.find(addr).is_none_or(|found| !found.sized)
+                && self.find(addr).is_none_or(|found| !found.has_size)
                 && let Some(GoFunction { range, name }) = go.find(addr)
             {
                 new.push(Symbol::global(range.start, range.end, name.into()));
@@ -158,11 +164,12 @@ impl<'data> SymbolTable<'data> {
 
     /// Adds `name@plt` for each PLT stub that no symbol with a size covers.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
-        let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
-        let new: Vec<_> = new.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
-        self.add(new);
+        let unnamed = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.has_size));
+        let symbols = unnamed.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
+        self.add(symbols);
     }
 
+    /// Adds symbols, and sorts all of them again.
     fn add(&mut self, new: Vec<Symbol<'data>>) {
         if !new.is_empty() {
             let mut symbols = std::mem::take(&mut self.symbols);
@@ -175,14 +182,15 @@ impl<'data> SymbolTable<'data> {
 impl<'data> Symbol<'data> {
     /// Makes a global symbol with a size.
     fn global(start: u64, end: u64, name: Cow<'data, [u8]>) -> Self {
-        Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
+        Self { start, end, name, has_size: true, binding: Binding::Global, spelling: OnceLock::new() }
     }
 
     /// True if perf's rules prefer this symbol to `other`. False if they prefer the other or neither.
     fn is_preferred_to(&self, other: &Self) -> bool {
-        let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
+        let rank =
+            |symbol: &Self| (symbol.has_size, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
         match rank(self).cmp(&rank(other)) {
-            // Usually both are the same symbol, from two tables. Comparing names first avoids demangling them.
+            // Usually both are the same symbol, from two tables. Comparing the raw names first avoids demangling them.
             Ordering::Equal => self.name != other.name && self.spelling() > other.spelling(),
             order => order.is_gt(),
         }
@@ -203,18 +211,18 @@ impl<'data> Symbol<'data> {
 struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// For each wanted address, the start of the nearest symbol at or before it. Only symbols that start after the
-    /// previous wanted address count.
+    /// For each wanted address, the start of the nearest symbol at or before it, but only if that is after the previous
+    /// wanted address; `None` otherwise. [`Self::finish`] fills in the rest.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
 }
 
-/// Speeds up the search in a sorted list of addresses. The range of the addresses is split into slots of 2^`bits`
-/// bytes.
+/// Speeds up the search in a sorted list of addresses. The range from the first to the last address is split into slots
+/// of 2^`bits` bytes.
 struct AddressSlots {
     bits: u32,
-    /// For each slot, the number of symbols' addresses before it, and as the last entry the number of all of them.
+    /// For each slot, the number of addresses before it; at the end, the number of all addresses.
     before: Vec<u32>,
 }
 
@@ -227,6 +235,8 @@ impl AddressSlots {
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
         let mut before = vec![0; (span >> bits) as usize + 2];
+        // First counts the addresses in each slot, one entry late. Adding up the counts then gives the numbers before
+        // each slot.
         for addr in addresses {
             before[((addr - first) >> bits) as usize + 1] += 1;
         }
@@ -236,8 +246,8 @@ impl AddressSlots {
         Self { bits, before }
     }
 
-    /// The indices of the addresses in one slot: the slot that is `distance` bytes behind the first address. `None`
-    /// beyond the last slot.
+    /// The indices of the addresses in the slot that contains the address `distance` bytes after the first one. `None`
+    /// after the last slot.
     fn indices(&self, distance: u64) -> Option<Range<usize>> {
         let slot = (distance >> self.bits) as usize;
         Some(*self.before.get(slot)? as usize..*self.before.get(slot + 1)? as usize)
@@ -265,7 +275,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         }
     }
 
-    /// Adds a symbol that may contain a wanted address. `None` if the symbol is skipped.
+    /// Adds a symbol if it may contain a wanted address. Returns `None` early if the symbol is skipped; callers don't
+    /// need the result.
     fn add_symbol<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         endian: Endianness,
@@ -278,8 +289,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let value: u64 = symbol.st_value(endian).into();
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
-        // This check is the first because it rejects most symbols. `first` is the index of the first wanted address
-        // at or after the symbol's start. Shorter symbols count only if they are the nearest before it.
+        // This check comes first because it rejects most symbols. `first` is the index of the first wanted address at
+        // or after the symbol's start. A symbol that ends before that address isn't stored. It only matters if it is
+        // the nearest before the address so far, because then no earlier symbol without a size can reach the address.
         let first = self.find_first_from(start)?;
         if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
             return None;
@@ -289,7 +301,7 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         match symbol.st_type() {
             _ if symbol.st_name(endian) == 0 => return None,
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT | elf::STT_COMMON => {}
-            elf::STT_NOTYPE if section.text && is_label(symbol, name()?) => {}
+            elf::STT_NOTYPE if section.is_text && is_label(symbol, name()?) => {}
             _ => return None,
         }
         let end = if size == 0 { section.end } else { start.saturating_add(size) };
@@ -300,13 +312,20 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
                 _ => Binding::Global,
             };
             let spelling = OnceLock::new();
-            self.symbols.push(Symbol { start, end, name: Cow::Borrowed(name()?), sized: size != 0, binding, spelling });
+            self.symbols.push(Symbol {
+                start,
+                end,
+                name: Cow::Borrowed(name()?),
+                has_size: size != 0,
+                binding,
+                spelling,
+            });
         }
         Some(())
     }
 
-    /// Records the start of a symbol. Returns true if the symbol contains a wanted address. `first` is the index of the
-    /// lowest wanted address at or after `start`.
+    /// Records the start of a symbol in `nearest`. Returns true if the symbol contains a wanted address. `first` is the
+    /// index of the lowest wanted address at or after `start`.
     fn record_start(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
@@ -319,12 +338,12 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols that can be found at a wanted address. A symbol with a size is always kept. A
-    /// symbol without a size is kept only if it is the nearest symbol at or before a wanted address; it then ends one
-    /// byte after the last such address.
+    /// Returns the collected symbols, without those that can't be found at a wanted address. A symbol without a size is
+    /// only kept if it is the nearest symbol at or before a wanted address. It then ends one byte after the last such
+    /// address, or earlier if its section does.
     fn finish(mut self) -> Vec<Symbol<'data>> {
-        // So far, `nearest` ignores symbols at or before the previous wanted address. If none starts after it, the
-        // nearest symbol is that of the previous address.
+        // If no symbol starts between a wanted address and the previous one, the nearest symbol is that of the previous
+        // address.
         let mut highest = None;
         for nearest in &mut self.nearest {
             highest = highest.max(*nearest);
@@ -332,10 +351,10 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         }
         let (addresses, nearest) = (self.addresses, &self.nearest);
         self.symbols.retain_mut(|symbol| {
-            if symbol.sized {
+            if symbol.has_size {
                 return true;
             }
-            // Find the last wanted address for which this symbol, or one that starts earlier, is the nearest.
+            // Finds the last wanted address for which this symbol, or one that starts earlier, is the nearest.
             let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
             match after.checked_sub(1) {
                 Some(last) if nearest[last] == Some(symbol.start) => {
@@ -354,23 +373,24 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
-        let text = section.name().is_ok_and(|name| name.contains("text"));
+        let is_text = section.name().is_ok_and(|name| name.contains("text"));
         // In ELF images written by jitgraft, code whose bytes are unknown is in `.text.names`, which isn't marked as
         // executable.
-        let without_bytes = text && section.file_range().is_none();
+        let without_bytes = is_text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
-            let at = section.index().0;
-            sections.resize(sections.len().max(at + 1), None);
-            sections[at] = Some(CodeSection { end: section.address().saturating_add(section.size()), text });
+            let index = section.index().0;
+            sections.resize(sections.len().max(index + 1), None);
+            sections[index] = Some(CodeSection { end: section.address().saturating_add(section.size()), is_text });
         }
     }
     sections
 }
 
-/// True if a symbol without a type is a label in assembly code. Arm's mapping symbols (`$a`, `$d`, …) are not.
+/// True if a symbol without a type is a label in assembly code that may name functions: it is visible in other files,
+/// as in perf, and not one of Arm's mapping symbols (`$a`, `$d`, …).
 fn is_label(symbol: &impl Sym, name: &[u8]) -> bool {
-    let visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
-    visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])
+    let is_visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
+    is_visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])
 }
 
 #[cfg(test)]
@@ -384,7 +404,7 @@ mod tests {
             start,
             end,
             name: Cow::Borrowed(name.as_bytes()),
-            sized: size != 0,
+            has_size: size != 0,
             binding,
             spelling: OnceLock::new(),
         }

@@ -16,7 +16,7 @@ use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
 type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
-/// gimli's state while it executes a frame description. It is large, so it is allocated once and reused.
+/// Memory that gimli needs to execute a frame description. It is large, so it is allocated once and reused.
 pub type Scratch = UnwindContext<usize>;
 
 /// The call frame information of one file or one piece of JIT code.
@@ -24,11 +24,13 @@ pub type Scratch = UnwindContext<usize>;
 pub struct FrameTable<'a> {
     machine: Machine,
     eh_frame: Cow<'a, [u8]>,
+    /// The contents of `.eh_frame_hdr`, which may have a search table for `.eh_frame`.
     header: Cow<'a, [u8]>,
     debug_frame: Cow<'a, [u8]>,
+    /// The link-time addresses of the sections, to which pointers in frame descriptions are relative.
     bases: BaseAddresses,
-    /// The frame descriptions sorted by address. Those in `.eh_frame` are only included if no `.eh_frame_hdr` lists
-    /// them.
+    /// The frame descriptions sorted by address: those in `.debug_frame` and, if there is no search table, those in
+    /// `.eh_frame`.
     index: Vec<IndexEntry>,
 }
 
@@ -55,16 +57,19 @@ enum FrameSection {
 #[derive(Debug, Clone)]
 pub struct UnwindRow {
     cfa: Cfa,
+    /// Rules by DWARF register number. A register without a rule has the same value in the caller.
     rules: Box<[(u16, Rule)]>,
+    /// The DWARF number of the register in whose place the return address is recovered.
     return_register: u16,
     /// True if the kernel pushed this frame to run a signal handler. The function in the next frame then didn't make a
     /// call. It was interrupted at its address.
     pub is_signal: bool,
+    /// How numbers in the rules' expressions are encoded.
     encoding: Encoding,
 }
 
-/// How to compute the CFA (canonical frame address), an address to which the other rules refer. It usually is the value
-/// that the stack pointer had before the call.
+/// How to compute the CFA (canonical frame address), to which the other rules refer. The CFA usually is the value that
+/// the stack pointer had before the call.
 #[derive(Debug, Clone)]
 enum Cfa {
     /// The value of a register plus an offset.
@@ -78,15 +83,15 @@ enum Cfa {
 enum Rule {
     /// The value is lost. For the return address: there is no caller.
     Undefined,
-    /// It is in memory, at this offset from the CFA.
-    At(i64),
-    /// It is the CFA plus this offset.
-    Value(i64),
-    /// It is in another register.
+    /// The value was saved in memory, at this offset from the CFA.
+    SavedAtOffset(i64),
+    /// The value is the CFA plus this offset.
+    CfaPlusOffset(i64),
+    /// The value is in another register.
     Register(u16),
-    /// It is in memory, at the address that the expression yields.
-    AtExpression(Box<[u8]>),
-    /// It is what the expression yields.
+    /// The value was saved in memory, at the address that the DWARF expression yields.
+    SavedAtExpression(Box<[u8]>),
+    /// The value is what the DWARF expression yields.
     ValueExpression(Box<[u8]>),
 }
 
@@ -95,6 +100,7 @@ impl<'a> FrameTable<'a> {
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
+        // Each machine is supported in one byte order only.
         if (machine.endian() == RunTimeEndian::Little) != object.is_little_endian() {
             return None;
         }
@@ -110,8 +116,9 @@ impl<'a> FrameTable<'a> {
         Self::new(machine, eh_frame, header, debug_frame, bases)
     }
 
-    /// Reads the call frame information of JIT code that runs at `start`. The addresses in it are relative to its own
-    /// address, which is the end of the code rounded up to 8 bytes.
+    /// Reads the call frame information of JIT code that runs at `start` and is `size` bytes long. Pointers in it are
+    /// relative to where they are; jitdumps assume that the call frame information follows the code, from the next
+    /// multiple of 8 on.
     pub fn from_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
         let eh_frame_addr = start.checked_add(size)?.checked_next_multiple_of(8)?;
         let bases = BaseAddresses::default().set_eh_frame(eh_frame_addr).set_text(start);
@@ -128,7 +135,7 @@ impl<'a> FrameTable<'a> {
     ) -> Option<Self> {
         let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
         let mut index = Vec::new();
-        // With a header, descriptions in `.eh_frame` are found by the header's own search table.
+        // If there is a search table, the descriptions in `.eh_frame` needn't be indexed.
         if table.header().is_none() {
             index_section(&table.eh_frame_section(), &table.bases, FrameSection::EhFrame, &mut index);
         }
@@ -167,6 +174,7 @@ impl<'a> FrameTable<'a> {
         section
     }
 
+    /// The `.eh_frame_hdr` section; `None` if it is missing or damaged, or has no search table.
     fn header(&self) -> Option<gimli::ParsedEhFrameHdr<SectionSlice<'_>>> {
         let header = EhFrameHdr::new(&self.header, self.machine.endian());
         let header = header.parse(&self.bases, self.machine.word()).ok()?;
@@ -174,6 +182,7 @@ impl<'a> FrameTable<'a> {
     }
 
     /// The rules for a frame at this link-time address; `None` if the call frame information doesn't cover the address.
+    /// Tries the search table in the header first, then the index.
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
@@ -200,8 +209,9 @@ impl<'a> FrameTable<'a> {
         }
     }
 
-    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. A damaged table may lead to
-    /// an address before the section.
+    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. `None` if the description
+    /// that the table has for this address doesn't contain it, or if the table leads to an address outside of the
+    /// section.
     fn find_in_header<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
@@ -237,10 +247,10 @@ impl<'a> FrameTable<'a> {
         for (register, rule) in row.registers() {
             let rule = match rule {
                 RegisterRule::SameValue => continue,
-                RegisterRule::Offset(offset) => Rule::At(*offset),
-                RegisterRule::ValOffset(offset) => Rule::Value(*offset),
+                RegisterRule::Offset(offset) => Rule::SavedAtOffset(*offset),
+                RegisterRule::ValOffset(offset) => Rule::CfaPlusOffset(*offset),
                 RegisterRule::Register(other) => Rule::Register(other.0),
-                RegisterRule::Expression(expression) => Rule::AtExpression(bytes(expression)?),
+                RegisterRule::Expression(expression) => Rule::SavedAtExpression(bytes(expression)?),
                 RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
                 _ => Rule::Undefined,
             };
@@ -260,7 +270,8 @@ impl<'a> FrameTable<'a> {
     }
 }
 
-/// Adds the frame descriptions of a section to the index. Stops where the section is damaged.
+/// Adds the frame descriptions of a section to the index. Skips descriptions that can't be parsed, and stops where it
+/// isn't known where the next one starts.
 fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -269,6 +280,7 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
 ) {
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
+        // The others have what several descriptions share (CIEs).
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
@@ -283,12 +295,14 @@ pub struct Lost;
 
 impl UnwindRow {
     /// Computes the registers that the caller had when it made the call, by applying the rules to the callee's
-    /// registers. `read` reads a word of the stack. `None` if there is no caller: the rules say that the return address
-    /// is undefined. [`Lost`] if a value that is needed isn't known.
+    /// registers. `read` reads the word at an address of the stack. `None` if there is no caller: the rules say that
+    /// the return address is undefined. [`Lost`] if the CFA or the return address depends on a value that isn't known;
+    /// other registers then only become unknown.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
-            // The stack pointer is the usual register. Where it isn't known exactly, the frame pointer leads to the CFA.
+            // The register usually is the stack pointer. Where that isn't known exactly, the frame pointer leads to the
+            // CFA.
             Cfa::Register(register, offset) => match self.cfa_of_frame_record(callee, *register, read) {
                 Some(cfa) => cfa,
                 None => machine.plus(callee.get(*register).ok_or(Lost)?, *offset),
@@ -301,8 +315,8 @@ impl UnwindRow {
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }
-        // A register without a rule keeps its value. If that is the register of the return address, it is the link
-        // register, which still holds the address as the call left it.
+        // A register without a rule keeps its value. If the return address has no rule, it is still in the link
+        // register, where the call left it.
         let mut return_address = callee.get(self.return_register);
         for (register, rule) in &self.rules {
             let value = match rule {
@@ -312,10 +326,10 @@ impl UnwindRow {
                     }
                     None
                 }
-                Rule::At(offset) => read(machine.plus(cfa, *offset)),
-                Rule::Value(offset) => Some(machine.plus(cfa, *offset)),
+                Rule::SavedAtOffset(offset) => read(machine.plus(cfa, *offset)),
+                Rule::CfaPlusOffset(offset) => Some(machine.plus(cfa, *offset)),
                 Rule::Register(other) => callee.get(*other),
-                Rule::AtExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read).and_then(read),
+                Rule::SavedAtExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read).and_then(read),
                 Rule::ValueExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read),
             };
             if *register == self.return_register {
@@ -362,19 +376,21 @@ impl UnwindRow {
         self.rules.iter().find(|(number, _)| *number == register).map(|(_, rule)| rule)
     }
 
-    /// Where the caller's value of a register is saved, relative to the CFA. `None` if it isn't saved there.
+    /// The offset from the CFA at which the caller's value of a register is saved. `None` if there is no rule that says
+    /// so.
     fn saved_offset(&self, register: u16) -> Option<i64> {
         match self.rule(register) {
-            Some(Rule::At(offset)) => Some(*offset),
+            Some(Rule::SavedAtOffset(offset)) => Some(*offset),
             _ => None,
         }
     }
 
-    /// Computes the CFA from the frame pointer, for rules that compute it from the stack pointer (`register`) where that
-    /// is only a lower bound ([`Registers::sp_is_low`]). This happens in the caller of JIT code that saved registers
-    /// above its frame record (V8's entry from C++ saves 144 bytes). On AArch64, the frame pointer `x29` points to a
-    /// frame record: the caller's `x29`, and next to it the return address. The rules tell how far the record is from
-    /// the CFA. `None` if the stack pointer is exact, or if there is no frame record.
+    /// Computes the CFA from the frame pointer on AArch64. This is needed if the rules compute it from the stack
+    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). That is so in the caller
+    /// of JIT code that saved registers above its frame record (V8's entry from C++ saves 144 bytes). The frame pointer
+    /// `x29` points to a frame record: the caller's `x29`, and next to it the return address. The rules tell how far
+    /// the record is from the CFA. `None` if the stack pointer is exact, or if the rules say that there is no frame
+    /// record.
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,
@@ -394,8 +410,8 @@ impl UnwindRow {
         Some(fp.wrapping_sub(fp_offset as u64))
     }
 
-    /// Evaluates a DWARF expression, which starts with `initial` on its stack. `None` if it needs unknown values or is
-    /// damaged.
+    /// Evaluates a DWARF expression. If `initial` is given, the expression starts with it on its stack. `None` if the
+    /// expression needs unknown values or is damaged.
     fn evaluate(
         &self,
         bytes: &[u8],
@@ -419,10 +435,11 @@ impl UnwindRow {
                 }
                 EvaluationResult::RequiresMemory { address, size, .. } => {
                     let (word, size) = (registers.machine().word(), size.clamp(1, registers.machine().word()));
-                    // `read` reads a whole word. On big-endian machines, the first bytes of memory are its highest.
-                    let above = if registers.machine().endian() == RunTimeEndian::Big { (word - size) * 8 } else { 0 };
+                    // The expression may need fewer bytes than the whole word that `read` reads. On big-endian
+                    // machines, the first bytes in memory are the word's highest.
+                    let shift = if registers.machine().endian() == RunTimeEndian::Big { (word - size) * 8 } else { 0 };
                     let mask = u64::MAX >> (64 - u32::from(size) * 8);
-                    evaluation.resume_with_memory(Value::Generic(read(address)? >> above & mask)).ok()?
+                    evaluation.resume_with_memory(Value::Generic(read(address)? >> shift & mask)).ok()?
                 }
                 _ => return None,
             };

@@ -8,9 +8,9 @@
 //! different address in the register, and after a return from a call the register holds an address in the function that
 //! continues.
 //!
-//! On 32-bit Arm, a function may return without using the link register (`pop {pc}`). The register then keeps the
-//! address that the function's own calls left there. The proof is therefore rejected if the running function may have
-//! called the function that contains the address in the register.
+//! This proof has a gap on 32-bit Arm, where a function may return without using the link register (`pop {pc}`). The
+//! register then keeps the address that the function's own calls left there. The proof is therefore rejected if the
+//! running function may have called the function that contains the address in the register.
 //!
 //! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602),
 //! "Branches"; RISC-V Instruction Set Manual, 2.5.
@@ -48,6 +48,7 @@ enum Branch {
 }
 
 impl Branch {
+    /// The address to which the branch goes; `None` if that depends on a register.
     fn target(self) -> Option<u64> {
         match self {
             Self::Call(target) | Self::Jump(target) => Some(target),
@@ -57,7 +58,8 @@ impl Branch {
 }
 
 impl<'a> Functions<'a> {
-    /// Reads the functions of a file. `None` for machines whose files always have call frame information.
+    /// Reads the functions of a file. `None` for machines whose files always have call frame information, so that
+    /// nothing needs to be proved, and for files that can't be parsed.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
@@ -80,6 +82,7 @@ impl<'a> Functions<'a> {
         Some(Self::new(list))
     }
 
+    /// Sorts the functions. Of several at the same address, only the shortest is kept.
     fn new(mut list: Vec<Function<'a>>) -> Self {
         list.sort_by_key(|function| (function.start, function.code.len()));
         list.dedup_by_key(|function| function.start);
@@ -93,7 +96,8 @@ impl<'a> Functions<'a> {
     }
 }
 
-/// True if the link register proves who called the running function.
+/// True if the link register proves who called the running function: it holds the address after a direct call that
+/// leads to the running function; see the [module documentation](self).
 ///
 /// `running` is an address in the running function. `link` is the link register's value, including Arm's Thumb bit.
 /// `find` returns the function that contains an address.
@@ -107,10 +111,12 @@ pub(crate) fn proves_caller<'a>(
     let Some(caller) = return_addr.checked_sub(1).and_then(find) else { return false };
     let Some(Branch::Call(target)) = caller.branch_before(machine, return_addr) else { return false };
     let Some(callee) = find(running) else { return false };
+    // In a recursion, the address may also be from a call that the running function made itself.
     if callee.start == caller.start {
         return false;
     }
     match machine {
+        // The caller returns in its own instruction set. Calls through stubs of the linker aren't followed.
         Machine::Arm => {
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
@@ -119,14 +125,15 @@ pub(crate) fn proves_caller<'a>(
     }
 }
 
-/// True if the code at `addr` is in the function `to`, or gets to `to` by jumps alone.
+/// True if the code at `addr` is in the function `to`, or gets to `to` by jumps alone: through linker stubs, or
+/// functions that end by calling another one. On RISC-V, jumps aren't decoded, so only the first case is found.
 fn reaches_by_jumps<'a>(
     machine: Machine,
     addr: u64,
     to: &Function<'_>,
     find: &impl Fn(u64) -> Option<Function<'a>>,
 ) -> bool {
-    /// How many functions the jumps may go through.
+    /// How many functions the jumps may go through, on all ways together.
     const MAX_FUNCTIONS: usize = 32;
     let mut waiting = vec![addr];
     let mut passed = Vec::new();
@@ -151,14 +158,15 @@ fn reaches_by_jumps<'a>(
 }
 
 /// True if the 32-bit Arm function `from` may have called `to`, directly or through other functions. `to` may then have
-/// returned without using the link register.
+/// returned without using the link register. Calls in `from` itself whose target isn't known may lead to `to`. In the
+/// functions that `from` calls, such calls are ignored.
 fn may_call<'a>(from: &Function<'a>, to: &Function<'_>, find: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
     /// How many functions are examined. A longer chain of calls from `from` to `to` is rare.
     const MAX_FUNCTIONS: usize = 64;
-    let find_start = |addr| find(addr).filter(|function| function.start == addr);
+    let find_by_start = |addr| find(addr).filter(|function| function.start == addr);
     let is_unknown_call = |branch: &Branch| match branch {
         Branch::CallRegister => true,
-        Branch::Call(target) => find_start(*target).is_none(),
+        Branch::Call(target) => find_by_start(*target).is_none(),
         Branch::Jump(_) => false,
     };
     if from.branches(Machine::Arm, from.start).iter().any(is_unknown_call) {
@@ -170,7 +178,7 @@ fn may_call<'a>(from: &Function<'a>, to: &Function<'_>, find: &impl Fn(u64) -> O
     while next < reached.len().min(MAX_FUNCTIONS) {
         let function = reached[next];
         for target in function.branches(Machine::Arm, function.start).into_iter().filter_map(Branch::target) {
-            if let Some(callee) = find_start(target)
+            if let Some(callee) = find_by_start(target)
                 && reached.iter().all(|known| known.start != callee.start)
             {
                 reached.push(callee);
@@ -202,12 +210,13 @@ impl Function<'_> {
         }
     }
 
-    /// All branches from address `from` on, in 32-bit or 64-bit Arm code. Data between instructions is decoded as if it
-    /// were code.
+    /// All branches that can be decoded from address `from` to the end of the function. Data between instructions is
+    /// decoded as if it were code.
     fn branches(&self, machine: Machine, from: u64) -> Vec<Branch> {
         let mut branches = Vec::new();
         let mut offset = (from - self.start) as usize;
         while let Some(first) = self.code.get(offset..).and_then(|rest| rest.first_chunk()) {
+            // A Thumb instruction has 4 bytes instead of 2 if its first five bits are 11101 or higher.
             let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 29;
             offset += if is_wide { 4 } else { 2 };
             branches.extend(self.branch_before(machine, self.start.wrapping_add(offset as u64)));
@@ -229,10 +238,10 @@ fn bit(number: u32, index: u32) -> u32 {
 /// code. `None` if the last instruction is another one.
 fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
-    // Distances count from 8 bytes after the instruction's start.
+    // Distances count from 8 bytes after the instruction's start, which is 4 bytes after its end.
     let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
-    // The condition, and the bits that tell branches from other instructions. Condition 15 marks instructions without
-    // one.
+    // The instruction's condition, and the four bits that tell branches from other instructions. If the condition is
+    // 15, the instruction is one of those that have no condition.
     match (word >> 28, word >> 24 & 15) {
         // `blx` calls Thumb code. Its target may be 2 bytes after a multiple of 4.
         (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),
@@ -248,19 +257,22 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
 /// Decodes `bl`, `blx` or `b.w`, if it is the last instruction in the Thumb code `code`. `end` is the address after the
 /// code. `None` if the last instruction is another one.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
-    // The last two halves: a branch to an address has both, a call of a register only the second.
+    // The last two halfwords. A branch to an address consists of both, a call of a register (`blx register`) only of
+    // the second.
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
         Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),
         None => 0,
     };
+    // The kinds are `b.w` (1001), `blx` (1100) and `bl` (1101).
     let (sign, kind) = (bit(first, 10), second >> 12 & 0b1101);
     if first & 0xf800 != 0xf000 || ![0b1001, 0b1100, 0b1101].contains(&kind) {
         let is_blx_register = second & 0xff87 == 0x4780;
         return if is_blx_register { Some(Branch::CallRegister) } else { None };
     }
-    let (high, low) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
-    let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
+    // Bits 23 and 22 of the distance are stored inverted, and inverted again if the distance is negative.
+    let (bit_23, bit_22) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
+    let distance = sign << 24 | bit_23 << 23 | bit_22 << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
     // `blx` calls Arm code. Its distance counts from a multiple of 4.
     let from = if kind == 0b1100 { end & !3 } else { end };
     let target = Machine::Arm.plus(from, sign_extend(distance, 25));
@@ -278,8 +290,8 @@ fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// Decodes `jal ra` or `auipc ra; jalr ra, ra`, if the RISC-V code `code` ends with it. `end` is the address
-/// after the code. `None` if the code ends with another instruction.
+/// Decodes a call if the RISC-V code `code` ends with one: `jal ra` or, for distant functions, `auipc ra; jalr ra, ra`.
+/// `end` is the address after the code. `None` if the code ends with another instruction.
 fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
     // The opcodes with `ra` (register 1) as the destination; in `jalr`, `ra` is also the base.
     const JAL_RA: u32 = 0x6f | 1 << 7;
@@ -287,6 +299,7 @@ fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
     const AUIPC_RA: u32 = 0x17 | 1 << 7;
     let word = u32::from_le_bytes(*code.last_chunk()?);
     if word & 0xfff == JAL_RA {
+        // The instruction holds bits 20, 10 to 1, 11 and 19 to 12 of the distance, in this order.
         let distance = bit(word, 31) << 20 | (word & 0xf_f000) | bit(word, 20) << 11 | (word >> 20 & 0x7fe);
         return Some(Branch::Call((end - 4).wrapping_add_signed(sign_extend(distance, 21))));
     }
@@ -294,6 +307,7 @@ fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
     if word & 0xf_ffff != JALR_RA_RA || before & 0xfff != AUIPC_RA {
         return None;
     }
+    // `auipc` has the distance's upper 20 bits, `jalr` adds the lower 12.
     let distance = i64::from((before & 0xffff_f000).cast_signed()) + sign_extend(word >> 20, 12);
     Some(Branch::Call((end - 8).wrapping_add_signed(distance)))
 }

@@ -61,9 +61,10 @@ impl<'a> ExidxTable<'a> {
         (index.len() >= ENTRY_SIZE).then_some(Self { index, addr, image })
     }
 
-    /// How to unwind the function at a link-time address. `None` if it comes before all functions in the index, or if
-    /// the entry is damaged. The last function is assumed to have no end.
+    /// How to unwind the function at a link-time address. `None` if the address is before all functions in the index,
+    /// or if the entry is damaged. Entries don't state where functions end, so the last one has no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
+        // Entries are sorted by address. This finds the number of functions that start at `addr` or before it.
         let (mut low, mut high) = (0, self.index.len() / ENTRY_SIZE);
         while low < high {
             let middle = low.midpoint(high);
@@ -75,6 +76,7 @@ impl<'a> ExidxTable<'a> {
         let value = read_word(&self.index, value_offset)?;
         let operations = match value {
             EXIDX_CANTUNWIND => None,
+            // The highest bit tells whether the entry has the operations itself or a pointer to them.
             _ if value >> 31 == 1 => Some(read_compact(value, &[])?),
             _ => Some(self.read_extab(decode_prel31(value, self.addr + value_offset as u64))?),
         };
@@ -94,30 +96,31 @@ impl<'a> ExidxTable<'a> {
         if first >> 31 == 1 {
             return read_compact(first, &bytes[4..]);
         }
-        // The function has its own personality routine. GCC's routines store operations like the second format of the
-        // compact model, but one byte earlier.
-        // So the highest byte is the number of further words.
+        // The highest bit isn't set, so the first word is a pointer to a personality routine of the function's own.
+        // What follows is defined by that routine. For GCC's routines, it is like the second format of the compact
+        // model, without the byte for the format: the highest byte is the number of further words.
         let second = read_word(bytes, 4)?;
         read_operations(&second.to_be_bytes()[1..], (second >> 24) as usize, &bytes[8..])
     }
 }
 
-/// Reads operations in the compact model's formats. `first` is the entry's first word; `rest` are the bytes after it.
-fn read_compact(first: u32, rest: &[u8]) -> Option<Box<[u8]>> {
+/// Reads operations in the compact model's three formats. `first` is the entry's first word, `following` the bytes
+/// after it. `None` for other formats, or if there are too few bytes.
+fn read_compact(first: u32, following: &[u8]) -> Option<Box<[u8]>> {
     let bytes = first.to_be_bytes();
     match first >> 24 & 15 {
-        0 => read_operations(&bytes[1..], 0, rest),
-        1 | 2 => read_operations(&bytes[2..], bytes[1].into(), rest),
+        0 => read_operations(&bytes[1..], 0, following),
+        1 | 2 => read_operations(&bytes[2..], bytes[1].into(), following),
         _ => None,
     }
 }
 
-/// Reads operations from the bytes `first` and from as many words of `rest` as `words` says. The first operation in a
-/// word is in its highest byte.
-fn read_operations(first: &[u8], words: usize, rest: &[u8]) -> Option<Box<[u8]>> {
+/// Reads operations: first those in the bytes `first`, then those in the first `words` words of `following`. The first
+/// operation in a word is in its highest byte. `None` if `following` is too short.
+fn read_operations(first: &[u8], words: usize, following: &[u8]) -> Option<Box<[u8]>> {
     let mut operations = first.to_vec();
     for index in 0..words {
-        operations.extend(read_word(rest, 4 * index)?.to_be_bytes());
+        operations.extend(read_word(following, 4 * index)?.to_be_bytes());
     }
     Some(operations.into())
 }
@@ -137,16 +140,17 @@ impl ExidxRow {
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
         frame.run(operations).ok_or(Lost)?;
         let ExidxFrame { mut registers, sp, has_pc, .. } = frame;
-        // The return address was popped to the program counter, or is in the link register.
-        let returns = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
+        // The return address was popped to the program counter, or else it is in the link register.
+        let return_addr = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
         registers.set(arm::SP, sp);
-        registers.set(arm::PC, Machine::Arm.code_address(returns));
+        registers.set(arm::PC, Machine::Arm.code_address(return_addr));
         registers.forget(arm::LR);
         Ok(Some(registers))
     }
 }
 
-/// True if the operations don't restore the link register and don't take the return address from elsewhere.
+/// True if the operations don't restore the link register and don't take the return address from elsewhere. To find
+/// out, executes them with 1 in each register and only zeros on the stack: the 1 in the link register must be left.
 fn keeps_link(operations: &[u8]) -> bool {
     let mut registers = Registers::new(Machine::Arm);
     (0..=arm::PC).for_each(|register| registers.set(register, 1));
@@ -159,20 +163,24 @@ struct ExidxFrame<'r, R> {
     registers: Registers,
     /// The virtual stack pointer (`vsp` in the spec).
     sp: u64,
+    /// True if the program counter was popped: it then holds the return address.
     has_pc: bool,
+    /// Reads the word at an address of the stack; `None` if that word isn't known.
     read: &'r R,
 }
 
 impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
-    /// Executes operations, which pop registers and move the virtual stack pointer. `None` if an operation fails or
-    /// isn't supported.
+    /// Executes operations, which pop registers and move the virtual stack pointer (ehabi32, table 4). `None` if an
+    /// operation fails or isn't supported.
     fn run(&mut self, operations: &[u8]) -> Option<()> {
         let mut bytes = operations.iter().copied();
         while let Some(byte) = bytes.next() {
             let low = u64::from(byte);
             match byte {
+                // Raise or lower the stack pointer by 4 to 256 bytes.
                 0x00..=0x3f => self.raise((low << 2) + 4),
                 0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
+                // Pop registers from r4 to r15, as a mask says.
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
                     // An empty mask (0x8000) means that the function must not be unwound.
@@ -181,14 +189,19 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     }
                     self.pop(mask << 4)?;
                 }
+                // Take the stack pointer from a register. r13 and r15 are reserved.
                 0x9d | 0x9f => return None,
                 0x90..=0x9f => self.sp = self.registers.get(u16::from(byte & 15))?,
+                // Pop r4 and up to seven registers after it, and perhaps the link register.
                 0xa0..=0xaf => {
                     let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
                     self.pop(((2_u16 << (byte & 7)) - 1) << 4 | link)?;
                 }
+                // Finish.
                 0xb0 => return Some(()),
+                // Pop registers from r0 to r3, as a mask says.
                 0xb1 => self.pop(bytes.next().filter(|mask| (1..16).contains(mask))?.into())?,
+                // Raise the stack pointer by 0x204 bytes and a LEB128 number of words.
                 0xb2 => {
                     let mut number = 0_u64;
                     for shift in (0..).step_by(7).take(5) {
@@ -212,8 +225,9 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
         Some(())
     }
 
-    fn raise(&mut self, by: u64) {
-        self.sp = self.sp.wrapping_add(by) & 0xffff_ffff;
+    /// Adds a number of bytes to the virtual stack pointer, which has 32 bits.
+    fn raise(&mut self, bytes: u64) {
+        self.sp = self.sp.wrapping_add(bytes) & 0xffff_ffff;
     }
 
     /// Pops the registers in `mask` from the stack, the one with the lowest number first. `None` if the stack can't be

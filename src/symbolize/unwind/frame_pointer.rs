@@ -22,18 +22,20 @@ pub enum Stage {
     Pushed,
     /// The return address is still in the link register.
     InLink {
-        /// How many bytes the stack pointer is below that of the caller; `None` if that is uncertain.
-        above: Option<u64>,
+        /// How many bytes the stack pointer has been lowered since the call: it is that far below the caller's. `None`
+        /// if that is uncertain.
+        lowered: Option<u64>,
     },
     /// The frame is complete. The frame pointer is the function's own.
     Framed,
 }
 
 impl Stage {
-    /// The stage of a function whose return address is in the link register and whose stack pointer is `above` bytes
-    /// below that of the caller. It is never above that, so a negative `above` counts as unknown.
-    pub(super) fn in_link(above: Option<i64>) -> Self {
-        Self::InLink { above: above.and_then(|above| u64::try_from(above).ok()) }
+    /// The stage of a function whose return address is in the link register and whose stack pointer is `lowered` bytes
+    /// below that of the caller; `None` if unknown. It can't be above the caller's, so a negative number counts as
+    /// unknown, too.
+    pub(super) fn in_link(lowered: Option<i64>) -> Self {
+        Self::InLink { lowered: lowered.and_then(|lowered| u64::try_from(lowered).ok()) }
     }
 }
 
@@ -41,10 +43,12 @@ impl Stage {
 const PROLOGUE_WITHIN: usize = 64;
 
 /// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions. At a
-/// `ret`, and before the prologue (`push rbp; mov rbp, rsp`), there is none. If the code shows neither, the frame is
-/// assumed to be complete.
+/// `ret`, and up to the prologue (`push rbp; mov rbp, rsp`), there is none. Between the two instructions of the
+/// prologue, `rbp` has been pushed. In all other cases, the frame is assumed to be complete.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
+    /// `push rbp`
     const PUSH: u8 = 0x55;
+    /// `ret`, without or with a number of bytes to pop.
     const RET: [u8; 2] = [0xc3, 0xc2];
     let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {
         return Stage::Framed;
@@ -52,6 +56,7 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     if RET.contains(&code[offset]) {
         return Stage::NoFrame;
     }
+    // `mov rbp, rsp` has two encodings.
     let head = &code[..code.len().min(PROLOGUE_WITHIN)];
     let prologue = head.windows(4).position(|four| matches!(four, [PUSH, 0x48, 0x89, 0xe5] | [PUSH, 0x48, 0x8b, 0xec]));
     match prologue {
@@ -61,20 +66,22 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// The registers of the caller, as far as they are in a frame record; all others are unknown. `read` reads a word of
-/// the stack. `None` if the frame pointer doesn't lead to a frame record in the known part of the stack.
+/// Finds the caller of a function of which `stage` says how much of its frame it has set up. Returns the caller's
+/// instruction pointer and stack pointer, and its frame pointer if it is known; all other registers are unknown. `read`
+/// reads the word at an address of the stack. `None` if the return address isn't known, for example because the frame
+/// pointer doesn't point into the known part of the stack.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;
     let word = u64::from(machine.word());
     let mut caller = Registers::new(machine);
-    // The caller's frame pointer if it is known, the return address, and where the frame ends: at or below the caller's
-    // stack pointer.
-    let (fp, returns, frame_end) = match (machine, stage) {
+    // The caller's frame pointer if it is known, the return address, and where the known part of the frame ends. The
+    // caller's stack pointer is there, or above it if the function may have saved more.
+    let (fp, return_addr, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
-        (_, Stage::InLink { above }) => {
-            (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(above.unwrap_or(0))?)
+        (_, Stage::InLink { lowered }) => {
+            (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(lowered.unwrap_or(0))?)
         }
         (Machine::X86_64 | Machine::I386 | Machine::Aarch64, _) => {
             let fp = registers.fp().filter(|&fp| fp >= sp && fp.is_multiple_of(word))?;
@@ -84,18 +91,18 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
             let upper = read(fp.checked_sub(word)?)?;
             let lower = read(fp.checked_sub(2 * word)?);
-            // A function that calls nothing saves only the frame pointer, where other functions save the return
-            // address. If the value there points into the stack, it is therefore a saved frame pointer.
+            // A function that calls nothing saves only the frame pointer, and saves it where other functions save the
+            // return address. If the value there points further up the stack, it is such a frame pointer.
             let is_saved_fp = upper > fp && upper.is_multiple_of(word) && read(upper - word).is_some();
             if is_saved_fp { (Some(upper), registers.link()?, fp) } else { (lower, upper, fp) }
         }
         // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to their caller's frame.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
-    caller.set(machine.pc(), machine.code_address(returns));
+    caller.set(machine.pc(), machine.code_address(return_addr));
     match stage {
-        Stage::InLink { above: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
-        Stage::InLink { above: None } | Stage::Framed => caller.set_low_sp(frame_end),
+        Stage::InLink { lowered: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
+        Stage::InLink { lowered: None } | Stage::Framed => caller.set_low_sp(frame_end),
     }
     if let Some(fp) = fp {
         caller.set(machine.fp(), fp);

@@ -6,20 +6,21 @@
 //!
 //! From the next instruction on, both sides of each branch are followed until the code calls or leaves. If some path
 //! saves the link register, or returns to the address in it, before anything changes it, then the register holds the
-//! return address now. This can't differ between paths, so one path is enough. The answer is "unknown" if any path
-//! first loads the register, or if no path shows anything. Code that leaves only by jumps therefore stays unknown:
-//! interpreters enter and leave their instruction handlers that way, and a register that no call has set may hold any
-//! old address.
+//! return address now. This can't differ between paths, so one path is enough. If any path changes the register first,
+//! or if no path shows anything, it isn't known where the return address is, and the function counts as having its
+//! frame. Code that leaves only by jumps is therefore never recognized: interpreters enter and leave their instruction
+//! handlers that way, and a register that no call has set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
 use std::ops::RangeInclusive;
 
-/// How many instructions are examined on all paths ahead. An epilogue can be further away than a prologue, for example
-/// after the loop of a function that calls nothing.
+/// How many instructions ahead are examined, on all paths together. This is more than for a prologue, because an
+/// epilogue can be far away, for example after the loop of a function that calls nothing.
 const MAX_AHEAD: usize = 128;
-/// How many instructions of a prologue are examined, before the position or after it.
+/// In how many instructions a prologue must fit that began before the position, and how many instructions after the
+/// position may complete it.
 const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
@@ -35,9 +36,9 @@ pub(super) enum Effect {
     MakesFrame,
     /// Returns to the address in the link register.
     Returns,
-    /// Always jumps, this many instructions ahead (negative: back).
+    /// Always jumps, by this many instructions (negative: back).
     Jumps(i64),
-    /// Jumps this many instructions ahead (negative: back), or continues with the next one.
+    /// Jumps by this many instructions (negative: back) or continues with the next one, depending on a condition.
     Branches(i64),
     /// Calls, jumps to an address in a register, or raises an exception.
     Leaves,
@@ -51,7 +52,7 @@ pub(super) enum Effect {
     Changes,
 }
 
-/// Returns `bits` bits of an instruction; `low` is the number of the lowest one.
+/// Returns `bits` bits of an instruction, from bit number `low` upwards.
 fn field(word: u32, low: u32, bits: u32) -> u32 {
     word >> low & ((1 << bits) - 1)
 }
@@ -61,7 +62,8 @@ fn signed_field(word: u32, low: u32, bits: u32) -> i64 {
 }
 
 impl Effect {
-    /// What the instruction `word` does, as far as unwinding is concerned.
+    /// What the instruction `word` does, as far as unwinding is concerned. The order of the tests matters: instructions
+    /// that aren't matched by the first ones may be matched by a more general test below.
     pub(super) fn decode(word: u32) -> Self {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
@@ -83,6 +85,7 @@ impl Effect {
             _ if field(word, 25, 7) == 0b101_0100 => {
                 let offset = signed_field(word, 15, 7) * 8;
                 let (is_load, writes_base) = (field(word, 22, 1) == 1, field(word, 23, 1) == 1);
+                // How far the instruction moves the stack pointer.
                 let moved = if rn == SP && writes_base { offset } else { 0 };
                 let has = |register| rd == register || rt2 == register;
                 match is_load {
@@ -121,8 +124,8 @@ impl Effect {
             }
             // add, sub with an extended register
             _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Self::SetsStack,
-            // Most instructions have their destination in this field. The next case is the second destination of a
-            // load.
+            // Most other instructions have their destination in the lowest five bits. Loads of two registers, which the
+            // next line is for, also have a second one.
             _ if rd == FP || rd == LINK => Self::Changes,
             _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Self::Changes,
             _ => Self::Other,
@@ -138,10 +141,11 @@ struct Position<'c> {
     index: usize,
 }
 
-/// What the instructions just before a position have done, up to the first one that can't be in a prologue.
+/// What the instructions just before a position have done, back to the nearest one that can't be in a prologue.
 struct Prologue {
     /// How many bytes they have lowered the stack pointer.
     lowered: i64,
+    /// True if they have saved the link register.
     saved_link: bool,
 }
 
@@ -164,7 +168,8 @@ impl<'c> Position<'c> {
         self.word(index).map(Effect::decode)
     }
 
-    /// What the instructions just before the position have done. Looks back as long as they may be part of a prologue.
+    /// What the instructions just before the position have done. Looks back as long as they may be part of a prologue,
+    /// but not over more than [`MAX_PROLOGUE`] instructions.
     fn prologue(&self) -> Prologue {
         let mut prologue = Prologue { lowered: 0, saved_link: false };
         for index in (self.index.saturating_sub(MAX_PROLOGUE)..self.index).rev() {
@@ -186,22 +191,23 @@ impl<'c> Position<'c> {
         Stage::in_link(Some(self.prologue().lowered))
     }
 
-    /// True inside a prologue that has saved the link register but not yet set `x29`.
+    /// True inside a prologue that has saved the link register but not yet set `x29`: that is the next thing it does.
     fn is_half_framed(&self) -> bool {
         let end = self.code.len().min(self.index + MAX_PROLOGUE);
         let mut effects = (self.index..end).map_while(|index| self.effect(index));
         effects.find(|effect| *effect != Effect::Other) == Some(Effect::MakesFrame) && self.prologue().saved_link
     }
 
-    /// How much of its frame the function has set up. Follows the instructions ahead on all paths: if one saves the
-    /// link register or returns by it before anything changes it, the register holds the return address now. If one may
-    /// change it first, or none shows anything, the function counts as having its frame.
+    /// How much of its frame the function has set up. Follows the instructions ahead on all paths: if one path saves
+    /// the link register or returns by it before anything changes it, the register holds the return address now. If a
+    /// path may change it first, or none shows anything, the function counts as having its frame.
     fn stage(&self) -> Stage {
         if self.is_half_framed() {
             return self.stage_in_prologue();
         }
         // Paths that are still to be followed: the index of the next instruction, and how many bytes the stack pointer
-        // has been raised on the way (`None` if unknown).
+        // has been raised on the way (`None` if unknown). At a return, it has been raised to the caller's, so this is
+        // how far it is below that now.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
@@ -233,6 +239,7 @@ impl<'c> Position<'c> {
     /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. A stub
     /// changes only `x16` and `x17`.
     fn is_in_stub(&self) -> bool {
+        // The position may be a few instructions after the stub's `adrp`, or at the `bti` before it.
         let candidates = (self.index.saturating_sub(5)..=self.index + 1).rev();
         let mut stubs = candidates.filter_map(|adrp| self.stub_range(adrp));
         stubs.any(|stub| stub.contains(&self.index))
@@ -243,10 +250,12 @@ impl<'c> Position<'c> {
     fn stub_range(&self, adrp: usize) -> Option<RangeInclusive<usize>> {
         const BTI_C: u32 = 0xd503_245f;
         const AUTIA1716: u32 = 0xd503_219f;
+        // adrp x16; ldr x17, [x16, #n]; add x16, x16, #n
         let is_stub = self.word(adrp)? & 0x9f00_001f == 0x9000_0010
             && self.word(adrp + 1)? & 0xffc0_03ff == 0xf940_0211
             && self.word(adrp + 2)? & 0xffc0_03ff == 0x9100_0210;
         let jump = if self.word(adrp + 3)? == AUTIA1716 { adrp + 4 } else { adrp + 3 };
+        // br x17; braa x17, x16
         if !is_stub || !matches!(self.word(jump)?, 0xd61f_0220 | 0xd71f_0a30) {
             return None;
         }
@@ -274,8 +283,9 @@ pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// How much of its frame code has set up before the instruction at `offset`, if it has saved the link register and
-/// hasn't set `x29` yet. All other code counts as having its frame.
+/// Like [`stage_in_file`], but only recognizes the inside of a prologue: code that has saved the link register and
+/// hasn't set `x29` yet. All other code counts as having its frame. For code with call frame information, which tells
+/// everything else.
 pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_half_framed() => position.stage_in_prologue(),
@@ -292,8 +302,8 @@ mod tests {
         (0..words.len() as u64).map(|at| stage(&code, at * 4)).collect()
     }
 
-    fn in_link(above: i64) -> Stage {
-        Stage::in_link(Some(above))
+    fn in_link(lowered: i64) -> Stage {
+        Stage::in_link(Some(lowered))
     }
 
     #[test]

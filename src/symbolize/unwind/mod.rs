@@ -63,7 +63,7 @@ pub struct UserStack<'s> {
     pub bytes: &'s [u8],
 }
 
-/// Which process runs some code, and when.
+/// In which process, when and on which machine the code of a stack was running.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     /// The process in which the code runs.
@@ -80,7 +80,7 @@ pub struct UnwoundChain {
     /// The instruction pointer, then return addresses. A function that a signal handler interrupted has instead the
     /// address at which it was interrupted.
     pub frames: Vec<FrameAddr>,
-    /// True if the chain ends before the thread's first function: the copy of the stack was too short, some rule or
+    /// True if the chain doesn't reach the thread's first function: the copy of the stack was too short, some rule or
     /// value was unknown, or the maximum depth was reached.
     pub truncated: bool,
     /// True if unwinding needed memory beyond the end of the copy. A longer copy would give a longer chain.
@@ -92,8 +92,11 @@ pub struct UnwoundChain {
 pub struct Unwinder<'a> {
     symbolizer: Symbolizer<'a>,
     images: &'a Images<'a>,
+    /// The call frame information of each DSO, by its number. It is read when it is first needed, like the two below.
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
+    /// The exception index of each DSO.
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
+    /// The functions of each DSO.
     functions: Vec<OnceLock<Option<Functions<'a>>>>,
     max_depth: usize,
 }
@@ -103,8 +106,11 @@ pub struct Unwinder<'a> {
 pub struct Cache {
     /// The rules for an address in a process.
     known: RecentAnswers<(Pid, FrameAddr), KnownRules>,
+    /// The call frame information for an offset in a file; `None` if there is none.
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
+    /// The same for JIT code, by the code's number, the address where it starts, and the offset in it.
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
+    /// Memory for reading call frame information.
     scratch: Scratch,
 }
 
@@ -119,6 +125,7 @@ struct KnownRules {
 /// How to get from a frame to the frame of its caller.
 #[derive(Debug, Clone)]
 enum Rules {
+    /// By call frame information.
     Row(Rc<UnwindRow>),
     /// By the function's entry in the exception index of 32-bit Arm.
     Exidx {
@@ -126,6 +133,7 @@ enum Rules {
         /// True if it is certain that the return address is in the link register.
         by_link: bool,
     },
+    /// By the frame pointer, or by what else the stage says.
     FramePointer(Stage),
     /// There is no way: the address is in no known mapping or JIT code.
     Nowhere,
@@ -141,16 +149,19 @@ impl<'a> Unwinder<'a> {
         Self { symbolizer, images, tables, indexes, functions, max_depth }
     }
 
-    /// Unwinds one stack. Replaces the contents of `chain` by the result.
+    /// Unwinds one stack. Replaces the contents of `chain` by the result, which is empty if the instruction pointer or
+    /// the stack pointer isn't known.
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
         /// More bytes than most stacks have (`ulimit -s` is 8 MiB). An address further above the stack pointer doesn't
         /// point into the stack.
         const LARGEST_STACK: usize = 16 << 20;
         chain.frames.clear();
+        // Every end counts as early, except where the outermost frame is found.
         (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
         let machine = stack.registers.machine();
         let moment = Moment { pid: stack.pid, time: stack.time, machine };
+        // Set if `read` fails at an address that may be in the stack, but isn't in the copy.
         let copy_ended = Cell::new(false);
         let read = |addr: u64| {
             let offset = usize::try_from(addr.checked_sub(base)?).ok()?;
@@ -172,8 +183,8 @@ impl<'a> Unwinder<'a> {
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
             {
-                // A signal handler returns to the first instruction of the signal trampoline, without a call before it.
-                // So this is no ordinary return address.
+                // This frame is the signal trampoline. A signal handler returns to the trampoline's first instruction,
+                // without a call before it. So this is no ordinary return address.
                 *last = FrameAddr::Ip(frame.raw());
             }
             let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
@@ -208,6 +219,7 @@ impl<'a> Unwinder<'a> {
             // A function that a signal interrupted didn't make a call, so this is no ordinary return address.
             frame = if is_signal { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
             rules = self.find_rules(moment, frame, cache);
+            // What isn't in any code is no return address, so it doesn't get into the chain.
             if matches!(rules, Rules::Nowhere) {
                 return;
             }
@@ -219,7 +231,7 @@ impl<'a> Unwinder<'a> {
     /// address is in the link register. `None` unless call frame information or the code itself proves that.
     ///
     /// `pc` is the instruction pointer and `link` the value of the link register. `next` is the frame after `pc` in the
-    /// chain; `None` if there is none. The link register is also ignored if nothing is known at the address in it.
+    /// chain; `None` if there is none. Also `None` if the address in the link register is in no known code.
     pub fn leaf_caller(
         &self,
         moment: Moment,
@@ -232,8 +244,8 @@ impl<'a> Unwinder<'a> {
         if caller.0 == 0 {
             return None;
         }
-        // Call frame information says that the function has made no frame yet, so the chain can't have its caller. A
-        // `next` with the same address is then an outer call of a recursion.
+        // If call frame information or the code says that the function has made no frame yet, the chain can't have its
+        // caller. If `next` has the same address, that is an outer call of a recursion.
         let mut is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache);
         // A call instruction only proves who the caller is. If the function has a frame, the chain has that caller.
         if !is_missing && next != Some(caller) {
@@ -277,7 +289,8 @@ impl<'a> Unwinder<'a> {
             return false;
         }
         let Some(functions) = self.functions(dso) else { return false };
-        // Translates the link register's value to a link-time address. Arm's Thumb bit is kept.
+        // The link register's value as a link-time address: one byte after `call`, and with the bits that
+        // `code_address` has cleared, such as Arm's Thumb bit.
         let link = call.wrapping_add(1) | link ^ return_addr;
         direct_call::proves_caller(moment.machine, running, link, &|addr| functions.find(addr))
     }
@@ -315,7 +328,8 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// How to get from a frame to the frame of its caller. Answers are kept in `cache` for as long as they hold.
+    /// How to get from a frame to the frame of its caller. JIT code comes before the file that is mapped there, and
+    /// call frame information before everything else. Answers are kept in `cache` for as long as they hold.
     fn find_rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
         let key = (moment.pid, frame);
         if let Some(known) = cache.known.get(&key, moment.time) {
@@ -341,7 +355,7 @@ impl<'a> Unwinder<'a> {
         rules
     }
 
-    /// The call frame information for JIT code, mapped at `place`. `None` if there is none.
+    /// The call frame information for JIT code at an address. `place` is what is mapped there. `None` if there is none.
     fn row_for_code(
         &self,
         hit: &Hit,
@@ -359,7 +373,8 @@ impl<'a> Unwinder<'a> {
         self.file_row(place?, machine, cache)
     }
 
-    /// The rules for code in a file, if the file's call frame information doesn't cover the address.
+    /// The rules for code in a file, if the file's call frame information doesn't cover the address. Only the running
+    /// function can be without a complete frame; its callers are all at a call.
     fn rules_without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
         let is_running = matches!(frame, FrameAddr::Ip(_));
         match machine {
@@ -384,8 +399,9 @@ impl<'a> Unwinder<'a> {
         Some((table.row(addr)?, addr))
     }
 
-    /// Finds the caller by frame pointer. If a direct call proves that the return address is in the link register, but
-    /// the frame record has another return address, the record is the caller's own and isn't used.
+    /// Finds the caller by frame pointer. If a direct call proves that the running function's return address is in the
+    /// link register, but the frame record has another return address, the record belongs to the caller. The link
+    /// register is then used instead.
     fn caller_by_frame_pointer(
         &self,
         stage: Stage,
@@ -405,8 +421,9 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Finds the caller by the exception index, whose entries are valid only at calls. The running function may not
-    /// have saved registers yet, or may have restored them. A return address for it is accepted only if it follows a
-    /// call instruction. `by_link` is true if it is certain that the return address is in the link register.
+    /// have saved registers yet, or may have restored them. For it, tries first the entry and then the link register,
+    /// and accepts a return address only if it follows a call instruction. `by_link` is true if it is certain that the
+    /// return address is in the link register.
     fn caller_by_exidx(
         &self,
         row: &ExidxRow,
@@ -421,13 +438,14 @@ impl<'a> Unwinder<'a> {
         }
         if !by_link
             && let Ok(Some(caller)) = row.caller(registers, read)
-            && self.returns_behind_call(moment, &caller)
+            && self.returns_after_call(moment, &caller)
         {
             return Ok(Some(caller));
         }
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
-        // If the running function has called others, the link register holds an address in the function itself.
-        if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_behind_call(moment, &caller) {
+        // Unless it is certain, an address in the running function itself isn't accepted: it is left in the link
+        // register from a call that the function made.
+        if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_after_call(moment, &caller) {
             return Ok(Some(caller));
         }
         Err(Lost)
@@ -441,7 +459,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// True if the return address follows a call instruction in 32-bit Arm code.
-    fn returns_behind_call(&self, moment: Moment, caller: &Registers) -> bool {
+    fn returns_after_call(&self, moment: Moment, caller: &Registers) -> bool {
         let code_before_return = || {
             let place = self.find_mapping(moment, Addr(caller.pc()?.wrapping_sub(1)))?;
             let image = self.images.get(place.dso)?;
@@ -464,6 +482,7 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
+        // Near the start of the file's code, there are fewer bytes before `place`.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }
@@ -526,7 +545,7 @@ impl<'a> Unwinder<'a> {
 /// frame.
 fn is_further_up(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
-        (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),
+        (Some(callee), Some(caller)) => caller > callee || (caller == callee && matches!(frame, FrameAddr::Ip(_))),
         _ => false,
     }
 }

@@ -16,10 +16,10 @@ pub mod x86_64 {
     pub(super) const OF_PERF: [Option<u16>; 24] = {
         let mut all = [None; 24];
         let first = [0, 3, 2, 1, 4, 5, RBP, RSP, RIP];
-        let mut at = 0;
-        while at < first.len() {
-            all[at] = Some(first[at]);
-            at += 1;
+        let mut index = 0;
+        while index < first.len() {
+            all[index] = Some(first[index]);
+            index += 1;
         }
         let mut high = 8;
         while high < 16 {
@@ -219,7 +219,7 @@ impl Machine {
         if self.is_64() { sum } else { sum & 0xffff_ffff }
     }
 
-    /// Reads a register-sized word from the start of `bytes`. `None` if they are too few.
+    /// Reads a word of the size of a register from the start of `bytes`. `None` if there are fewer bytes.
     pub(super) fn read(self, bytes: &[u8]) -> Option<u64> {
         Some(match (self.is_64(), self.endian()) {
             (true, RunTimeEndian::Little) => u64::from_le_bytes(*bytes.first_chunk()?),
@@ -231,14 +231,14 @@ impl Machine {
 
     /// Translates perf's number of a register to DWARF's. `None` for registers that aren't needed to unwind.
     fn dwarf_register(self, number: u64) -> Option<u16> {
-        let same = u16::try_from(number).ok();
+        let same_number = u16::try_from(number).ok();
         match self {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
             Self::I386 => i386::OF_PERF.get(number as usize).copied(),
-            Self::Aarch64 => same,
+            Self::Aarch64 => same_number,
             // For 32-bit Arm, the kernel reports stack pointer, link register and instruction pointer under AArch64's
             // numbers, too.
-            Self::Arm => match same? {
+            Self::Arm => match same_number? {
                 aarch64::SP => Some(arm::SP),
                 aarch64::LR => Some(arm::LR),
                 aarch64::PC => Some(arm::PC),
@@ -246,14 +246,14 @@ impl Machine {
             },
             // perf's register 0 is the instruction pointer.
             Self::Riscv64 if number == 0 => Some(riscv64::PC),
-            Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
+            Self::Riscv64 => same_number.filter(|&number| number < riscv64::PC),
             Self::S390x if number == s390x::PERF_PC => Some(s390x::PC),
-            // Floating-point registers are needed because functions that call nothing may save general registers in
-            // them.
+            // Floating-point registers are needed, because functions that call nothing may save general registers in
+            // them instead of on the stack.
             Self::S390x if (s390x::PERF_F0..s390x::PERF_F0 + 16).contains(&number) => {
                 Some(s390x::F_OF_PERF[(number - s390x::PERF_F0) as usize])
             }
-            Self::S390x => same.filter(|&number| number <= s390x::SP),
+            Self::S390x => same_number.filter(|&number| number <= s390x::SP),
         }
     }
 }
@@ -262,8 +262,11 @@ impl Machine {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Registers {
     machine: Machine,
+    /// The values by DWARF register number.
     values: [u64; Self::COUNT],
+    /// A bit for each register, set if its value is known.
     known: u64,
+    /// See [`Self::sp_is_low()`].
     sp_is_low: bool,
 }
 
@@ -331,14 +334,14 @@ impl Registers {
         self.get(self.machine.link()?)
     }
 
-    /// True if the stack pointer is only a lower bound. This is so if the callee was unwound by its frame pointer,
-    /// because it may have saved registers above its frame record.
+    /// True if the real value of the stack pointer may be higher than [`Self::sp`]. This is so if the callee was
+    /// unwound by its frame pointer, because it may have saved registers above its frame record.
     pub fn sp_is_low(&self) -> bool {
         self.sp_is_low
     }
 
-    /// Sets the stack pointer to the end of the callee's frame record. The real value may be higher, if the callee
-    /// saved registers above the record.
+    /// Sets the stack pointer to a lower bound, such as the end of the callee's frame record; see
+    /// [`Self::sp_is_low()`].
     pub(super) fn set_low_sp(&mut self, value: u64) {
         self.set(self.machine.sp(), value);
         self.sp_is_low = true;

@@ -23,12 +23,13 @@ pub struct Aarch64 {
 
 impl Aarch64 {
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        let pieces = code.chunks(LENGTH).enumerate();
-        pieces.map(|(at, bytes)| self.instruction((at * LENGTH) as u64, bytes, addr)).collect()
+        let chunks = code.chunks(LENGTH).enumerate();
+        chunks.map(|(index, bytes)| self.instruction((index * LENGTH) as u64, bytes, addr)).collect()
     }
 
-    /// Decodes one instruction. `bytes` are its four bytes, or the fewer ones at the end of the code, which are shown
-    /// as they are. `addr` is the address of the code, `offset` that of the instruction in it.
+    /// Decodes one instruction. `addr` is the address of the code, `offset` the instruction's distance from its start.
+    /// `bytes` are the four bytes of the instruction. At the end of the code, they may be fewer; then they are shown as
+    /// data.
     fn instruction(&self, offset: u64, bytes: &[u8], addr: u64) -> Instruction {
         let len = bytes.len() as u64;
         let Ok(bytes) = <[u8; LENGTH]>::try_from(bytes) else {
@@ -36,16 +37,24 @@ impl Aarch64 {
         };
         let word = u32::from_le_bytes(bytes);
         let target = target(word, addr.wrapping_add(offset));
-        let text = system::instruction(word).or_else(|| self.respell(word, &bytes, target));
+        let text = system::instruction(word).or_else(|| self.library_text(word, &bytes, target));
         // objdump shows `.inst` for words that are not a known instruction.
         let text = text.unwrap_or_else(|| format!(".inst  {word:#010x}"));
         Instruction { offset, len, text, target }
     }
 
-    fn respell(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
-        let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok().filter(|_| !reserved::is_reserved(word))?;
-        let text = decoded.to_string();
-        (!text.starts_with("invalid")).then(|| spelling::respell(&text, word, target.map(|target| target.addr)))
+    /// The library's text of the instruction `word` (`bytes` are the same as a slice), in objdump's spelling. `None` if
+    /// it isn't a valid instruction, or not one that the library knows.
+    fn library_text(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
+        if reserved::is_reserved(word) {
+            return None;
+        }
+        let text = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?.to_string();
+        // The library reports some invalid instructions only in its text.
+        if text.starts_with("invalid") {
+            return None;
+        }
+        Some(spelling::respell(&text, word, target.map(|target| target.addr)))
     }
 }
 
@@ -59,18 +68,19 @@ fn target(word: u32, addr: u64) -> Option<Target> {
         _ if bits(word, 25, 6) == 0b01_1010 => (TargetKind::Jump, signed_bits(word, 5, 19) * 4), // cbz, cbnz
         _ if bits(word, 25, 6) == 0b01_1011 => (TargetKind::Jump, signed_bits(word, 5, 14) * 4), // tbz, tbnz
         _ if bits(word, 27, 3) == 0b011 && bits(word, 24, 2) == 0 => (TargetKind::Memory, signed_bits(word, 5, 19) * 4), // ldr
-        _ if bits(word, 24, 5) == 0b1_0000 => return Some(relative(word, addr)), // adr, adrp
+        _ if bits(word, 24, 5) == 0b1_0000 => return Some(computed_address(word, addr)), // adr, adrp
         _ => return None,
     };
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })
 }
 
 /// What `adr` or `adrp` at `addr` computes: the address of a byte, or of a 4 KiB page.
-fn relative(word: u32, addr: u64) -> Target {
+fn computed_address(word: u32, addr: u64) -> Target {
     let distance = signed_bits(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
-    let (addr, distance) = if is_page { (addr & !0xfff, distance << 12) } else { (addr, distance) };
-    Target { addr: addr.wrapping_add_signed(distance), kind: TargetKind::Memory }
+    // adrp counts pages, from the page that contains the instruction.
+    let (base, distance) = if is_page { (addr & !0xfff, distance << 12) } else { (addr, distance) };
+    Target { addr: base.wrapping_add_signed(distance), kind: TargetKind::Memory }
 }
 
 #[cfg(test)]

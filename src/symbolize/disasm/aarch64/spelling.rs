@@ -23,8 +23,8 @@ const SHIFTS: &[&str] =
 const WIDENING_SHIFTS: &[(&str, &str)] =
     &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
-/// Rewrites an instruction's text into objdump's spelling. `target` is the address to which the instruction refers;
-/// `None` if it refers to none.
+/// Rewrites the library's text of the instruction `word` into objdump's spelling. `target` is the address to which the
+/// instruction refers; `None` if it refers to none.
 pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let mut mnemonic = match mnemonic {
@@ -36,21 +36,23 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     };
     // Variants for the upper half of a vector have a 2 at the end of their mnemonic.
     let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
-    let mut operands = numbers(operands, is_decimal, target);
+    let mut operands = respell_numbers(operands, is_decimal, target);
+    // The last operand of a conditional select or compare is a condition. objdump has other names for two of them.
     for (condition, name) in [("hs", "cs"), ("lo", "cc")] {
         if let Some(stem) = operands.strip_suffix(condition).filter(|stem| stem.ends_with(' ')) {
             operands = format!("{stem}{name}");
         }
     }
     let widening_shift = WIDENING_SHIFTS.iter().find(|(name, _)| *name == mnemonic);
-    if let (Some((_, alias)), Some(stem)) = (widening_shift, operands.strip_suffix(", #0")) {
-        (mnemonic, operands) = (alias, stem.to_owned());
+    if let (Some((_, alias)), Some(registers)) = (widening_shift, operands.strip_suffix(", #0")) {
+        (mnemonic, operands) = (alias, registers.to_owned());
     }
     // Registers are extended in two kinds of instructions: add and sub, and loads and stores (`[x0, w1, uxtw #2]`).
     if let Some(extended) = spell_extended(&operands, word) {
         operands = extended;
     }
-    // In a load or store, bit 12 says whether the extended register is shifted. Only then objdump shows a shift of 0.
+    // In a load or store, bit 12 says whether the extended register is shifted. If it isn't, objdump omits the shift of
+    // 0 that the library prints.
     if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
         operands = operands.replace(" #0]", "]");
     }
@@ -60,36 +62,42 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
 /// objdump's spelling of the operands of an add or sub that extends its last register, such as `x0, x1, w2, uxtw #2`.
 /// `None` for other instructions.
 fn spell_extended(operands: &str, word: u32) -> Option<String> {
-    if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
+    let is_extended_add_or_sub = bits(word, 24, 5) == 0b0_1011 && bits(word, 21, 3) == 0b001;
+    if !is_extended_add_or_sub {
         return None;
     }
     let (extension, shift, is_64_bit) = (bits(word, 13, 3), bits(word, 10, 3), bits(word, 31, 1) == 1);
-    let has_stack_pointer = bits(word, 5, 5) == 31 || bits(word, 0, 5) == 31 && bits(word, 29, 1) == 0;
+    // Register 31 is the stack pointer if it is the first source, or the destination of an instruction that doesn't set
+    // the flags (bit 29).
+    let has_stack_pointer = bits(word, 5, 5) == 31 || (bits(word, 0, 5) == 31 && bits(word, 29, 1) == 0);
     let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][extension as usize];
-    // An extension of a whole register changes nothing. With the stack pointer, objdump shows only the shift (`lsl`),
-    // and nothing if the shift is 0.
-    let is_plain = has_stack_pointer && extension == if is_64_bit { 3 } else { 2 };
-    let name = if is_plain { "lsl" } else { name };
-    // The last operand may be an extension, which is replaced. Otherwise it is the register itself, which is kept.
-    let stem = match operands.rsplit_once(", ") {
-        Some((stem, last)) if last.contains("xt") || last.starts_with("lsl") => stem,
+    // An extension of a whole register (uxtx in 64-bit instructions, uxtw in 32-bit ones) changes nothing. If the stack
+    // pointer is an operand, objdump shows only the shift for it (`lsl`), and nothing if the shift is 0.
+    let whole_register = if is_64_bit { 3 } else { 2 };
+    let is_only_shift = has_stack_pointer && extension == whole_register;
+    let name = if is_only_shift { "lsl" } else { name };
+    // The last operand may be an extension or shift, which is replaced. Otherwise it is the last register, and all
+    // operands are kept.
+    let registers = match operands.rsplit_once(", ") {
+        Some((registers, last)) if last.contains("xt") || last.starts_with("lsl") => registers,
         _ => operands,
     };
     if shift != 0 {
-        return Some(format!("{stem}, {name} #{shift}"));
+        return Some(format!("{registers}, {name} #{shift}"));
     }
-    Some(if is_plain { stem.to_owned() } else { format!("{stem}, {name}") })
+    Some(if is_only_shift { registers.to_owned() } else { format!("{registers}, {name}") })
 }
 
-/// Rewrites all numbers in an instruction's operands as objdump spells them. The library prints branch targets as `$…`;
-/// these are replaced by `target`.
-fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
+/// Rewrites all numbers in an instruction's operands as objdump spells them. If `all_decimal` is false, only address
+/// offsets and shift amounts are shown in decimal. The library prints relative addresses as `$…`; they are replaced by
+/// `target`.
+fn respell_numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     let mut out = String::with_capacity(operands.len());
     let mut rest = operands;
-    while let Some(at) = rest.find(['#', '$']) {
-        out.push_str(&rest[..at]);
-        let end = rest[at + 1..].find([',', ']', ' ', '}', '!']).map_or(rest.len(), |end| at + 1 + end);
-        let number = &rest[at..end];
+    while let Some(start) = rest.find(['#', '$']) {
+        out.push_str(&rest[..start]);
+        let end = rest[start + 1..].find([',', ']', ' ', '}', '!']).map_or(rest.len(), |len| start + 1 + len);
+        let number = &rest[start..end];
         rest = &rest[end..];
         match (number.strip_prefix('$'), target) {
             (Some(_), Some(target)) => out.push_str(&format!("{target:x}")),
@@ -99,20 +107,24 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     out + rest
 }
 
-/// True if a number that follows the text `before` is an address offset or a shift amount.
+/// True if a number that follows the text `before` is an address offset or a shift amount. An offset is in brackets
+/// (`[x0, #8]`) or directly after them (`[x0], #8`).
 fn is_distance(before: &str) -> bool {
-    let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
-    is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
+    let is_in_brackets = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
+    is_in_brackets || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
 }
 
 /// Rewrites one number as objdump spells it. yaxpeax-arm writes `#0x10`, `#-0x10` or `#1.0`. Integers become decimal if
-/// `decimal` is true. Numbers with a fraction get an exponent.
-fn spell_number(number: &str, decimal: bool) -> String {
+/// `is_decimal` is true. Numbers with a fraction get an exponent (`#1.000000000000000000e+00`), except for `#0.0`.
+fn spell_number(number: &str, is_decimal: bool) -> String {
     let (sign, digits) = match number.strip_prefix("#-") {
         Some(digits) => ("-", digits),
         None => ("", number.strip_prefix('#').unwrap_or(number)),
     };
-    if let (true, Some(Ok(value))) = (decimal, digits.strip_prefix("0x").map(|hex| u64::from_str_radix(hex, 16))) {
+    if is_decimal
+        && let Some(hex) = digits.strip_prefix("0x")
+        && let Ok(value) = u64::from_str_radix(hex, 16)
+    {
         return format!("#{sign}{value}");
     }
     match digits.parse::<f64>() {

@@ -42,6 +42,7 @@ const CACHES: &[(u32, &str)] = &[
     (register([1, 0, 7, 6, 1]), "dc     ivac"),
 ];
 
+/// Hint instructions, each by the number in its bits 5 to 11. Processors that don't know a hint treat it as a `nop`.
 const HINTS: &[(u32, &str)] = &[
     (0, "nop"),
     (1, "yield"),
@@ -91,11 +92,14 @@ pub(super) fn instruction(word: u32) -> Option<String> {
     if word & 0xffc0_0000 != 0xd500_0000 {
         return None;
     }
+    // The number of the system register or cache operation, as in the tables above.
     let (number, is_read) = (bits(word, 5, 16), bits(word, 21, 1) == 1);
+    // The general register that is read or written.
     let value = match bits(word, 0, 5) {
         31 => "xzr".to_owned(),
         value => format!("x{value}"),
     };
+    // This is the upper bit of `op0`. In other system instructions, such as cache operations, `op0` is 0 or 1.
     let is_register_access = bits(word, 20, 1) == 1;
     if is_register_access {
         let register = register_name(number);
@@ -105,12 +109,14 @@ pub(super) fn instruction(word: u32) -> Option<String> {
             format!("msr    {register}, {value}")
         });
     }
+    // Cache operations only take a value; none of them returns one.
     if is_read {
         return None;
     }
     Some(format!("{}, {value}", name_of(CACHES, number)?))
 }
 
+/// The name of a system register. If it isn't in the table, the name consists of its fields, such as `s3_3_c13_c0_7`.
 fn register_name(number: u32) -> String {
     let [op0, op1, crn, crm, op2] =
         [bits(number, 14, 2), bits(number, 11, 3), bits(number, 7, 4), bits(number, 3, 4), bits(number, 0, 3)];

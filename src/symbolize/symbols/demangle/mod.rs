@@ -5,7 +5,8 @@ mod ocaml;
 #[cfg(test)]
 mod tool_tests;
 
-/// The demangled form of a name in a symbol table; `None` if the name isn't mangled. A suffix such as `@plt` is kept.
+/// The demangled form of a name in a symbol table; `None` if the name isn't mangled, or in a way that isn't known. A
+/// suffix such as `@plt` is kept.
 pub fn demangle(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     if text.starts_with("caml") {
@@ -29,6 +30,7 @@ pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
     // LLVM appends a number to the names of functions that it made local.
     let text = text.find(" (.llvm.").map_or(text, |at| &text[..at]);
+    // Mangles the name again as Rust did: each part with its length.
     let mut mangled = "_ZN".to_owned();
     for part in text.split("::") {
         mangled += &format!("{}{part}", part.len());
@@ -38,8 +40,8 @@ pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     Some(format!("{rust:#}"))
 }
 
-/// True if a tool demangled a Rust name as C++: the name ends in Rust's hash, or has Rust's spelling of brackets
-/// (`$LT$`).
+/// True if a tool demangled a Rust name as C++: the name ends with Rust's hash (`::h` and 16 digits), or has one of
+/// Rust's spellings of special characters (`$LT$` for `<`).
 pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(name, text.as_bytes()).is_some();
     let bare = memchr::memmem::find(name, b" (.llvm.").map_or(name, |at| &name[..at]);

@@ -6,15 +6,15 @@ pub(super) fn demangle(mangled: &str) -> Option<String> {
     let mut rest = mangled.strip_prefix("caml")?.as_bytes();
     rest.first().filter(|first| first.is_ascii_uppercase())?;
     let mut name = Vec::with_capacity(rest.len());
-    while let Some((&first, behind)) = rest.split_first() {
-        let (byte, behind) = match (first, behind) {
-            (b'_', [b'_', behind @ ..]) => (b'.', behind),
+    while let Some((&first, after)) = rest.split_first() {
+        let (byte, after) = match (first, after) {
+            (b'_', [b'_', after @ ..]) => (b'.', after),
             // A byte that can't be in a symbol's name is written as `$` and two hexadecimal digits.
-            (b'$', [high, low, behind @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, behind),
-            _ => (first, behind),
+            (b'$', [high, low, after @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, after),
+            _ => (first, after),
         };
         name.push(byte);
-        rest = behind;
+        rest = after;
     }
     String::from_utf8(name).ok()
 }

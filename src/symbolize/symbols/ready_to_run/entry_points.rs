@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-/// Where the code of a method starts. The name is `None` if it couldn't be read.
+/// Where the code of a method starts, and the method's name.
 #[derive(Debug)]
 pub(super) struct EntryPoint {
     /// The index of the runtime function (a piece of code) with which the method starts.
     pub(super) function: u32,
+    /// `None` if the name couldn't be read.
     pub(super) name: Option<Arc<[u8]>>,
 }
 
@@ -14,20 +15,21 @@ pub(super) struct EntryPoint {
 #[derive(Debug)]
 pub(super) struct EntryPoints {
     pub(super) all: Vec<EntryPoint>,
-    /// The number of bytes that names read from now on may take in total.
-    pub(super) room: usize,
+    /// How many bytes the names that are read from now on may have together.
+    pub(super) bytes_left: usize,
 }
 
-/// All names together may take this many times the size of the file. This limits the memory for damaged files. In real
-/// files, names take a third of the file's size.
-pub(super) const ROOM: usize = 4;
+/// All names together may have this many times as many bytes as the file. This limits the memory for damaged files. In
+/// real files, names have a third of the file's size.
+pub(super) const MAX_NAME_RATIO: usize = 4;
 
 impl EntryPoints {
-    /// Adds an entry point. Calls `name` for the method's name, unless earlier names have used up [`Self::room`].
+    /// Adds an entry point. Calls `name` for the method's name, unless earlier names have used up the limit. A name
+    /// that exceeds the limit is left out.
     pub(super) fn push(&mut self, function: u32, name: impl FnOnce() -> Option<Vec<u8>>) {
-        let name = if self.room > 0 { name() } else { None };
-        let name = name.filter(|name| name.len() <= self.room);
-        self.room -= name.as_ref().map_or(0, Vec::len);
+        let name = if self.bytes_left > 0 { name() } else { None };
+        let name = name.filter(|name| name.len() <= self.bytes_left);
+        self.bytes_left -= name.as_ref().map_or(0, Vec::len);
         self.all.push(EntryPoint { function, name: name.map(Arc::from) });
     }
 }

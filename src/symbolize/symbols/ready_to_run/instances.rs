@@ -7,7 +7,7 @@ use super::schema::{MEMBER_REF, METHOD_DEF};
 use super::signature::{OTHER_MODULE, argument};
 use super::tables::{Blob, Metadata, Token};
 
-/// Flags of an entry that tell what it contains.
+/// Flags at the start of an entry. They tell which parts the entry has.
 const METHOD_INSTANTIATION: u32 = 0x04;
 const SLOT_INSTEAD_OF_TOKEN: u32 = 0x08;
 const MEMBER_REF_TOKEN: u32 = 0x10;
@@ -18,7 +18,8 @@ const OTHER_CONTEXT: u32 = 0x80;
 /// The maximum number of type parameters. No real method has more.
 const MAX_PARAMETERS: u32 = 64;
 
-/// Reads the hash table of entry points at `offset` and adds them to `out`. Returns true if all of them could be read.
+/// Reads the hash table of entry points at `offset` and adds them to `out`. Returns true if all entries could be read,
+/// even if some of the names couldn't.
 pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
     let Some(HashTable { entries, is_complete }) = read_hash_table(native, offset) else { return false };
     let mut all_read = is_complete;
@@ -28,8 +29,9 @@ pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, o
     all_read
 }
 
-/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. The entry has
-/// its flags first; they say which of the other parts follow. `None` if it is damaged or of an unknown kind.
+/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. An entry has
+/// these parts, of which only those in the flags are there: flags, file, class, method, type arguments, constraint,
+/// entry point. `None` if the entry is damaged or of an unknown kind.
 fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
     let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;
@@ -37,6 +39,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
+        // Looks ahead whether the class has a prefix that says that it is defined in another file.
         let mut ahead = blob;
         is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
         owner = Some(argument(metadata, &mut blob)?);
@@ -46,7 +49,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     }
     let table = if flags & MEMBER_REF_TOKEN != 0 { MEMBER_REF } else { METHOD_DEF };
     let method = Token { table, row: blob.number()? };
-    // Type arguments aren't shown, so they are only skipped.
+    // A method's type arguments aren't shown in its name, so they are only skipped.
     if flags & METHOD_INSTANTIATION != 0 {
         for _ in 0..blob.number().filter(|&count| count <= MAX_PARAMETERS)? {
             argument(metadata, &mut blob)?;
@@ -55,16 +58,16 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     if flags & CONSTRAINED != 0 {
         argument(metadata, &mut blob)?;
     }
-    let function = native.runtime_function(blob.at())?;
+    let function = native.runtime_function(blob.offset())?;
     out.push(function, || {
         if is_of_other_file {
             return None;
         }
         let owner = match owner {
             Some(owner) => owner,
-            None => names::owner(metadata, method)?,
+            None => names::owner_name(metadata, method)?,
         };
-        names::method_of(metadata, method, &owner)
+        names::spell_method(metadata, method, &owner)
     });
     Some(())
 }

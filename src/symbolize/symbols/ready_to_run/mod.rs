@@ -30,7 +30,7 @@ mod schema;
 mod signature;
 mod tables;
 
-use entry_points::{EntryPoint, EntryPoints, ROOM};
+use entry_points::{EntryPoint, EntryPoints, MAX_NAME_RATIO};
 use native::Native;
 use object::elf;
 use pe::Pe;
@@ -77,18 +77,19 @@ impl ReadyToRun {
         let functions = read_functions(&pe, header.section(RUNTIME_FUNCTIONS)?, machine);
         let metadata = Metadata::read(&pe)?;
         let native = Native(bytes);
-        let mut entry_points = EntryPoints { all: Vec::new(), room: bytes.len().saturating_mul(ROOM) };
-        // Where the code of ordinary methods starts. The array is indexed by the methods' rows in the metadata.
+        let mut entry_points = EntryPoints { all: Vec::new(), bytes_left: bytes.len().saturating_mul(MAX_NAME_RATIO) };
+        // Where the code of ordinary methods starts. The array has an element for each row of the metadata's method
+        // table. Its indices count from 0, rows from 1.
         let section = header.section(METHOD_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
-        let methods = section.and_then(|at| native::Array::new(native, at));
-        for (index, at) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
-            if let Some(function) = native.runtime_function(at) {
+        let methods = section.and_then(|offset| native::Array::new(native, offset));
+        for (index, offset) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
+            if let Some(function) = native.runtime_function(offset) {
                 entry_points.push(function, || names::method_name(&metadata, index + 1));
             }
         }
         // Where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
-        let all_known = section.is_none_or(|at| instances::read(native, at, &metadata, &mut entry_points));
+        let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);
         let cold = match header.section(HOT_COLD_MAP) {
@@ -108,10 +109,10 @@ struct ImageHeader {
 
 impl ImageHeader {
     /// Reads the header: the signature, two words that aren't needed, the number of sections, and three words per
-    /// section. `None` if there is none.
+    /// section. If the list of sections is cut off, keeps those before. `None` if there is no header.
     fn read(pe: &Pe<'_>) -> Option<Self> {
-        let at = pe.offset(pe.native_header?)?;
-        let word = |index: usize| pe::u32_at(pe.bytes, at.checked_add(4 * index)?);
+        let header = pe.offset(pe.native_header?)?;
+        let word = |index: usize| pe::u32_at(pe.bytes, header.checked_add(4 * index)?);
         if word(0)? != SIGNATURE {
             return None;
         }
@@ -132,7 +133,7 @@ impl ImageHeader {
 }
 
 /// Translates the machine number of a PE file to an ELF machine number; `None` if it is unknown. In images for a single
-/// operating system, the PE number is combined by XOR with a number for that system.
+/// operating system, the PE number is XORed with a number that stands for that system.
 fn elf_machine(pe_machine: u16) -> Option<u16> {
     const SYSTEMS: [u16; 6] = [0, 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992];
     SYSTEMS.iter().find_map(|system| match pe_machine ^ system {
@@ -144,8 +145,8 @@ fn elf_machine(pe_machine: u16) -> Option<u16> {
     })
 }
 
-/// The start and end address of every piece of code. Only x86-64 images state the end. On other machines, a piece ends
-/// where the next one starts.
+/// The start and end address of every piece of code, in the order of the table of runtime functions, whose address and
+/// size are given. Only x86-64 images state the end. On other machines, a piece ends where the next one starts.
 fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let states_end = machine == elf::EM_X86_64.0;
@@ -171,11 +172,13 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
     functions
 }
 
-/// A part of a method's code that is stored apart from the rest. Both fields are indices of runtime functions.
+/// A part of a method's code that rarely runs, and is stored apart from the rest (the hot part). Both fields are
+/// indices of runtime functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ColdPart {
+    /// The first piece of the cold part.
     function: u32,
-    /// The first piece of the method's code.
+    /// The first piece of the method's hot part.
     hot: u32,
 }
 
@@ -192,15 +195,16 @@ fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
 }
 
 /// Names pieces of code. A piece belongs to the method that starts there or last started before it, because the
-/// exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), only pieces
-/// at which a method starts get a name.
+/// exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), it may
+/// belong to one of those, so only pieces at which a method starts get a name. `entry_points` and `cold` must be
+/// sorted.
 fn name_functions(
     functions: &[(u32, u32)],
     entry_points: &[EntryPoint],
     cold: &[ColdPart],
     all_known: bool,
 ) -> Vec<Method> {
-    // The method to which the piece of code with this number belongs. `None` if unknown.
+    // The method to which the piece of hot code with this index belongs. `None` if unknown.
     let find_entry_point = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);
         let entry = entry_points[..after].last()?;
@@ -208,7 +212,8 @@ fn name_functions(
     };
     let mut methods = Vec::new();
     for (function, &(start, end)) in (0u32..).zip(functions) {
-        // A cold part, and what follows it, belongs to the method whose hot part is at another place.
+        // All cold parts come after all hot ones. A piece of a cold part, or an exception handler that follows it,
+        // belongs to the method of the hot part.
         let after = cold.partition_point(|part| part.function <= function);
         let hot = cold[..after].last().map_or(function, |part| part.hot);
         if start < end

@@ -11,13 +11,14 @@ const TIER: &[u8] = b"[PreJIT]";
 
 /// The full name of the method in a row of the method table, with class and signature. `None` if it can't be read.
 pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> {
-    let owner = type_name(metadata, type_of(metadata, row)?, Spelling::Owner)?;
-    method_of(metadata, Token { table: METHOD_DEF, row }, &owner)
+    let owner_name = type_name(metadata, find_class(metadata, row)?, Spelling::Owner)?;
+    spell_method(metadata, Token { table: METHOD_DEF, row }, &owner_name)
 }
 
-/// The full name of a method. `owner` is the name of its class. `None` if it can't be read.
-pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) -> Option<Vec<u8>> {
-    // Numbers are columns of the tables (ECMA-335, II.22.25 and II.22.26).
+/// The full name of a method, with class, signature and tier. `owner_name` is the name of its class. `None` if it can't
+/// be read.
+pub(super) fn spell_method(metadata: &Metadata<'_>, method: Token, owner_name: &[u8]) -> Option<Vec<u8>> {
+    // The numbers are columns of the tables (ECMA-335, II.22.25 and II.22.26).
     let (assembly, name, signature) = match method.table {
         MEMBER_REF => {
             let parent = metadata.coded(method, 0, MEMBER_REF_PARENT)?;
@@ -25,25 +26,26 @@ pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) ->
         }
         _ => (own_assembly(metadata)?, metadata.text(method, 3)?, metadata.blob(method, 4)?),
     };
-    let middle = [b"[", assembly, b"] ", owner, b"::", name].concat();
-    let mut whole = signature::method(metadata, signature, &middle)?;
-    whole.extend_from_slice(TIER);
-    Some(whole)
+    // A method's name is in the middle of its signature, after the result type.
+    let qualified_name = [b"[", assembly, b"] ", owner_name, b"::", name].concat();
+    let mut spelling = signature::method(metadata, signature, &qualified_name)?;
+    spelling.extend_from_slice(TIER);
+    Some(spelling)
 }
 
-/// The name of the class that contains a method. For a method that is defined in another file, it is the class in the
-/// reference to the method. `None` if it can't be read.
-pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
+/// The name of the class that contains a method. For a reference to a method in another file, the reference states the
+/// class. `None` if it can't be read.
+pub(super) fn owner_name(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     let owner = match method.table {
-        METHOD_DEF => type_of(metadata, method.row)?,
+        METHOD_DEF => find_class(metadata, method.row)?,
         _ => metadata.coded(method, 0, MEMBER_REF_PARENT)?,
     };
     type_name(metadata, owner, Spelling::Owner)
 }
 
-/// The class that contains the method in this row of the method table. The type table has the first method of each
+/// The class that contains the method in this row of the method table. The type table states the first method of each
 /// class, in ascending order. `None` if there is none.
-fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
+fn find_class(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     /// The column of the type table with the row of the type's first method.
     const METHOD_LIST: usize = 5;
     // A binary search for the last type whose first method isn't after the wanted one. Rows are counted from 1.
@@ -57,7 +59,8 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     if last == 0 { None } else { Some(Token { table: TYPE_DEF, row: last }) }
 }
 
-/// The name of the assembly that defines the type in this row; `None` if this file doesn't tell it.
+/// The name of the assembly that defines the type in this row; `None` if this file doesn't tell it. `depth` is the
+/// number of references that have been followed.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,
@@ -67,6 +70,7 @@ fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Optio
     }
 }
 
+/// The name of the assembly that this file is; `None` if the file doesn't tell it.
 fn own_assembly<'a>(metadata: &Metadata<'a>) -> Option<&'a [u8]> {
     metadata.text(Token { table: ASSEMBLY, row: 1 }, 7)
 }

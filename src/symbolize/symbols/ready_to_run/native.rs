@@ -11,50 +11,52 @@ pub(super) struct Native<'a>(pub(super) &'a [u8]);
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer.
-    /// The number of 1s at the low end of the first byte says how many bytes follow; the rest are the integer's bits.
-    fn number(self, at: usize) -> Option<(u32, u32, usize)> {
-        let first = *self.0.get(at)?;
+    /// Reads an integer at `offset`. Returns its bits, how many bits these are, and the offset after the integer.
+    /// The number of 1s at the low end of the first byte says how many bytes follow it. After these 1s and a 0 come the
+    /// integer's bits.
+    fn number(self, offset: usize) -> Option<(u32, u32, usize)> {
+        let first = *self.0.get(offset)?;
         let len = first.trailing_ones() as usize + 1;
         if len > 5 {
             return None;
         }
         if len == 5 {
-            return Some((u32_at(self.0, at + 1)?, 32, at + 5));
+            return Some((u32_at(self.0, offset + 1)?, 32, offset + 5));
         }
-        let bytes = self.0.get(at..at + len)?;
+        let bytes = self.0.get(offset..offset + len)?;
         let mut bits = 0;
         for &byte in bytes.iter().rev() {
             bits = (bits << 8) | u32::from(byte);
         }
-        Some((bits >> len, 7 * len as u32, at + len))
+        Some((bits >> len, 7 * len as u32, offset + len))
     }
 
-    /// Reads an unsigned integer at offset `at`. Returns it and the offset after it.
-    pub(super) fn unsigned(self, at: usize) -> Option<(u32, usize)> {
-        self.number(at).map(|(bits, _, end)| (bits, end))
+    /// Reads an unsigned integer at `offset`. Returns it and the offset after it.
+    pub(super) fn unsigned(self, offset: usize) -> Option<(u32, usize)> {
+        self.number(offset).map(|(bits, _, end)| (bits, end))
     }
 
-    /// Reads a signed integer at offset `at`. Returns it and the offset after it.
-    fn signed(self, at: usize) -> Option<(i32, usize)> {
-        let (bits, width, end) = self.number(at)?;
+    /// Reads a signed integer at `offset`. Returns it and the offset after it.
+    fn signed(self, offset: usize) -> Option<(i32, usize)> {
+        let (bits, width, end) = self.number(offset)?;
         let unused = 32 - width;
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// The index of the runtime function with which a method starts, read from the method's entry at offset `at`.
-    pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
-        let (number, _) = self.unsigned(at)?;
-        // The low bits only tell what the runtime must do before the method can run.
+    /// The index of the runtime function with which a method starts, read from the method's entry at `offset`.
+    pub(super) fn runtime_function(self, offset: usize) -> Option<u32> {
+        let (number, _) = self.unsigned(offset)?;
+        // The lowest bit, and the next one if it is set, only tell what the runtime must do before the method can run.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// Reads an element of the table at offset `at`, by its index `number`. An element takes 2^`size` bytes.
-    fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
+    /// Reads the element with index `number` of a table of numbers, which starts at `offset`. An element has 1, 2 or
+    /// 4 bytes if `size` is 0, 1 or more.
+    fn table_element(self, offset: usize, size: u32, number: usize) -> Option<usize> {
         match size {
-            0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
-            1 => u16_at(self.0, at.checked_add(2 * number)?).map(usize::from),
-            _ => u32_at(self.0, at.checked_add(4 * number)?).and_then(|at| usize::try_from(at).ok()),
+            0 => self.0.get(offset.checked_add(number)?).map(|&byte| byte.into()),
+            1 => u16_at(self.0, offset.checked_add(2 * number)?).map(usize::from),
+            _ => u32_at(self.0, offset.checked_add(4 * number)?).and_then(|element| usize::try_from(element).ok()),
         }
     }
 }
@@ -63,14 +65,18 @@ impl Native<'_> {
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
+    /// The offset of the table with the position of each block, from which these positions count.
     base: usize,
+    /// The number of elements, including missing ones.
     len: u32,
+    /// The size of the table's elements; see [`Native::table_element`].
     index_size: u32,
 }
 
 impl<'a> Array<'a> {
-    pub(super) fn new(native: Native<'a>, at: usize) -> Option<Self> {
-        let (head, base) = native.unsigned(at)?;
+    /// Reads the header of the array at `offset`.
+    pub(super) fn new(native: Native<'a>, offset: usize) -> Option<Self> {
+        let (head, base) = native.unsigned(offset)?;
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
     }
 
@@ -83,30 +89,30 @@ impl<'a> Array<'a> {
     /// are the way from the root of the block's tree: a 1 leads to the second child, a 0 to the first.
     fn find(&self, index: u32) -> Option<usize> {
         let block = usize::try_from(index / BLOCK).ok()?;
-        let mut at = self.base.checked_add(self.native.index(self.base, self.index_size, block)?)?;
+        let mut offset = self.base.checked_add(self.native.table_element(self.base, self.index_size, block)?)?;
         for bit in [8, 4, 2, 1] {
-            let (node, behind) = self.native.unsigned(at)?;
+            let (node, after) = self.native.unsigned(offset)?;
             let has_first_child = node & 1 != 0;
             let has_second_child = node & 2 != 0;
             let number = node >> 2;
             if !has_first_child && !has_second_child {
                 // The block has a single element, whose index the node holds.
-                return if number == index % BLOCK { Some(behind) } else { None };
+                return if number == index % BLOCK { Some(after) } else { None };
             }
             if index & bit != 0 {
                 if !has_second_child {
                     return None;
                 }
-                at = at.checked_add(usize::try_from(number).ok()?)?;
+                offset = offset.checked_add(usize::try_from(number).ok()?)?;
             } else {
                 if !has_first_child {
                     return None;
                 }
-                // The first child follows its parent.
-                at = behind;
+                // The first child directly follows its parent; the distance to the second one is stored.
+                offset = after;
             }
         }
-        Some(at)
+        Some(offset)
     }
 }
 
@@ -125,19 +131,21 @@ pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashT
     let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
     let mut table = HashTable { entries: Vec::new(), is_complete: true };
     for bucket in 0..buckets {
-        let bucket_start = |number| base.checked_add(native.index(base, index_size, number)?);
-        let (mut at, end) = (bucket_start(bucket)?, bucket_start(bucket + 1)?);
-        while at < end && table.entries.len() < native.0.len() {
-            // Each entry of a bucket starts with a byte of the hash. The distance to the entry itself follows.
-            let Some((distance, behind)) = native.signed(at + 1) else {
+        // A bucket ends where the next one starts.
+        let bucket_start = |number| base.checked_add(native.table_element(base, index_size, number)?);
+        let (mut position, end) = (bucket_start(bucket)?, bucket_start(bucket + 1)?);
+        // The limit stops damaged tables whose buckets overlap.
+        while position < end && table.entries.len() < native.0.len() {
+            // A bucket has a byte of the hash for each entry, followed by the distance from there to the entry itself.
+            let Some((distance, after)) = native.signed(position + 1) else {
                 table.is_complete = false;
                 return Some(table);
             };
-            match (at + 1).checked_add_signed(distance as isize) {
+            match (position + 1).checked_add_signed(distance as isize) {
                 Some(entry) => table.entries.push(entry),
                 None => table.is_complete = false,
             }
-            at = behind;
+            position = after;
         }
     }
     Some(table)

@@ -36,14 +36,16 @@ impl<'a> Pe<'a> {
         }
         let machine = u16_at(bytes, signature + 4)?;
         let section_count = u16_at(bytes, signature + 6)?;
+        // After the signature and the file header comes the optional header, whose size the file header states, and
+        // then the table of sections.
         let optional = signature + 24;
         let first_section = optional + usize::from(u16_at(bytes, signature + 20)?);
         // PE32+, the 64-bit format, has larger fields before the directories.
         let directories = optional + if u16_at(bytes, optional)? == 0x20b { 112 } else { 96 };
         let sections = (0..usize::from(section_count)).map_while(|section| {
-            let at = first_section + 40 * section;
-            let (size, offset) = (u32_at(bytes, at + 16)?, u32_at(bytes, at + 20)?);
-            Some(Section { rva: u32_at(bytes, at + 12)?, offset, size })
+            let header = first_section + 40 * section;
+            let (size, offset) = (u32_at(bytes, header + 16)?, u32_at(bytes, header + 20)?);
+            Some(Section { rva: u32_at(bytes, header + 12)?, offset, size })
         });
         let mut pe = Self { bytes, machine, sections: sections.collect(), metadata: (0, 0), native_header: None };
         let dot_net_header = pe.offset(u32_at(bytes, directories + 8 * DIRECTORY_OF_DOT_NET)?)?;
@@ -70,21 +72,21 @@ impl<'a> Pe<'a> {
         section.rva.checked_add(section.size)
     }
 
-    /// The file's bytes from the address `rva` on. `None` if it doesn't have all of them.
+    /// The `size` bytes of the file from the address `rva` on. `None` if the file doesn't have all of them.
     pub(super) fn slice(&self, rva: u32, size: u32) -> Option<&'a [u8]> {
-        let at = self.offset(rva)?;
-        self.bytes.get(at..at.checked_add(usize::try_from(size).ok()?)?)
+        let offset = self.offset(rva)?;
+        self.bytes.get(offset..offset.checked_add(usize::try_from(size).ok()?)?)
     }
 }
 
-/// Reads a 32-bit little-endian number at offset `at`. `None` beyond the end.
-pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
+/// Reads a 32-bit little-endian number at `offset`. `None` beyond the end.
+pub(super) fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    bytes.get(offset..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Reads a 16-bit little-endian number at offset `at`. `None` beyond the end.
-pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
+/// Reads a 16-bit little-endian number at `offset`. `None` beyond the end.
+pub(super) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    bytes.get(offset..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use super::tables::{Blob, LONGEST, Metadata, Token};
 /// The maximum nesting of types in a signature. A signature with deeper nesting is damaged.
 pub(super) const DEPTH: usize = 32;
 
-/// Types that a signature encodes as a single byte: that byte, the name in a signature, the name as a type argument.
+/// Types that a signature encodes as a single byte. Each has this byte, its name in a signature, and its name as a type
+/// argument.
 const SIMPLE: &[(u8, &str, &str)] = &[
     (0x01, "void", "System.Void"),
     (0x02, "bool", "System.Boolean"),
@@ -43,7 +44,7 @@ const REQUIRED: u8 = 0x1f;
 const OPTIONAL: u8 = 0x20;
 const SENTINEL: u8 = 0x41;
 const PINNED: u8 = 0x45;
-/// A type that occurs only in code compiled ahead of time. It stands for any reference type.
+/// The code of a type that occurs only in code compiled ahead of time. It stands for any reference type.
 const CANON: u8 = 0x3e;
 /// A prefix that occurs only in code compiled ahead of time. The type after it is defined in another file.
 pub(super) const OTHER_MODULE: u8 = 0x3f;
@@ -55,7 +56,7 @@ const EXPLICIT_THIS: u8 = 0x40;
 const CONVENTIONS: [&str; 6] =
     ["", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ", "vararg "];
 
-/// The text of a method's signature with the method's name in it. `None` if the signature is damaged.
+/// The text of a method's signature, with `name` in it as the method's name. `None` if the signature is damaged.
 pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len() + 64);
     let mut writer =
@@ -89,7 +90,7 @@ pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'
     }
 }
 
-/// Reads one type from `blob` and returns its spelling as a type argument. `None` if it is damaged.
+/// Takes one type from `blob` and returns its spelling as a type argument. `None` if the type is damaged.
 pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = SignatureWriter { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
@@ -104,10 +105,13 @@ pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     if blob.byte()? != GENERIC {
         return None;
     }
+    // Whether it is a class or a value type.
     blob.byte()?;
     blob.type_token()
 }
 
+/// Reads a signature and writes it as text. Methods return `None` if the signature is damaged. `depth` is the nesting
+/// of types so far.
 struct SignatureWriter<'b, 'o, 'm> {
     metadata: &'o Metadata<'m>,
     blob: Blob<'b>,
@@ -146,6 +150,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             if argument > 0 {
                 self.put(",");
             }
+            // Marks where the variable arguments begin.
             if self.blob.peek()? == SENTINEL {
                 self.blob.byte()?;
                 self.put("...,");
@@ -195,7 +200,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         }
         let metadata = self.metadata;
         let (outer, name_column, namespace_column) = match token.table {
-            // A signature instead of a name.
+            // The row has a signature instead of a name.
             TYPE_SPEC => {
                 let blob = Blob::new(metadata.blob(token, 0)?, 0);
                 return SignatureWriter { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
@@ -224,12 +229,14 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    fn qualified(&mut self, with: &str, depth: usize) -> Option<()> {
+    /// Writes the next type, followed by a suffix.
+    fn qualified(&mut self, suffix: &str, depth: usize) -> Option<()> {
         self.one(depth + 1)?;
-        self.put(with);
+        self.put(suffix);
         Some(())
     }
 
+    /// Writes the class or value type to which the next token refers. `kind` tells which of the two it is.
     fn named(&mut self, kind: u8, depth: usize) -> Option<()> {
         let token = self.blob.type_token()?;
         if self.spelling == Spelling::Signature {
@@ -238,6 +245,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         self.type_of(token, depth + 1)
     }
 
+    /// Writes a type parameter: `!` (of the class) or `!!` (of the method), and its number.
     fn variable(&mut self, mark: &str) -> Option<()> {
         let number = self.blob.number()?;
         self.put(&format!("{mark}{number}"));
@@ -276,7 +284,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         let sizes = self.numbers(Blob::number)?;
         let lows = self.numbers(Blob::signed)?;
         self.put("[");
-        // Marks an array of one dimension, which would look like an ordinary one that starts at 0.
+        // Without a mark, an array of one dimension would look like an ordinary one, which starts at 0.
         if self.spelling == Spelling::Owner {
             self.put(if rank == 1 { "*" } else { "" });
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
@@ -294,13 +302,14 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    fn numbers<T>(&mut self, one: impl Fn(&mut Blob<'b>) -> Option<T>) -> Option<Vec<T>> {
+    /// Reads a list of numbers: their count, then each of them with `read_one`.
+    fn numbers<T>(&mut self, read_one: impl Fn(&mut Blob<'b>) -> Option<T>) -> Option<Vec<T>> {
         let count = self.blob.number().filter(|&count| count as usize <= DEPTH)?;
-        (0..count).map(|_| one(&mut self.blob)).collect()
+        (0..count).map(|_| read_one(&mut self.blob)).collect()
     }
 
-    /// Reads the number of a module, and then a type that is defined in that module. If the module isn't this file
-    /// (number 0), writes `?`, because only the type's number in that module is known.
+    /// Reads the number of a module, and then a type that is defined in that module. Writes the type if the module is
+    /// this file (number 0). Otherwise writes `?`, because only the type's number in the other module is known.
     fn type_of_other_module(&mut self, depth: usize) -> Option<()> {
         let is_this_file = self.blob.number()? == 0;
         let len_before = self.out.len();
@@ -313,7 +322,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     }
 }
 
-/// The text for the bounds of one array dimension, given its size and its lowest index.
+/// The text for the bounds of one array dimension, given its size and its lowest index, if the signature states them.
 fn bounds(size: Option<u32>, low: Option<i32>) -> String {
     match (size, low) {
         (Some(size), None | Some(0)) => size.to_string(),

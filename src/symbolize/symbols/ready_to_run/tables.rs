@@ -10,12 +10,15 @@ pub(super) const LONGEST: usize = 8192;
 /// The metadata of one .NET file.
 #[derive(Debug)]
 pub(super) struct Metadata<'a> {
+    /// The string heap.
     strings: &'a [u8],
+    /// The blob heap: signatures and other binary values.
     blobs: &'a [u8],
+    /// The tables by number; empty if the file has none of them.
     tables: Vec<MetadataTable<'a>>,
     wide: Wide,
     /// For each nested type, the type in which it is declared. Both are rows of the type table.
-    nested: FxHashMap<u32, u32>,
+    enclosing_types: FxHashMap<u32, u32>,
 }
 
 /// Identifies a row of a metadata table.
@@ -30,10 +33,11 @@ pub(super) struct Token {
 #[derive(Debug, Clone, Copy, Default)]
 struct MetadataTable<'a> {
     bytes: &'a [u8],
+    /// The size of a row in bytes.
     width: usize,
 }
 
-/// Which kinds of columns take four bytes instead of two: offsets in the string heap, the GUID heap and the blob heap.
+/// Whether columns with offsets in the string heap, the GUID heap and the blob heap take four bytes instead of two.
 #[derive(Debug, Clone, Copy)]
 struct Wide {
     strings: bool,
@@ -55,13 +59,13 @@ impl<'a> Metadata<'a> {
             }
         }
         let (wide, tables) = read_tables(tables?)?;
-        let mut metadata = Self { strings, blobs, tables, wide, nested: FxHashMap::default() };
+        let mut metadata = Self { strings, blobs, tables, wide, enclosing_types: FxHashMap::default() };
         for row in 1..=metadata.len(NESTED_CLASS) {
             let token = Token { table: NESTED_CLASS, row };
             if let Some(nested) = metadata.number(token, 0)
                 && let Some(enclosing) = metadata.number(token, 1)
             {
-                metadata.nested.insert(nested, enclosing);
+                metadata.enclosing_types.insert(nested, enclosing);
             }
         }
         Some(metadata)
@@ -74,9 +78,10 @@ impl<'a> Metadata<'a> {
 
     /// The type in which the type `inner` is declared; `None` if it isn't a nested type.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
-        self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
+        self.enclosing_types.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }
 
+    /// The number of rows of the table with this number.
     pub(super) fn len(&self, table: u8) -> u32 {
         let table = self.tables.get(usize::from(table)).copied().unwrap_or_default();
         u32::try_from(table.bytes.len() / table.width.max(1)).unwrap_or(u32::MAX)
@@ -94,6 +99,7 @@ impl<'a> Metadata<'a> {
         if width(columns.get(column)?) == 2 { u16_at(bytes, offset).map(u32::from) } else { u32_at(bytes, offset) }
     }
 
+    /// The number of rows of the table with this number, on which the width of columns depends that refer to it.
     fn row_count(&self, table: u8) -> u32 {
         match self.tables.get(usize::from(table)) {
             Some(table) => (table.bytes.len() / table.width.max(1)) as u32,
@@ -101,20 +107,22 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// The row to which the coded index in a column refers.
+    /// The row to which the coded index in a column refers. `coded` are the tables in which that may be.
     pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
         coded.token(self.number(token, column)?)
     }
 
+    /// The text to which a column refers. `None` if there is none, or if it is longer than a name can be.
     pub(super) fn text(&self, token: Token, column: usize) -> Option<&'a [u8]> {
         let rest = self.strings.get(usize::try_from(self.number(token, column)?).ok()?..)?;
         rest.get(..memchr::memchr(0, &rest[..rest.len().min(LONGEST)])?)
     }
 
+    /// The binary value to which a column refers. It is stored with its length.
     pub(super) fn blob(&self, token: Token, column: usize) -> Option<&'a [u8]> {
         let mut blob = Blob::new(self.blobs, usize::try_from(self.number(token, column)?).ok()?);
         let len = usize::try_from(blob.number()?).ok()?;
-        self.blobs.get(blob.at()..blob.at().checked_add(len)?)
+        self.blobs.get(blob.offset()..blob.offset().checked_add(len)?)
     }
 }
 
@@ -127,7 +135,8 @@ impl Coded {
 }
 
 impl Wide {
-    /// The width of a column in bytes. `rows` returns the number of rows in the table with a given number.
+    /// The width of a column in bytes. `rows` returns the number of rows in the table with a given number. An index of
+    /// rows takes two bytes if they can hold all rows.
     fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
         let wide = match column {
             Column::Fixed(size) => return size.into(),
@@ -152,45 +161,45 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let version_len = usize::try_from(u32_at(root, 12)?).ok()?;
     let flags = version_len.checked_add(16)?;
     let count = u16_at(root, flags.checked_add(2)?)?;
-    let (mut at, mut streams) = (flags + 4, Vec::new());
+    let (mut header, mut streams) = (flags + 4, Vec::new());
     for _ in 0..count {
-        let (offset, size) = (u32_at(root, at)? as usize, u32_at(root, at + 4)? as usize);
-        let name = root.get(at + 8..)?;
+        let (offset, size) = (u32_at(root, header)? as usize, u32_at(root, header + 4)? as usize);
+        let name = root.get(header + 8..)?;
         let len = memchr::memchr(0, name)?;
         let bytes = root.get(offset..).map(|bytes| &bytes[..size.min(bytes.len())]);
         streams.push((&name[..len], bytes?));
         // The name ends with a zero byte and is padded to a multiple of 4.
-        at += 8 + (len + 4) / 4 * 4;
+        header += 8 + (len + 4) / 4 * 4;
     }
     Some(streams)
 }
 
-/// Splits the stream with all metadata tables into single tables. Also returns which columns are wide. Its header has a
-/// bit for each table that exists, and the number of rows of each of these. Spec: ECMA-335, II.24.2.6.
+/// Splits the stream with all metadata tables into single tables. Also returns which columns are wide. The stream's
+/// header has a bit for each table that exists, and the number of rows of each of these. Spec: ECMA-335, II.24.2.6.
 fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
     let existing = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
-    let mut at = 24;
+    let mut offset = 24;
     let mut row_counts = [0u32; 64];
     for (table, count) in row_counts.iter_mut().enumerate() {
         if existing >> table & 1 != 0 {
-            *count = u32_at(stream, at)?;
-            at += 4;
+            *count = u32_at(stream, offset)?;
+            offset += 4;
         }
     }
     // This flag occurs in unoptimized metadata. It says that four more bytes follow.
     if heaps & 0x40 != 0 {
-        at += 4;
+        offset += 4;
     }
     let mut tables = Vec::new();
     let row_count = |table: u8| row_counts.get(usize::from(table)).copied().unwrap_or(0);
     for (columns, count) in TABLES.iter().zip(row_counts) {
         let width: usize = columns.iter().map(|column| wide.width(*column, &row_count)).sum();
-        let rest = stream.get(at..).unwrap_or_default();
+        let rest = stream.get(offset..).unwrap_or_default();
         let len = width.checked_mul(usize::try_from(count).ok()?)?.min(rest.len());
         tables.push(MetadataTable { bytes: &rest[..len], width });
-        at += len;
+        offset += len;
     }
     Some((wide, tables))
 }
@@ -199,26 +208,26 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blob<'a> {
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> Blob<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+    pub(super) fn new(bytes: &'a [u8], offset: usize) -> Self {
+        Self { bytes, offset }
     }
 
     /// The offset of the byte to be read next.
-    pub(super) fn at(&self) -> usize {
-        self.at
+    pub(super) fn offset(&self) -> usize {
+        self.offset
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.bytes.get(self.offset).copied()
     }
 
     pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = self.peek()?;
-        self.at += 1;
+        self.offset += 1;
         Some(byte)
     }
 
@@ -237,15 +246,17 @@ impl<'a> Blob<'a> {
         Some(number)
     }
 
-    /// Reads a compressed signed integer, whose lowest bit is the sign. The number of bytes says how many bits it has.
+    /// Reads a compressed signed integer. Its lowest bit is the sign; the number of bytes says how many other bits it
+    /// has.
     pub(super) fn signed(&mut self) -> Option<i32> {
-        let from = self.at;
+        let start = self.offset;
         let number = self.number()?;
-        let bits = match self.at - from {
+        let bits = match self.offset - start {
             1 => 6,
             2 => 13,
             _ => 28,
         };
+        // Negative numbers are stored as two's complement without their highest bit.
         let positive = (number >> 1).cast_signed();
         Some(if number & 1 == 0 { positive } else { positive - (1 << bits) })
     }

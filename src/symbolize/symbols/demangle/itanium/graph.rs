@@ -3,7 +3,7 @@
 /// An index into [`Graph::nodes`].
 pub(super) type NodeId = u32;
 
-/// A range of [`Graph::lists`].
+/// Several nodes in order: a range of [`Graph::lists`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct List {
     pub(super) start: u32,
@@ -53,7 +53,7 @@ pub(super) enum Node<'a> {
     TemplateParameter(u32),
     /// `pattern...`: the pattern is repeated for each element of the pack in it.
     Expansion(NodeId),
-    /// `name` or `~name`: the constructor or destructor of a class.
+    /// `name` or `~name`: the constructor or destructor of a class. `class` is the class's name without its scope.
     Constructor {
         class: NodeId,
         is_destructor: bool,
@@ -96,6 +96,7 @@ pub(super) enum Node<'a> {
         inner: NodeId,
         suffix: &'a str,
     },
+    /// `TYPE qualifier`, with a qualifier that isn't part of C++.
     VendorQualified {
         inner: NodeId,
         qualifier: NodeId,
@@ -136,7 +137,7 @@ pub(super) enum Node<'a> {
         between: &'a str,
         second: NodeId,
     },
-    /// A numeric literal. A suffix (`5u`) or a cast (`(char)5`) shows its type.
+    /// A numeric literal. `ty` is its type, which is shown by a suffix (`5u`) or a cast (`(char)5`).
     Number {
         ty: NodeId,
         digits: &'a str,
@@ -182,7 +183,7 @@ pub(super) enum Node<'a> {
     PackLength(NodeId),
     /// `{parm#number}`: a parameter of the enclosing function in an expression.
     Parameter(u32),
-    /// `(pattern op ...)`
+    /// `(pack + ...)`, `(... + pack)`, or with `start` `(start + ... + pack)`.
     Fold {
         operator: &'a str,
         pack: NodeId,

@@ -5,13 +5,13 @@
 pub(super) enum Place {
     Before,
     /// Before its operand if a `_` follows the code, otherwise after it. Only `++` and `--`.
-    BeforeOrBehind,
+    BeforeOrAfter,
     Between,
     /// Never in an expression, only in names, such as `operator new`.
     Name,
 }
 
-/// The operators, sorted by code: code, spelling, position in an expression.
+/// The operators, sorted by code. Each has its code, its spelling, and where it is written in an expression.
 const OPERATORS: &[(&str, &str, Place)] = &[
     ("aN", "&=", Place::Between),
     ("aS", "=", Place::Between),
@@ -43,7 +43,7 @@ const OPERATORS: &[(&str, &str, Place)] = &[
     ("mL", "*=", Place::Between),
     ("mi", "-", Place::Between),
     ("ml", "*", Place::Between),
-    ("mm", "--", Place::BeforeOrBehind),
+    ("mm", "--", Place::BeforeOrAfter),
     ("na", "new[]", Place::Name),
     ("ne", "!=", Place::Between),
     ("ng", "-", Place::Before),
@@ -55,7 +55,7 @@ const OPERATORS: &[(&str, &str, Place)] = &[
     ("pL", "+=", Place::Between),
     ("pl", "+", Place::Between),
     ("pm", "->*", Place::Between),
-    ("pp", "++", Place::BeforeOrBehind),
+    ("pp", "++", Place::BeforeOrAfter),
     ("ps", "+", Place::Before),
     ("pt", "->", Place::Between),
     ("qu", "?", Place::Name),
@@ -68,8 +68,8 @@ const OPERATORS: &[(&str, &str, Place)] = &[
 
 /// The spelling of an operator and its position in an expression, by code. `None` if there is no such operator.
 pub(super) fn find(letters: &str) -> Option<(&'static str, Place)> {
-    let at = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
-    let (_, text, place) = OPERATORS[at];
+    let index = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
+    let (_, text, place) = OPERATORS[index];
     Some((text, place))
 }
 

@@ -1,4 +1,5 @@
-//! Parses a mangled name into a graph. Methods are named after the rules in the ABI's grammar.
+//! Parses a mangled name into a graph. Methods are named after the rules in the ABI's grammar. They return `None` if
+//! the name isn't as the rule says, or exceeds a limit.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 use super::operators::{self, Place};
@@ -6,7 +7,7 @@ use super::operators::{self, Place};
 /// The maximum length of a mangled name in bytes. Longer ones are not parsed.
 const LONGEST: usize = 64 << 10;
 
-/// The maximum number of grammar rules that are tried for a name. No real name of at most [`LONGEST`] bytes needs as
+/// The maximum number of grammar rules that are tried for a name. No real name of up to [`LONGEST`] bytes needs as
 /// many.
 const MOST_TRIED: u32 = 1 << 18;
 
@@ -24,6 +25,7 @@ pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
 
 #[derive(Debug, Default)]
 struct Parser<'a> {
+    /// What is still to be parsed.
     rest: &'a str,
     graph: Graph<'a>,
     /// The nodes to which `S_`, `S0_`, `S1_` and so on refer.
@@ -31,6 +33,7 @@ struct Parser<'a> {
     /// False while the type of a conversion operator is parsed. Template arguments after that type then belong to the
     /// operator and not to the type.
     takes_arguments: bool,
+    /// How deep rules are nested now.
     depth: u32,
     /// How many grammar rules were tried so far, to limit the time. Some are tried twice, and such attempts can be
     /// nested.
@@ -40,11 +43,14 @@ struct Parser<'a> {
 /// What the name of a function tells about the encoding of its type.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
+    /// True if the name ends with template arguments. The type of such a function begins with its result type.
     ends_with_arguments: bool,
-    /// True if the mangled name has no result type, because it is that of a constructor, destructor or conversion
-    /// operator.
+    /// True if the mangled name has no result type in any case, because it is that of a constructor, destructor or
+    /// conversion operator.
     has_no_result: bool,
+    /// The qualifiers of `this`.
     qualifiers: Qualifiers,
+    /// Whether the function is for lvalues or rvalues.
     reference: RefQualifier,
 }
 
@@ -70,14 +76,17 @@ impl<'a> Parser<'a> {
         node
     }
 
+    /// The next letter; 0 at the end.
     fn peek(&self) -> u8 {
         self.rest.as_bytes().first().copied().unwrap_or(0)
     }
 
+    /// The letter after the next one; 0 at the end.
     fn second(&self) -> u8 {
         self.rest.as_bytes().get(1).copied().unwrap_or(0)
     }
 
+    /// Skips `text` if it comes next. Returns whether it did.
     fn take(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
@@ -88,16 +97,19 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Skips `text`. `None` if something else comes next.
     fn expect(&mut self, text: &str) -> Option<()> {
         self.take(text).then_some(())
     }
 
+    /// Skips the next `len` bytes and returns them. `None` if there are fewer.
     fn skip(&mut self, len: usize) -> Option<&'a str> {
         let (taken, rest) = self.rest.split_at_checked(len)?;
         self.rest = rest;
         Some(taken)
     }
 
+    /// Skips the digits that come next and returns them. May be empty.
     fn digits(&mut self) -> &'a str {
         let len = self.rest.bytes().take_while(u8::is_ascii_digit).count();
         let (digits, rest) = self.rest.split_at(len);
@@ -105,7 +117,7 @@ impl<'a> Parser<'a> {
         digits
     }
 
-    /// Parses `[n] digits` and returns the digits. An `n` means that the number is negative.
+    /// Parses a number: `n` if it is negative, then digits. Returns the digits only.
     fn number(&mut self) -> Option<&'a str> {
         self.take("n");
         Some(self.digits()).filter(|digits| !digits.is_empty())
@@ -121,7 +133,7 @@ impl<'a> Parser<'a> {
         number.checked_add(1)
     }
 
-    /// Calls `parse`, unless names are nested too deep or too many rules have been tried.
+    /// Calls `parse` one level deeper. `None` if rules are nested too deep, or if too many have been tried.
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.tried += 1;
         if self.depth >= MOST_DEPTH || self.tried > MOST_TRIED {
@@ -145,7 +157,8 @@ impl<'a> Parser<'a> {
         // Parameters aren't shown, so parameters that can't be parsed are accepted if they look like types.
         let looks_like_types = self.peek().is_ascii_alphanumeric();
         let types = self.function_types(&facts);
-        (types.is_some() && self.is_at_end() || looks_like_types).then_some(name)
+        let has_types = types.is_some() && self.is_at_end();
+        (has_types || looks_like_types).then_some(name)
     }
 
     /// True at the end of the mangled name, or before a suffix such as `.cold`. Compilers and linkers append suffixes
@@ -154,8 +167,8 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a name within a larger name: that of a function, with its type, or of something else. The type is
-    /// printed.
+    /// Parses a name within a larger name: that of a function, with its type, or of something else. Unlike at the top
+    /// level, the function's type is part of the result.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -172,7 +185,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses the result type, if there is one, and the parameter types. Both are `None` if the name has no types.
+    /// Parses the result type, if there is one, and the parameter types. If the name has no types, because it isn't
+    /// that of a function, both are `None`.
     fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
@@ -245,6 +259,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before, inner, after: "" }))
     }
 
+    /// Skips the two offsets of a virtual thunk, each a number and `_`.
     fn virtual_offset(&mut self) -> Option<()> {
         self.number()?;
         self.expect("_")?;
@@ -252,6 +267,7 @@ impl<'a> Parser<'a> {
         self.expect("_")
     }
 
+    /// Skips the adjustment of a thunk: `h` and an offset, or `v` and two offsets.
     fn call_offset(&mut self) -> Option<()> {
         if self.take("h") {
             self.number()?;
@@ -261,6 +277,7 @@ impl<'a> Parser<'a> {
         self.virtual_offset()
     }
 
+    /// Parses the name of something that isn't a function, so that no type follows.
     fn object_name(&mut self) -> Option<NodeId> {
         self.name(&mut NameFacts::default())
     }
@@ -281,7 +298,8 @@ impl<'a> Parser<'a> {
         self.deeper(|parser| match parser.peek() {
             b'N' => parser.nested_name(facts),
             b'Z' => parser.local_name(facts),
-            // A back reference can only be a template here, to which arguments are given. `St` stands for `std::`.
+            // Unless `St` follows, which stands for `std::`, this is a back reference. It can only be to a template
+            // here, whose arguments follow.
             b'S' if parser.second() != b't' => {
                 let name = parser.substitution()?;
                 if parser.peek() != b'I' {
@@ -318,7 +336,8 @@ impl<'a> Parser<'a> {
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
         let mut name: Option<NodeId> = None;
-        // True if the last part was made available to back references. A back reference itself isn't.
+        // True if the last part was made available to later back references. A part that is itself a back reference
+        // isn't.
         let mut is_remembered = false;
         while !self.take("E") {
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
@@ -357,12 +376,14 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // Each part can be referred to later, but the whole name only if it is used as a type; the caller decides that.
+        // Later back references can be to each part, but to the whole name only if it is used as a type. The caller
+        // remembers it in that case.
         self.substitutions.pop();
         name
     }
 
-    /// Parses the name of something local to a function: `Z`, the function, `E`, the name.
+    /// Parses the name of something local to a function: `Z`, the function, `E`, the name. In place of the name, `s`
+    /// stands for a string literal; `d` and a number come before the name of something in a default argument.
     fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("Z")?;
         let function = self.encoding()?;
@@ -387,7 +408,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Local { function, name }))
     }
 
-    /// Skips the number that tells apart local entities of the same name.
+    /// Skips the number that tells apart local entities of the same name, if there is one.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.take("__") {
@@ -417,7 +438,7 @@ impl<'a> Parser<'a> {
     /// belongs to.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
-        // Marks of friends and of names with internal linkage. Nothing is printed for them.
+        // These letters mark friends and names with internal linkage. Nothing is printed for them.
         self.take("F");
         self.take("L");
         let mut name = match (self.peek(), self.second()) {
@@ -524,10 +545,10 @@ impl<'a> Parser<'a> {
     fn operator_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         let letters = self.skip(2)?;
         if letters == "cv" {
-            // `I` after the type starts the arguments of the operator, not of the type.
-            let before = std::mem::replace(&mut self.takes_arguments, false);
+            // An `I` after the type starts the template arguments of the operator, not of the type.
+            let outer = std::mem::replace(&mut self.takes_arguments, false);
             let ty = self.ty();
-            self.takes_arguments = before;
+            self.takes_arguments = outer;
             let ty = ty?;
             facts.has_no_result = true;
             return Some(self.add(Node::Conversion(ty)));
@@ -546,8 +567,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a back reference (`S_`, `S0_`, …) or one of the ABI's abbreviations for classes of the standard library
-    /// (`Ss`, `Sa`, …), and the ABI tags that may follow an abbreviation. `None` for `St`: it is only the scope `std::`,
-    /// which callers handle before.
+    /// (`Ss`, `Sa`, …), with the ABI tags that may follow an abbreviation. `None` for `St`, which stands for the scope
+    /// `std::` and not for a class; callers must handle it before.
     fn substitution(&mut self) -> Option<NodeId> {
         self.expect("S")?;
         let text = match self.peek() {
@@ -563,7 +584,7 @@ impl<'a> Parser<'a> {
             }
         };
         self.skip(1)?;
-        // These abbreviations include the template arguments.
+        // These abbreviations stand for a class with its template arguments, the others for a template without.
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let is_before_constructor = matches!(self.peek(), b'C' | b'D');
         let mut name = if is_whole && is_before_constructor {
@@ -589,7 +610,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// A standard library class that has an abbreviation, written with all its template arguments.
+    /// The node for a class of the standard library that has an abbreviation, but with all its template arguments.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];
@@ -613,23 +634,24 @@ impl<'a> Parser<'a> {
     /// Parses a list of template arguments: `I`, the arguments, `E`.
     fn template_arguments(&mut self) -> Option<List> {
         self.expect("I")?;
-        // Template arguments inside angle brackets have nothing to do with the conversion operator. Those after a type
-        // belong to that type again.
-        let before = std::mem::replace(&mut self.takes_arguments, true);
+        // Inside the angle brackets, template arguments after a type belong to that type, even if the brackets are part
+        // of the type of a conversion operator.
+        let outer = std::mem::replace(&mut self.takes_arguments, true);
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // What follows is a constraint on the argument. It is not printed.
+                // What follows is a constraint on the argument, which isn't printed.
                 self.expression()?;
                 continue;
             }
             arguments.push(self.template_argument()?);
         }
-        self.takes_arguments = before;
+        self.takes_arguments = outer;
         Some(self.add_list(&arguments))
     }
 
-    /// Parses a template argument: a type, a literal, an expression, or a pack of arguments.
+    /// Parses a template argument: a type, a literal, an expression, or a pack of arguments. The declaration of a
+    /// template parameter may precede it.
     fn template_argument(&mut self) -> Option<NodeId> {
         match self.peek() {
             b'X' => {
@@ -660,7 +682,7 @@ impl<'a> Parser<'a> {
         self.deeper(Self::ty_inside)
     }
 
-    /// Parses a type, and makes it available to back references unless it is a builtin type.
+    /// Parses a type, and remembers it unless it is a builtin type.
     fn ty_inside(&mut self) -> Option<NodeId> {
         if let Some(text) = builtin(self.peek()) {
             self.skip(1)?;
@@ -729,7 +751,7 @@ impl<'a> Parser<'a> {
             }
             (b'T', _) => {
                 let parameter = self.template_parameter()?;
-                // The arguments of a template that is itself a parameter.
+                // If the parameter stands for a template, arguments follow.
                 if self.peek() != b'I' || !self.takes_arguments {
                     return Some(self.remember(parameter));
                 }
@@ -740,7 +762,7 @@ impl<'a> Parser<'a> {
             (b'S', second) if second != b't' => {
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // It can be referred to already, or is one of the ABI's abbreviations.
+                    // It isn't remembered, because it is a back reference or one of the ABI's abbreviations.
                     return Some(name);
                 }
                 let arguments = self.template_arguments()?;
@@ -768,7 +790,7 @@ impl<'a> Parser<'a> {
         Some(self.remember(node))
     }
 
-    /// Parses a builtin type whose code has several letters. Back references don't count such types.
+    /// Parses a builtin type whose code has several letters. Such types aren't remembered.
     fn long_builtin(&mut self) -> Option<NodeId> {
         let text = match self.skip(2)? {
             "Da" => "auto",
@@ -798,8 +820,8 @@ impl<'a> Parser<'a> {
         Some(self.text(text))
     }
 
-    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` precede it in
-    /// the mangled name.
+    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` are those of
+    /// `this`, which precede the type in the mangled name and have been parsed already.
     fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
         let mut suffix = "";
         if self.take("Do") {
@@ -820,8 +842,11 @@ impl<'a> Parser<'a> {
         self.expect("F")?;
         self.take("Y");
         let result = self.ty()?;
-        let is_end =
-            |parser: &Self| parser.peek() == b'E' || matches!(parser.peek(), b'R' | b'O') && parser.second() == b'E';
+        // An `R` or `O` before the `E` is a qualifier of `this`, not the start of a parameter type.
+        let is_end = |parser: &Self| {
+            let is_reference = matches!(parser.peek(), b'R' | b'O') && parser.second() == b'E';
+            parser.peek() == b'E' || is_reference
+        };
         let parameters = self.parameters(is_end)?;
         let reference = self.ref_qualifier();
         self.expect("E")?;
@@ -865,10 +890,10 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// Parses a literal: `L…E`, with a type and digits or the mangled name of a function or variable.
+    /// Parses a literal: `L…E`. It has a type and digits, or the mangled name of a function or variable.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
-        if self.take("_Z") || self.peek() == b'Z' && self.take("Z") {
+        if self.take("_Z") || self.take("Z") {
             let encoding = self.encoding()?;
             self.expect("E")?;
             return Some(encoding);
@@ -1006,7 +1031,7 @@ impl<'a> Parser<'a> {
                 let (operator, place) = operators::find(letters)?;
                 match place {
                     Place::Before => Node::Unary { operator, operand: self.expression()?, is_postfix: false },
-                    Place::BeforeOrBehind => {
+                    Place::BeforeOrAfter => {
                         let is_postfix = !self.take("_");
                         Node::Unary { operator, operand: self.expression()?, is_postfix }
                     }
@@ -1021,8 +1046,8 @@ impl<'a> Parser<'a> {
         Some(self.add(node))
     }
 
-    /// Parses `new` or `new[]` (`text`), whose code has been taken already: arguments of `operator new`, `_`, the type,
-    /// and `E` or the arguments of the constructor (`pi…E`).
+    /// Parses an expression with `new` or `new[]` (`text`), whose code has been skipped already. It has the arguments
+    /// of `operator new`, `_`, the type, and the arguments of the constructor (`pi…E`) or only `E`.
     fn new_expression(&mut self, text: &'static str) -> Option<Node<'a>> {
         let mut placement = Vec::new();
         while !self.take("_") {
@@ -1053,13 +1078,13 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a member of a type that depends on template arguments. According to the ABI, the name lists the parts of
-    /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list; it then has two
-    /// parts without arguments, the second of which is the member.
+    /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list: it then has two
+    /// parts without template arguments, the second of which is the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
-        // Template arguments after the scope belong to it, even within the type of a conversion operator.
-        let before = std::mem::replace(&mut self.takes_arguments, true);
+        // Template arguments after the scope belong to the scope, even within the type of a conversion operator.
+        let outer = std::mem::replace(&mut self.takes_arguments, true);
         let scope = self.scope_of_parts().or_else(|| self.ty());
-        self.takes_arguments = before;
+        self.takes_arguments = outer;
         let scope = scope?;
         let name = match (self.peek(), self.second()) {
             (b'0'..=b'9', _) => self.source_name()?,
@@ -1078,7 +1103,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Nested { scope, name }))
     }
 
-    /// Parses a list of scope parts. If there is none, returns `None` and consumes nothing.
+    /// Parses a list of scope parts. If there is none, returns `None`, and the parser is where it was before.
     fn scope_of_parts(&mut self) -> Option<NodeId> {
         let (rest, substitutions) = (self.rest, self.substitutions.len());
         let scope = self.parts_of_scope();
@@ -1106,7 +1131,9 @@ impl<'a> Parser<'a> {
                 None => part,
             });
         }
-        // It is a list only if an `E` ends it, and the name of the member follows: an identifier or an operator.
+        // It is a list only if an `E` ends it and the name of the member follows, which is an identifier or an
+        // operator. Several parts must also end with template arguments; otherwise this is GCC's form (see
+        // `unresolved_name`).
         let may_be_list = has_arguments || count == 1;
         if may_be_list && self.take("E") && (self.peek().is_ascii_digit() || self.rest.starts_with("on")) {
             scope
@@ -1115,7 +1142,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Parses a reference to a function parameter: `fp_`, `fL0p_`.
+    /// Parses a reference to a parameter of the function (`fp_`) or of one around it (`fL0p_`), or to `this` (`fpT`).
     fn function_parameter(&mut self) -> Option<NodeId> {
         if self.take("fL") {
             self.digits();

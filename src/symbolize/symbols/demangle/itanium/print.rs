@@ -8,7 +8,7 @@ use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifie
 /// The maximum length of a demangled name in bytes. No real name is longer.
 const LONGEST: usize = 256 << 10;
 
-/// The maximum number of nodes that are printed for a name. No text of at most [`LONGEST`] bytes needs as many.
+/// The maximum number of nodes that are printed for a name. No text of up to [`LONGEST`] bytes needs as many.
 const MOST_NODES: u32 = 1 << 20;
 
 /// The text of a node. `None` if it would be too long, or if the graph is nested too deep.
@@ -30,25 +30,29 @@ pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
 struct Printer<'g, 'a> {
     graph: &'g Graph<'a>,
     out: String,
-    /// The template arguments of each function that is being printed, and the scope outside of that function.
+    /// For each function that is being printed: its template arguments, and the scope around it.
     scopes: Vec<(List, Scope)>,
+    /// The scope of what is being printed now.
     scope: Scope,
     /// The number of lambdas, one inside the other, whose parameter lists are being printed.
     lambdas: u32,
     /// The index of the pack element that is being printed; `None` outside of pack expansions.
     pack_index: Option<usize>,
+    /// How deep the nodes are nested that are being printed.
     depth: u32,
+    /// How many more nodes may be printed; see [`MOST_NODES`].
     nodes_left: u32,
 }
 
-/// Tells to which template arguments template parameters refer. An index of [`Printer::scopes`]; `None` if there are
-/// none.
+/// Tells to which template arguments template parameters refer: an index of [`Printer::scopes`]. `None` outside of all
+/// templates.
 type Scope = Option<usize>;
 
 /// `None` if printing must stop, because the text is too long or the graph is nested too deep.
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
+    /// Appends text.
     fn put(&mut self, text: &str) -> Printed {
         self.out.push_str(text);
         (self.out.len() <= LONGEST).then_some(())
@@ -58,26 +62,28 @@ impl<'a> Printer<'_, 'a> {
         self.out.ends_with(last)
     }
 
+    /// Counts a node that is going to be printed. The caller must lower `depth` again after it.
     fn enter(&mut self) -> Printed {
         self.nodes_left = self.nodes_left.checked_sub(1)?;
         self.depth += 1;
         (self.depth <= 2 * MOST_DEPTH).then_some(())
     }
 
+    /// Prints a node as a whole: its left and its right part.
     fn all(&mut self, id: NodeId) -> Printed {
         self.left(id)?;
         self.right(id)
     }
 
-    /// Calls `write`. Meanwhile, template parameters refer to the template arguments of the function `name`, if it has
-    /// any.
+    /// Calls `write`. While it runs, template parameters refer to the template arguments of the function `name`, if it
+    /// has any.
     fn with_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
             node => node,
         };
         let Node::Template { arguments, .. } = node else { return write(self) };
-        // A scope is the index in `scopes` of its arguments, which are stored with the scope around them.
+        // The new scope is the index at which its arguments are added to `scopes`.
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
@@ -92,7 +98,7 @@ impl<'a> Printer<'_, 'a> {
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
-            // Inside a lambda's parameters, it is a parameter of the lambda, which has no argument.
+            // In the parameter list of a lambda, this is a template parameter of the lambda, which has no argument.
             if self.lambdas > 0 {
                 break;
             }
@@ -107,10 +113,12 @@ impl<'a> Printer<'_, 'a> {
         Some((id, scope))
     }
 
+    /// Like [`Self::resolve_in`] in the current scope, but returns only the node.
     fn resolve(&self, id: NodeId) -> Option<Node<'a>> {
         self.resolve_in(id, self.scope).map(|(id, _)| self.graph.get(id))
     }
 
+    /// Calls `write` in another scope.
     fn with_scope(&mut self, scope: Scope, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let outer = std::mem::replace(&mut self.scope, scope);
         write(self)?;
@@ -118,6 +126,7 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
+    /// Prints the left part of a node, or of the template argument for which it stands.
     fn left(&mut self, id: NodeId) -> Printed {
         self.enter()?;
         let (id, scope) = self.resolve_in(id, self.scope)?;
@@ -148,8 +157,8 @@ impl<'a> Printer<'_, 'a> {
                 }
                 self.put("<")?;
                 // If an empty pack is the last argument, c++filt leaves out the space before the `>`.
-                let ends_empty = self.list(arguments)?;
-                self.put(if self.ends_with('>') && !ends_empty { " >" } else { ">" })
+                let dropped_packs = self.list(arguments)?;
+                self.put(if self.ends_with('>') && !dropped_packs { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
             // A template parameter without an argument belongs to a generic lambda.
@@ -249,6 +258,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
+    /// Prints the right part of a node, or of the template argument for which it stands.
     fn right(&mut self, id: NodeId) -> Printed {
         self.enter()?;
         let (id, scope) = self.resolve_in(id, self.scope)?;
@@ -292,6 +302,8 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
+    /// Prints the left part of a pointer or reference to `inner`. `text` is `*`, `&` or `&&`. A bracket opens before it
+    /// if `inner` is written around it.
     fn pointer(&mut self, inner: NodeId, text: &str) -> Printed {
         self.left(inner)?;
         if self.is_written_around(inner) {
@@ -300,6 +312,7 @@ impl<'a> Printer<'_, 'a> {
         self.put(text)
     }
 
+    /// Prints the right part of a pointer or reference to `inner`.
     fn pointer_end(&mut self, inner: NodeId) -> Printed {
         if self.is_written_around(inner) {
             self.put(")")?;
@@ -328,7 +341,7 @@ impl<'a> Printer<'_, 'a> {
         false
     }
 
-    /// The type without its qualifiers (`const` and so on).
+    /// The type without its qualifiers (`const` and so on). `None` if it can't be resolved.
     fn base(&self, id: NodeId) -> Option<Node<'a>> {
         let (mut id, mut scope) = self.resolve_in(id, self.scope)?;
         for _ in 0..MOST_DEPTH {
@@ -351,9 +364,9 @@ impl<'a> Printer<'_, 'a> {
                 Node::RValueReference(inner) => inner,
                 _ => return None,
             };
-            let (id, of_inner) = self.resolve_in(inner, scope)?;
+            let (id, inner_scope) = self.resolve_in(inner, scope)?;
             node = self.graph.get(id);
-            scope = of_inner;
+            scope = inner_scope;
             if !matches!(node, Node::LValueReference(_) | Node::RValueReference(_)) {
                 return Some((id, scope, text));
             }
@@ -372,7 +385,8 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // Even inside a lambda, template parameters in this function's own parameter list refer to the function.
+            // Even in the parameter list of a lambda, template parameters in this function's own parameter list refer
+            // to the function's arguments.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
@@ -399,22 +413,24 @@ impl<'a> Printer<'_, 'a> {
         })
     }
 
-    /// Prints items separated by commas. Like c++filt, drops empty packs at the end. Returns true if it dropped any.
+    /// Prints items separated by commas. Like c++filt, drops empty packs at the end, with the commas before them.
+    /// Returns true if it dropped any.
     fn list(&mut self, list: List) -> Option<bool> {
+        // Where the last item ends that isn't empty.
         let mut end = self.out.len();
         for (number, &item) in self.graph.list(list).iter().enumerate() {
             if number > 0 {
                 self.put(", ")?;
             }
-            let before = self.out.len();
+            let start = self.out.len();
             self.all(item)?;
-            if self.out.len() > before {
+            if self.out.len() > start {
                 end = self.out.len();
             }
         }
-        let ends_empty = end < self.out.len();
+        let dropped_packs = end < self.out.len();
         self.out.truncate(end);
-        Some(ends_empty)
+        Some(dropped_packs)
     }
 
     /// Prints a pattern once for each element of the pack in it, or with `...` if the pack isn't known.
@@ -424,7 +440,7 @@ impl<'a> Printer<'_, 'a> {
             self.subexpression(pattern)?;
             return self.put("...");
         };
-        // The search counts as if its nodes had been printed, because the work for one name is limited.
+        // The nodes that were searched count as if they had been printed, because the work for one name is limited.
         self.nodes_left = self.nodes_left.checked_sub(MOST_NODES - nodes_left)?;
         let outer = self.pack_index;
         for index in 0..self.graph.list(pack).len() {
@@ -440,12 +456,13 @@ impl<'a> Printer<'_, 'a> {
 
     /// Finds the first pack in a pattern: a template parameter whose argument is a pack. Doesn't look into expansions
     /// inside the pattern. `None` if there is none, or if the search would go too deep or visit more than `nodes_left`
-    /// nodes.
+    /// nodes. Lowers `nodes_left` by the number of visited nodes.
     fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
         *nodes_left = nodes_left.checked_sub(1)?;
         if depth > MOST_DEPTH {
             return None;
         }
+        // The nodes inside this one are searched in the order in which they are printed.
         let mut find = |id: NodeId| self.find_pack(id, depth + 1, nodes_left);
         match self.graph.get(id) {
             Node::TemplateParameter(number) => {
