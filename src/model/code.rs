@@ -82,7 +82,7 @@ pub trait Positions: Debug + Sync {
 
     /// The calls in a piece of code's entries that the compiler inlined at unknown addresses. Empty if the format
     /// doesn't report such calls.
-    fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
+    fn expanded_calls(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
 }
@@ -94,8 +94,8 @@ impl<'data> Lines<'data> {
     }
 
     /// Calls that the compiler inlined in this code, but for which the source states no addresses.
-    pub fn expanded(&self) -> Vec<ExpandedCall> {
-        self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
+    pub fn expanded_calls(&self) -> Vec<ExpandedCall> {
+        self.positions.map_or_else(Vec::new, |positions| positions.expanded_calls(self.raw))
     }
 
     /// The source lines and inlined calls, with authored positions where they are known. Nesting is limited

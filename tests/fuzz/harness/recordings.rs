@@ -145,7 +145,7 @@ pub(super) fn hotspot(bytes: &[u8]) {
                 assert!(code.addr.checked_add(code.size).is_some());
                 names += log.texts.get(code.name).len();
                 let entry = &bytes[code.positions()];
-                let calls = log.positions.as_ref().map_or_else(Vec::new, |positions| positions.expanded(entry));
+                let calls = log.positions.as_ref().map_or_else(Vec::new, |positions| positions.expanded_calls(entry));
                 assert!(calls.len() <= entry.len() / b"<parse>".len());
             }
             LogEventKind::Unload { load, .. } | LogEventKind::Move { load, .. } => assert!(load < at),

@@ -54,8 +54,8 @@ pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
     Some(MergePointLine { depth: u32::try_from(depth).ok()?, call, text: quote + 1..end })
 }
 
-/// Parses the line above a trace's operations, such as `Loop 1 (…) : loop with 76 ops`, and returns the trace. `offset`
-/// is the line's offset in the log.
+/// Parses the line above a trace's operations, such as `Loop 1 (…) : loop with 76 ops`, and returns the trace's ID.
+/// `offset` is the line's offset in the log.
 pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
     let end =
         if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { memmem::rfind(head, b" with ")? };
