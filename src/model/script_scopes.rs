@@ -55,8 +55,8 @@ pub struct FunctionRange {
 }
 
 impl ScriptScopes {
-    /// Appends the scopes of one section of an index map. `first_name` and `first_source` are where the section's names
-    /// and files start in the lists of the whole map.
+    /// Appends the scopes of one section of an index map, a source map that consists of several. `first_name` and
+    /// `first_source` are where the section's names and files start in the lists of the whole map.
     pub fn append(&mut self, section: Self, first_name: u32, first_source: u32) {
         let first_scope = self.authored.len() as u32;
         for mut scope in section.authored {
