@@ -354,7 +354,7 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
 /// Enlarges the buffer of a pipe, so that both ends run longer before they wait for each other. On two processors this
 /// avoided three quarters of the context switches. Does nothing for other files.
 fn enlarge_pipe(pipe: impl AsFd) {
-    /// As large as the system allows for any user (`/proc/sys/fs/pipe-max-size`).
+    /// As large as Linux allows for any user by default (`/proc/sys/fs/pipe-max-size`).
     const PIPE_SIZE: usize = 1 << 20;
     // Fails if the user's pipes are already large, or if this isn't a pipe. The only consequence is lower speed.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);

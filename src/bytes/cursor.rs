@@ -61,7 +61,9 @@ impl From<Endian> for gimli::RunTimeEndian {
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'data> {
     bytes: &'data [u8],
+    /// The index in `bytes` of the next byte to read.
     position: usize,
+    /// The offset of `bytes` in the file.
     base: u64,
     endian: Endian,
 }

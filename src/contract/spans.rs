@@ -74,7 +74,7 @@ impl<'a> SpanInput<'a> {
     /// it.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
-            Self::Whole { bytes, done } => Box::new(ReleasingReader { bytes, at: 0, done }),
+            Self::Whole { bytes, done } => Box::new(ReleasingReader { bytes, position: 0, done }),
             Self::Stream(stream) => stream,
         }
     }
@@ -117,15 +117,15 @@ impl fmt::Debug for Done {
 /// Reads bytes once, in order, and reports the bytes that were read as no longer needed.
 struct ReleasingReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
     done: Done,
 }
 
 impl Read for ReleasingReader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let read = (&self.bytes[self.at..]).read(to)?;
-        self.done.release(self.at..self.at + read);
-        self.at += read;
+        let read = (&self.bytes[self.position..]).read(to)?;
+        self.done.release(self.position..self.position + read);
+        self.position += read;
         Ok(read)
     }
 }

@@ -62,7 +62,7 @@ impl NewFile {
     /// A writer with a position of its own, so that several writers can write to different parts of the file in
     /// parallel.
     pub fn writer(&self) -> Writer<'_> {
-        Writer { file: self.file(), at: 0 }
+        Writer { file: self.file(), position: 0 }
     }
 
     /// The file, for writing through its own position.
@@ -154,13 +154,13 @@ pub(super) fn open_directory(path: &Path) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Writer<'a> {
     file: &'a File,
-    at: u64,
+    position: u64,
 }
 
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write_at(bytes, self.at)?;
-        self.at += written as u64;
+        let written = self.file.write_at(bytes, self.position)?;
+        self.position += written as u64;
         Ok(written)
     }
 
@@ -171,13 +171,13 @@ impl Write for Writer<'_> {
 
 impl Seek for Writer<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
             SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
         };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
     }
 }
 

@@ -228,8 +228,11 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
 pub(super) struct MapsLine<'a> {
     pub(super) start: u64,
     pub(super) end: u64,
+    /// Major and minor number of the device that the file is on.
     device: (u32, u32),
+    /// 0 if no file is mapped.
     pub(super) inode: u64,
+    /// Empty if no file is mapped, unless the kernel has a name for the memory.
     path: &'a str,
 }
 

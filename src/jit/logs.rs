@@ -29,6 +29,7 @@ pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warni
 /// A log with times on the recording's clock.
 pub(super) struct DatedLog<'data> {
     pub(super) list: CodeList<'data>,
+    /// How the log's times were converted; `None` if the log has no times.
     pub(super) clock: Option<ClockUse>,
     /// The times of the first and last event on the recording's clock, if they could be converted.
     pub(super) times: Option<(Nanos, Nanos)>,

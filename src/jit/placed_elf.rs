@@ -18,7 +18,8 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
     let base = file.relative_address_base();
     for symbol in functions {
         let Ok(name) = symbol.name_bytes() else { continue };
-        // In a relocatable object, `base` is 0 and the symbol's address counts from the start of its section.
+        // In ELF files, `base` is 0. A symbol's address counts from the first byte of a position-independent object,
+        // and from the start of its section in a relocatable one.
         let start = addr.0.wrapping_add(symbol.address().wrapping_sub(base));
         if start.checked_add(symbol.size()).is_none() {
             continue;

@@ -27,11 +27,13 @@ pub struct PrefixTree<K> {
     by_key: FxHashMap<(u32, K), u32>,
     /// The maximum number of nodes.
     most: u32,
+    /// True if IDs ran out.
     full: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct TreeNode<K> {
+    /// [`NONE`] for a sequence with a single key.
     parent: u32,
     key: K,
     /// The newest child; [`NONE`] if there is none.

@@ -193,7 +193,7 @@ impl Walk {
                 return Ok(last);
             }
         }
-        // The path ended in `..` or in a link to `/` or `.`, so it leads to the current directory of the walk.
+        // The path, or a link at its end, leads to a directory without naming it (`/`, `.` or `..`).
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
         Place::new(directory, self.is_reachable)
     }

@@ -22,8 +22,8 @@ pub struct JitLog {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a whole log. Damaged parts are skipped and counted. Fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// Finds the process of a log without reading all of it. `None` if this kind of log doesn't state its process, or
-    /// only its name does.
+    /// Finds the process of a log without reading all of it, for kinds of logs that are matched to processes by their
+    /// contents, such as core dumps. `None` for other kinds, whose file names are used.
     pub find_process: Option<FindProcess>,
 }
 

@@ -237,7 +237,7 @@ impl<'data> Iterator for Records<'data> {
                 self.last_time = timestamp;
                 Some(Ok(Record { offset, timestamp, body }))
             }
-            // The record's length was plausible, so the next one is expected right after it.
+            // The end of the damaged record is known, so the walk continues there.
             Err(error) => Some(Err(error.at_offset(offset))),
         }
     }

@@ -40,6 +40,7 @@ struct Orphan {
     named: Named,
     /// True if the user named the file, or the directory that it is in.
     is_from_user: bool,
+    /// The file's device and inode, to compare with those of markers.
     id: Option<FileId>,
     /// When the file was last modified.
     written: Option<SystemTime>,

@@ -34,6 +34,7 @@ pub(super) struct Candidate<'a> {
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace.
     pub(super) inner: Option<Pid>,
+    /// Why the source may exist.
     pub(super) clue: Clue<'a>,
 }
 

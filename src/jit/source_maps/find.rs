@@ -117,6 +117,7 @@ struct EarlierScript {
 
 /// A source map that may belong to a script.
 struct Candidate {
+    /// The map's name in messages.
     name: String,
     /// The path of the source map; `None` if it is part of the script.
     path: Option<PathBuf>,

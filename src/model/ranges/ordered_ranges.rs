@@ -36,6 +36,7 @@ pub struct OrderedRanges<T> {
 struct NodeLists {
     /// Where each node's list starts, and where the last one ends.
     starts: Vec<u32>,
+    /// All lists, one after the other.
     positions: Vec<u32>,
     /// The first tree node whose list isn't empty; `usize::MAX` if there is none. Searches towards the root can stop
     /// there.

@@ -14,6 +14,7 @@ pub struct Part {
     about: About,
     names: TextList,
     frames: Vec<Frame>,
+    /// For each stack, the ID of its caller's stack and its innermost frame.
     stacks: Vec<(Option<u32>, FrameId)>,
     tracks: Vec<Track>,
     series: Vec<Series>,

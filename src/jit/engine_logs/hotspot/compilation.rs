@@ -163,6 +163,7 @@ impl CompilationReader {
 
 /// An `nmethod` element of the log, which describes the code of a compiled method.
 struct Nmethod {
+    /// The compilation ID, by which the method's `task` element is found.
     id: Option<u32>,
     name: Vec<u8>,
     /// Address range of the whole method, from its header to the end of its data.

@@ -86,6 +86,7 @@ struct CompileTask<'a> {
     types: FxHashMap<&'a [u8], &'a [u8]>,
     /// The start tags of methods, by ID.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
+    /// The `parse` elements since the compiler last started over, in the order of their start tags.
     parsed: Vec<ParsedMethod<'a>>,
     /// Index of the first element of `parsed` with this parent, method and bytecode index.
     parsed_calls: FxHashMap<(usize, &'a [u8], u32), usize>,

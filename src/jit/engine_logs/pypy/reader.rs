@@ -56,6 +56,7 @@ struct PypyLogReader<'a> {
     /// The time of the last line that begins or ends a section.
     time: Option<u64>,
     code: MachineCode,
+    /// All traces so far, in the order in which the log announces them.
     traces: Vec<Trace>,
     /// Index of the last trace for each loop number.
     loops: FxHashMap<i64, usize>,

@@ -33,6 +33,7 @@ pub(super) struct Sources {
 
 #[derive(Debug)]
 struct Script {
+    /// V8's number for the script, which may be reused.
     id: u64,
     /// The time from which on the ID means this script.
     since: u64,
@@ -49,6 +50,7 @@ struct ScriptFunction {
     name: TextId,
     /// The tag of the function's code (`JS`), followed by `:`.
     tag: TextId,
+    /// The ID of the script that contains the function; `None` if no record has stated it.
     script: Option<u64>,
 }
 
