@@ -184,8 +184,8 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // If the walk comes back to this call, the call contains itself, and so does every call on the walk:
-                // all of them get this depth.
+                // If the walk comes back to this call, the call contains itself. Then all calls on the walk keep this
+                // depth.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
