@@ -29,7 +29,7 @@ impl RecordCommand {
     }
 
     fn perf(&self) -> PerfCommand<'_> {
-        PerfCommand { called: &self.called, options: &self.options, program: &self.program, records_others: false }
+        PerfCommand { perf_words: &self.called, options: &self.options, program: &self.program, records_others: false }
     }
 
     fn add(&mut self, options: &[&str]) {
