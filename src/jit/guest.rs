@@ -434,7 +434,7 @@ mod tests {
     }
 
     fn functions_of(ranges: Vec<(u64, u64)>, complete: bool) -> GuestFunctions {
-        GuestFunctions { ranges, complete }
+        GuestFunctions { ranges, is_complete: complete }
     }
 
     #[test]

@@ -451,8 +451,8 @@ fn read_debug_info<'data>(payload: &mut Cursor<'data>) -> Result<DebugInfo<'data
     let addr = payload.u64("code_addr")?;
     let count = payload.u64("nr_entry")?;
     let entries = payload.rest();
-    let first = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
-    Ok(DebugInfo { addr, count, first, entries })
+    let first_addr = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
+    Ok(DebugInfo { addr, count, first_addr, entries })
 }
 
 /// Reads a JIT_CODE_UNWINDING_INFO record. `None` if its `.eh_frame` is empty.

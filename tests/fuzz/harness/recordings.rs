@@ -121,7 +121,7 @@ pub(super) fn jit_log(log: &JitLog, bytes: &[u8]) {
                 let _ = read.texts.get(code.name);
                 assert!(code.addr.checked_add(code.size).is_some(), "{}: {code:?}", log.id);
                 let in_log = || bytes.get(code.positions()).unwrap_or_default();
-                let entry = code.place.map_or_else(in_log, |place| read.texts.get(place));
+                let entry = code.position_key.map_or_else(in_log, |key| read.texts.get(key));
                 assert!(bytes.get(code.memory()).is_some(), "{}: {code:?}", log.id);
                 let map = read.positions.as_ref().map(|positions| positions.source_map(bytes, entry));
                 let calls = |map: &SourceMap<'_>| map.calls.len();

@@ -135,7 +135,7 @@ fn orphan(at: usize, made: &MadeFile) -> Orphan {
 
 fn when() -> SampledTimes {
     let clock = Clock { clockid: Some(MONOTONIC), reference: Some((Nanos(WALL), Nanos(0))), tsc: None };
-    SampledTimes { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
+    SampledTimes { clock, extent: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
 }
 
 fn compare_made(made: &Made) -> (Vec<Fit>, Vec<Orphan>) {
