@@ -36,8 +36,8 @@ pub(super) struct HiddenName {
     must_be_removed: bool,
 }
 
-/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, the others
-/// stay after a signal.
+/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, a signal
+/// leaves the files of the others behind.
 const SLOTS: usize = 128;
 
 /// Marks a free slot, in place of a descriptor.

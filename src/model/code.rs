@@ -74,8 +74,8 @@ pub trait AuthoredLines: Debug + Sync {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Decodes entries with source positions, for formats in which this takes data that all code of a source shares, such
-/// as the list of scripts. (A source is a file that names JIT code.)
+/// Decodes entries with source positions, for formats whose entries can't be decoded alone: they refer to data that all
+/// code of the same file shares, such as a list of scripts.
 pub trait Positions: Debug + Sync {
     /// The source lines and inlined calls in a piece of code's entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;

@@ -246,8 +246,8 @@ impl Blocks {
         Some(())
     }
 
-    /// The bytes with which an entry of `len` bytes in total starts: its code and the length of its block. `None` if
-    /// `len` is too small for them.
+    /// The first bytes of an entry that is `len` bytes long in total: the entry's code and the length of its block.
+    /// `None` if `len` is too small for them.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
         if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
             return Some([&self.short[..], &[inside]].concat());

@@ -1,5 +1,5 @@
-//! The functions that a source map lists (the "scopes" proposal for ECMA-426). They map ranges of the script to
-//! functions in the authored files, with the names that their authors gave them.
+//! The functions that a source map lists (the "scopes" proposal for ECMA-426). The list says which ranges of the script
+//! are which functions in the authored files, and what their authors called them.
 
 /// Means "no file" or "no name" where an index is expected.
 pub const NONE: u32 = u32::MAX;

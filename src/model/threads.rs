@@ -60,7 +60,8 @@ impl Threads {
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
-                // If the thread ID was reused, the earlier thread's name no longer applies.
+                // If nothing is known about the parent, the thread gets no name, rather than keep that of an earlier
+                // thread with the same ID.
                 ThreadEventKind::ForkedFrom(parent) => current.get(&parent).copied().unwrap_or(nameless),
             };
             current.insert(tid, name);

@@ -74,7 +74,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     if !reader.has_code && (is_verbose_output || reader.has_traces) {
         return Err(Error::new("contains no addresses of machine code; run LuaJIT with -jdump=m,FILE"));
     }
-    // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
+    // A dump that was cut off ends before the line that ends a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
     Ok(log)
 }

@@ -249,7 +249,7 @@ fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MAX_PER_DIRECTORY).map(|(_, path, kind)| (path, kind)).collect()
 }
 
-/// True if a file with this name belongs in a recording's directory, because it is that of a jitdump, perf map or log.
+/// True if this is the name of a jitdump, perf map or log. Such files belong in a recording's directory.
 pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }

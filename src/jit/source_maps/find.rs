@@ -83,8 +83,8 @@ pub(super) const MAX_SIZE: u64 = 1 << 30;
 /// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
 pub(super) const MAX_MAPS: usize = 1000;
 
-/// The maximum number of times that one script may have been generated from another, for example by a compiler, a
-/// bundler and a minifier.
+/// How many steps to go back from a generated script to the scripts that it was generated from. For example, a minifier
+/// may have read the output of a bundler, and the bundler that of a compiler.
 const MAX_DEPTH: usize = 3;
 
 /// A script's path in the recording and on this machine.

@@ -70,7 +70,8 @@ impl Trace {
         })
     }
 
-    /// Parses a line after that of the trace, such as `     gc table: 0x…`. Returns false for other lines.
+    /// Parses one of the lines with more addresses that follow the line of the trace, such as `     gc table: 0x…`.
+    /// Returns false for other lines.
     pub(super) fn read_detail(&mut self, line: &[u8]) -> bool {
         let Some(key_len) = memmem::find(line, b": 0x") else { return false };
         let Some(addr) = hex(&line[key_len + b": 0x".len()..]) else { return false };

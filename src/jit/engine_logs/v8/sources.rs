@@ -122,8 +122,8 @@ impl Sources {
                 continue;
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
-            // A function that was inlined into a script's top-level code keeps its own tag.
-            // A script's top-level code has a tag that functions don't have.
+            // A script's top-level code has a tag that functions don't have, so functions that are inlined into it keep
+            // their own tags.
             let tag = if is_top_level { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
             let spelled = self.texts.intern(&spelled);
