@@ -64,7 +64,7 @@ pub enum InPath {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     path: PathBuf,
-    /// The directory that the user typed, which the path starts with; `None` for a path from a list.
+    /// The directory that the user typed, with which the path begins; `None` for a path from a list.
     below: Option<Arc<Path>>,
 }
 
@@ -329,7 +329,7 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
         InPath::Found(found) => open_found(found)?,
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
-            widen(&file);
+            enlarge_pipe(&file);
             remember_stdin(&file)?;
             file
         }
@@ -351,21 +351,21 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     Ok(spooled)
 }
 
-/// Enlarges the buffer of a pipe as far as the system allows for any user, so that both ends run longer before they
-/// wait for each other. On two processors this avoided three quarters of the context switches. Does nothing for other
-/// files.
-fn widen(pipe: impl AsFd) {
-    const GRANTED: usize = 1 << 20;
+/// Enlarges the buffer of a pipe, so that both ends run longer before they wait for each other. On two processors this
+/// avoided three quarters of the context switches. Does nothing for other files.
+fn enlarge_pipe(pipe: impl AsFd) {
+    /// As large as Linux allows for any user by default (`/proc/sys/fs/pipe-max-size`).
+    const PIPE_SIZE: usize = 1 << 20;
     // Fails if the user's pipes are already large, or if this isn't a pipe. The only consequence is lower speed.
-    let _ = rustix::pipe::fcntl_setpipe_size(pipe, GRANTED);
+    let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);
 }
 
-/// Maps standard input if it is a regular file that nothing was read from; otherwise copies the rest of it to a
+/// Maps standard input if it is a regular file that nothing was read from; otherwise copies what is left of it to a
 /// temporary file.
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
-    // A redirected file may already have been read from: map only if it is at its start.
     remember_stdin(&file)?;
+    // If the shell redirects a file, another program may have read a part of it already.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
     if at_start {
         return map_open_file(file);
@@ -375,26 +375,31 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
 
 /// An input that is read once from front to back, without being in memory as a whole. The caller decompresses it.
 pub struct Stream {
+    /// Bytes that were read in order to peek at them.
     head: Vec<u8>,
-    /// How many bytes of `head` the reader has consumed.
-    at: usize,
+    /// How many bytes of `head` the caller has read.
+    consumed: usize,
+    /// Provides what follows `head`.
     rest: Box<dyn Read + Send>,
 }
 
 impl std::fmt::Debug for Stream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Stream").field("head", &self.head.len()).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Stream")
+            .field("head", &self.head.len())
+            .field("consumed", &self.consumed)
+            .finish_non_exhaustive()
     }
 }
 
 impl Stream {
     /// A stream from any reader, such as a decompressor around another stream.
     pub fn new(rest: Box<dyn Read + Send>) -> Self {
-        Self { head: Vec::new(), at: 0, rest }
+        Self { head: Vec::new(), consumed: 0, rest }
     }
 
-    /// The next bytes of the input without consuming them, at most `most`. Reads until there are at least 4 KiB, or
-    /// `most` bytes if that is less, or the input ends.
+    /// The next bytes of the input, without consuming them: at most `most` bytes, and at least 4 KiB unless `most` is
+    /// less or the input ends before that.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }
@@ -408,11 +413,12 @@ impl Stream {
     /// need the caller's buffers to be zeroed before it fills them.
     pub fn into_reader(self) -> Box<dyn Read + Send> {
         let mut head = io::Cursor::new(self.head);
-        head.set_position(self.at as u64);
+        head.set_position(self.consumed as u64);
         Box::new(head.chain(self.rest))
     }
 
-    /// Reads until `head` has at least `least` bytes or the input ends. Reads at most up to `most` bytes.
+    /// Reads until `head` has at least `least` bytes or the input ends, but never more than `most` bytes. Returns the
+    /// bytes of `head` that weren't consumed. After an error, the bytes that were read before it are kept.
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         if self.head.len() < least {
             let mut filled = self.head.len();
@@ -433,17 +439,17 @@ impl Stream {
             self.head = head;
             result?;
         }
-        Ok(&self.head[self.at..])
+        Ok(&self.head[self.consumed..])
     }
 }
 
 impl Read for Stream {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        if self.at == self.head.len() {
+        if self.consumed == self.head.len() {
             return self.rest.read(into);
         }
-        let len = (&self.head[self.at..]).read(into)?;
-        self.at += len;
+        let len = (&self.head[self.consumed..]).read(into)?;
+        self.consumed += len;
         Ok(len)
     }
 }

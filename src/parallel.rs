@@ -23,9 +23,10 @@ impl Pool {
         /// Up to this many threads are always allowed, so that tests can show that results don't depend on their
         /// number.
         const FEW: usize = 64;
-        let here = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-        let most = here.saturating_mul(PER_PROCESSOR).max(FEW);
-        let mut threads = threads.map_or(here, NonZeroUsize::get).min(most);
+        let cpus = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let max_threads = cpus.saturating_mul(PER_PROCESSOR).max(FEW);
+        let mut threads = threads.map_or(cpus, NonZeroUsize::get).min(max_threads);
+        // If the system doesn't allow so many threads, try with half as many, and so on.
         while threads > 1 {
             if let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
                 return Ok(Self { rayon: Some(pool) });
@@ -56,25 +57,26 @@ impl Pool {
         }
     }
 
-    /// Folds the items in parallel into several states, no more than there are workers, and returns these for the
-    /// caller to combine. Which item goes to which state isn't determined, so the combined result must not depend on
-    /// that.
+    /// Folds the items in parallel into several states, which are created by `state`, and returns these states for the
+    /// caller to combine. There are no more of them than workers. Which item goes to which state isn't determined, so
+    /// the combined result must not depend on that.
     pub fn fold<T: Send, S: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
         state: impl Fn() -> S + Sync,
         f: impl Fn(S, T) -> S + Sync,
     ) -> Vec<S> {
-        let idle: Mutex<Vec<S>> = Mutex::default();
+        // The states that no worker is using at the moment.
+        let idle_states: Mutex<Vec<S>> = Mutex::default();
         // The lock is only poisoned if another worker panicked. The scope will propagate the panic.
-        let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let lock = || idle_states.lock().unwrap_or_else(PoisonError::into_inner);
         let add = |item: T| {
-            let taken = lock().pop();
-            let folded = f(taken.unwrap_or_else(&state), item);
+            let idle_state = lock().pop();
+            let folded = f(idle_state.unwrap_or_else(&state), item);
             lock().push(folded);
         };
         self.each(items, add, |()| {});
-        idle.into_inner().unwrap_or_else(PoisonError::into_inner)
+        idle_states.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies `f` to a stream of items in parallel, and passes each result to `sink`, in the order of the items, as
@@ -117,8 +119,10 @@ impl Pool {
             let mut state = state();
             return items.map(|item| f(&mut state, item)).try_for_each(sink);
         }
-        let (orders, ordered) = mpsc::sync_channel(self.threads());
-        let source = WorkSource(Mutex::new(Some((items, orders))));
+        // Passes on the channels for the results, in the order of the items. Its capacity limits how many items are in
+        // progress.
+        let (channel_sender, channel_receiver) = mpsc::sync_channel(self.threads());
+        let source = WorkSource(Mutex::new(Some((items, channel_sender))));
         let work = || {
             let mut state = state();
             while let Some((item, reply)) = source.next() {
@@ -132,7 +136,9 @@ impl Pool {
                 started += 1;
             }
             if started > 0 {
-                return ordered.into_iter().filter_map(|result| result.recv().ok()).try_for_each(sink);
+                // A worker that panics sends no result. The scope will propagate the panic.
+                let mut results = channel_receiver.into_iter().filter_map(|channel| channel.recv().ok());
+                return results.try_for_each(sink);
             }
             // The system doesn't allow another thread, so this one does all the work.
             let mut state = state();
@@ -141,8 +147,9 @@ impl Pool {
     }
 }
 
-/// The items of a stream. A worker that takes an item sends the consumer a channel on which its result will follow; so
-/// the consumer gets these channels in the order of the items. Workers take items themselves, because the data that was
+/// The items of a stream that are still to be taken, and the way to the consumer of the results; `None` after the last
+/// item. A worker that takes an item sends the consumer a channel, through which the result will follow. So the
+/// consumer gets these channels in the order of the items. Workers take items themselves, because the data that was
 /// just read is then in their CPU's cache.
 struct WorkSource<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
 
@@ -163,12 +170,14 @@ impl<I: Iterator, O> WorkSource<I, O> {
                 return None;
             }
         };
-        let (items, orders) = source.as_mut()?;
+        let (items, channel_sender) = source.as_mut()?;
         let next = items.next().and_then(|item| {
-            let (reply, result) = mpsc::sync_channel(1);
-            orders.send(result).ok()?;
-            Some((item, reply))
+            let (result_sender, result_receiver) = mpsc::sync_channel(1);
+            // Fails if the consumer has stopped, because the sink has failed.
+            channel_sender.send(result_receiver).ok()?;
+            Some((item, result_sender))
         });
+        // After the last item, dropping the sender tells the consumer that no result will follow.
         if next.is_none() {
             *source = None;
         }
@@ -182,8 +191,8 @@ const STACK: usize = 8 << 20;
 /// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
 /// larger one.
 pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
-    let granted = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
-    if granted.is_none_or(|granted| granted >= STACK as u64) {
+    let stack_limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
+    if stack_limit.is_none_or(|limit| limit >= STACK as u64) {
         return f();
     }
     let done = std::thread::scope(|scope| {

@@ -119,7 +119,7 @@ impl Lister<'_> {
             FunctionCode::Jit(id) => {
                 let code = self.code.sources.map.code(id);
                 version.loaded = self.code.load_times.get(&id).copied();
-                version.expanded = code.lines.expanded();
+                version.expanded = code.lines.expanded_calls();
                 version.extent = version.extent.or(Some((function.last.base, code.size)));
             }
             FunctionCode::Bpf(id) => {

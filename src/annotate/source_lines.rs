@@ -110,7 +110,7 @@ impl<'a> SourceLines<'a> {
             }
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
-                let text = match self.code.sources.maps.source_text(name) {
+                let text = match self.code.sources.source_maps.source_text(name) {
                     // The source map says what this file contains. If it doesn't, the file isn't read from disk either,
                     // because a source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),

@@ -3,16 +3,17 @@
 /// Splits a line into its fields and removes the quotes around them (RFC 4180). An unclosed quote extends to the end of
 /// the line.
 pub fn fields(line: &[u8]) -> Vec<Vec<u8>> {
-    let (mut fields, mut field, mut quoted) = (Vec::new(), Vec::new(), false);
+    let (mut fields, mut field, mut in_quotes) = (Vec::new(), Vec::new(), false);
     let mut bytes = line.iter().copied().peekable();
     while let Some(byte) = bytes.next() {
         match byte {
-            b'"' if quoted && bytes.peek() == Some(&b'"') => {
+            // Within quotes, two quotes stand for one.
+            b'"' if in_quotes && bytes.peek() == Some(&b'"') => {
                 field.push(b'"');
                 bytes.next();
             }
-            b'"' => quoted = !quoted,
-            b',' if !quoted => fields.push(std::mem::take(&mut field)),
+            b'"' => in_quotes = !in_quotes,
+            b',' if !in_quotes => fields.push(std::mem::take(&mut field)),
             byte => field.push(byte),
         }
     }

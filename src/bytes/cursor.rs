@@ -61,7 +61,9 @@ impl From<Endian> for gimli::RunTimeEndian {
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'data> {
     bytes: &'data [u8],
-    at: usize,
+    /// The index in `bytes` of the next byte to read.
+    position: usize,
+    /// The offset of `bytes` in the file.
     base: u64,
     endian: Endian,
 }
@@ -69,17 +71,17 @@ pub struct Cursor<'data> {
 impl<'data> Cursor<'data> {
     /// Starts at the beginning of `bytes`. `base` is the offset of `bytes` in their file.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
-        Self { bytes, at: 0, base, endian }
+        Self { bytes, position: 0, base, endian }
     }
 
     /// The offset of the next byte within the file.
     pub fn offset(&self) -> u64 {
-        self.base + self.at as u64
+        self.base + self.position as u64
     }
 
     /// Number of bytes left. Before allocating memory for a count that the file states, limit the count by this number.
     pub fn left(&self) -> usize {
-        self.bytes.len() - self.at
+        self.bytes.len() - self.position
     }
 
     /// True if no byte is left.
@@ -94,7 +96,7 @@ impl<'data> Cursor<'data> {
 
     /// The remaining bytes. Doesn't move the position.
     pub fn rest(&self) -> &'data [u8] {
-        &self.bytes[self.at..]
+        &self.bytes[self.position..]
     }
 
     /// Reads `len` bytes; `field` names them in error messages.
@@ -102,8 +104,8 @@ impl<'data> Cursor<'data> {
     pub fn bytes(&mut self, len: u64, field: &str) -> Result<&'data [u8]> {
         match usize::try_from(len).ok().filter(|&len| len <= self.left()) {
             Some(len) => {
-                let bytes = &self.bytes[self.at..self.at + len];
-                self.at += len;
+                let bytes = &self.bytes[self.position..self.position + len];
+                self.position += len;
                 Ok(bytes)
             }
             None => Err(self.too_short(field, len)),
@@ -129,8 +131,8 @@ impl<'data> Cursor<'data> {
                 self.error(format!("{field} has no terminating NUL byte in the {} remaining bytes", self.left()))
             );
         };
-        let bytes = &self.bytes[self.at..self.at + len];
-        self.at += len + 1;
+        let bytes = &self.bytes[self.position..self.position + len];
+        self.position += len + 1;
         Ok(bytes)
     }
 
@@ -142,9 +144,9 @@ impl<'data> Cursor<'data> {
     /// Reads `N` bytes; `field` names them in error messages.
     #[inline]
     fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N]> {
-        match self.bytes[self.at..].first_chunk::<N>() {
+        match self.bytes[self.position..].first_chunk::<N>() {
             Some(bytes) => {
-                self.at += N;
+                self.position += N;
                 Ok(*bytes)
             }
             None => Err(self.too_short(field, N as u64)),

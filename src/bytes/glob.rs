@@ -2,28 +2,28 @@
 
 /// True if the name matches a pattern in which each `*` stands for any text, including none.
 pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
-    let (mut in_pattern, mut in_name) = (0, 0);
+    let (mut pattern_index, mut name_index) = (0, 0);
     // The position in the pattern after the last star, and the end of what that star matches in the name so far.
     let mut last_star = None;
-    while in_name < name.len() {
-        match pattern.get(in_pattern) {
+    while name_index < name.len() {
+        match pattern.get(pattern_index) {
             Some(b'*') => {
-                in_pattern += 1;
-                last_star = Some((in_pattern, in_name));
+                pattern_index += 1;
+                last_star = Some((pattern_index, name_index));
             }
-            Some(byte) if *byte == name[in_name] => {
-                in_pattern += 1;
-                in_name += 1;
+            Some(byte) if *byte == name[name_index] => {
+                pattern_index += 1;
+                name_index += 1;
             }
             _ => {
                 // Let the last star match one more byte.
                 let Some((after_star, end)) = last_star else { return false };
                 last_star = Some((after_star, end + 1));
-                (in_pattern, in_name) = (after_star, end + 1);
+                (pattern_index, name_index) = (after_star, end + 1);
             }
         }
     }
-    pattern[in_pattern..].iter().all(|byte| *byte == b'*')
+    pattern[pattern_index..].iter().all(|byte| *byte == b'*')
 }
 
 #[cfg(test)]

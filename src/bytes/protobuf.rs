@@ -33,13 +33,13 @@ impl<'d> FieldValue<'d> {
     /// The numbers in one occurrence of a repeated varint field, which holds either one number or a packed list. A
     /// damaged number ends the list.
     pub fn numbers(self) -> impl Iterator<Item = u64> + 'd {
-        let (mut one, mut packed) = match self {
+        let (mut single, mut packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
             Self::Bytes(bytes) => (None, bytes),
         };
         std::iter::from_fn(move || {
-            if one.is_some() {
-                return one.take();
+            if single.is_some() {
+                return single.take();
             }
             if packed.is_empty() { None } else { varint(&mut packed).ok() }
         })
@@ -110,12 +110,12 @@ impl<'d> Fields<'d> {
 
     /// Reads the next field: its number and value.
     fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
-        let wrong = |error| Error::new("is not a Protocol Buffers message").because(error);
-        let (tag, wire) = key(&mut self.rest).map_err(wrong)?;
-        let value = match wire {
-            WireType::Varint => FieldValue::Number(varint(&mut self.rest).map_err(wrong)?),
+        let invalid = |error| Error::new("is not a Protocol Buffers message").because(error);
+        let (tag, wire_type) = key(&mut self.rest).map_err(invalid)?;
+        let value = match wire_type {
+            WireType::Varint => FieldValue::Number(varint(&mut self.rest).map_err(invalid)?),
             WireType::LengthDelimited => {
-                let len = varint(&mut self.rest).map_err(wrong)?;
+                let len = varint(&mut self.rest).map_err(invalid)?;
                 FieldValue::Bytes(self.take(len)?)
             }
             WireType::SixtyFourBit => FieldValue::Number(self.fixed::<8>().map(u64::from_le_bytes)?),
@@ -148,8 +148,9 @@ impl<'d> Iterator for Fields<'d> {
         if self.rest.is_empty() {
             return None;
         }
-        let at = self.offset() as u64;
-        let field = self.field().map_err(|error| error.at_offset(at));
+        let offset = self.offset() as u64;
+        let field = self.field().map_err(|error| error.at_offset(offset));
+        // Where the next field would begin is unknown then.
         if field.is_err() {
             self.rest = &[];
         }
@@ -192,7 +193,7 @@ impl MessageSchema {
         self.find_unknown_within(message, DEEPEST, unknown);
     }
 
-    /// Like [`Self::find_unknown`], but searches only `depth` levels of nested messages.
+    /// Like [`Self::find_unknown`], but searches only `depth` levels of messages that are nested in this one.
     fn find_unknown_within(&self, message: &[u8], depth: usize, unknown: &mut Skipped) {
         for (tag, value) in inner(message) {
             if tag > self.last_field {

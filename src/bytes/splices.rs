@@ -20,14 +20,16 @@ impl Splices {
     /// dropped. Insertions at the same offset keep the order in which they were added.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
-        let mut done = 0;
+        // Up to where the file has been copied or replaced.
+        let mut done_to = 0;
         for (range, bytes) in self.list {
-            let Some(between) = file.get(done..range.start) else { continue };
-            out.write_all(between)?;
+            // Drop a replacement that begins before `done_to`, or beyond the end of the file.
+            let Some(unchanged) = file.get(done_to..range.start) else { continue };
+            out.write_all(unchanged)?;
             out.write_all(&bytes)?;
-            done = range.end;
+            done_to = range.end;
         }
-        out.write_all(file.get(done..).unwrap_or_default())?;
+        out.write_all(file.get(done_to..).unwrap_or_default())?;
         Ok(())
     }
 }

@@ -16,22 +16,22 @@ pub enum ByteOrder {
 pub struct Utf16Decoder {
     order: ByteOrder,
     /// The first byte of a 16-bit unit, if the last piece ended between its two bytes.
-    half: Option<u8>,
+    first_byte: Option<u8>,
     /// A high surrogate whose low surrogate hasn't been read yet.
-    high: Option<u16>,
+    high_surrogate: Option<u16>,
 }
 
 impl Utf16Decoder {
     /// Starts at the beginning of a text.
     pub fn new(order: ByteOrder) -> Self {
-        Self { order, half: None, high: None }
+        Self { order, first_byte: None, high_surrogate: None }
     }
 
     /// Decodes the next piece and appends the result to `out`.
     pub fn decode(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
-            let Some(first) = self.half.take() else {
-                self.half = Some(byte);
+            let Some(first) = self.first_byte.take() else {
+                self.first_byte = Some(byte);
                 continue;
             };
             let unit = match self.order {
@@ -44,22 +44,23 @@ impl Utf16Decoder {
 
     /// Ends the text: an incomplete character becomes U+FFFD.
     pub fn finish(&mut self, out: &mut Vec<u8>) {
-        if self.high.take().is_some() | self.half.take().is_some() {
+        if self.high_surrogate.take().is_some() | self.first_byte.take().is_some() {
             push(out, char::REPLACEMENT_CHARACTER);
         }
     }
 
     /// Decodes one 16-bit unit. A high surrogate is kept until the low surrogate that belongs to it arrives.
     fn add(&mut self, unit: u16, out: &mut Vec<u8>) {
-        if let Some(high) = self.high.take() {
+        if let Some(high) = self.high_surrogate.take() {
             if let Some(Ok(character)) = char::decode_utf16([high, unit]).next() {
                 return push(out, character);
             }
+            // The high surrogate stands alone. What the new unit is, is decided below.
             push(out, char::REPLACEMENT_CHARACTER);
         }
         match char::decode_utf16([unit]).next() {
             Some(Ok(character)) => push(out, character),
-            _ if unit < FIRST_LOW_SURROGATE => self.high = Some(unit),
+            _ if unit < FIRST_LOW_SURROGATE => self.high_surrogate = Some(unit),
             _ => push(out, char::REPLACEMENT_CHARACTER),
         }
     }

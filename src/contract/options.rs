@@ -49,8 +49,9 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// How calls become stacks, cut to the time range that the user requested. `first` and `last` are the times of the
-    /// recording's start and end, in nanoseconds. Fails if the user requested more than one range.
+    /// The options for turning calls into stacks, with the time range that the user requested. A range may be relative
+    /// to the start or end of the recording, which are `first` and `last`, in nanoseconds. Fails if the user requested
+    /// more than one range.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,

@@ -101,7 +101,7 @@ pub fn start(profile: &Profile) -> Option<i128> {
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// What is known about a recording that may still be being read: facts in the parts that were read so far.
+/// What the parts of a recording that were read so far say about the recording as a whole.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
@@ -134,6 +134,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
         for row in profile.series.iter().flat_map(|series| &series.rows) {
             for frame in profile.frames_up(row.stack) {
                 let name = profile.name_of(profile.frame_of(frame).name);
+                // It isn't a frame of the program.
                 if name == TRUNCATED {
                     continue;
                 }

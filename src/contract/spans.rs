@@ -21,7 +21,7 @@ pub struct Spans {
     pub wants: Wants,
     /// A function that reads the spans and sums them by call path.
     pub stacks: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>,
-    /// A function that reads all spans into memory, for questions about single spans.
+    /// A function that reads all spans into memory, for commands that look at single spans.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
     /// A function that passes the spans to `sink` one by one, with everything the file says about them.
     pub emit: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
@@ -74,7 +74,7 @@ impl<'a> SpanInput<'a> {
     /// it.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
-            Self::Whole { bytes, done } => Box::new(ReleasingReader { bytes, at: 0, done }),
+            Self::Whole { bytes, done } => Box::new(ReleasingReader { bytes, position: 0, done }),
             Self::Stream(stream) => stream,
         }
     }
@@ -117,15 +117,15 @@ impl fmt::Debug for Done {
 /// Reads bytes once, in order, and reports the bytes that were read as no longer needed.
 struct ReleasingReader<'a> {
     bytes: &'a [u8],
-    at: usize,
+    position: usize,
     done: Done,
 }
 
 impl Read for ReleasingReader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
-        let read = (&self.bytes[self.at..]).read(to)?;
-        self.done.release(self.at..self.at + read);
-        self.at += read;
+        let read = (&self.bytes[self.position..]).read(to)?;
+        self.done.release(self.position..self.position + read);
+        self.position += read;
         Ok(read)
     }
 }
@@ -146,20 +146,22 @@ pub fn stacks(
         only.push(NO_NAME);
     }
     let all_show_action = !only.is_empty();
-    let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));
-    let by_sub: Vec<NameNumber> = by_sub.filter_map(|name| timeline.names.find(name)).collect();
+    let show_action_names = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));
+    let show_action: Vec<NameNumber> = show_action_names.filter_map(|name| timeline.names.find(name)).collect();
     let (first, last) = timeline.bounds();
     let calls = options.calls_between(u64::try_from(first).unwrap_or(0), u64::try_from(last).unwrap_or(0))?;
     let mut stacked = timeline.stacks(calls, &only, |slice| {
-        let shows_action = slice.sub != NO_NAME && (all_show_action || by_sub.contains(&slice.name));
+        let shows_action = slice.sub != NO_NAME && (all_show_action || show_action.contains(&slice.name));
         if shows_action { slice.sub } else { slice.name }
     });
     warn_of_overlaps(stacked.overlaps, warnings);
+    // `calls` had the requested time range, and the sums that are left can't be cut again.
     stacked.profile.cut_to_time = true;
     Ok(stacked.profile)
 }
 
-/// Warns if spans overlap another span of their thread without being nested in it. `count` is the number of such spans.
+/// Warns about spans that overlap an earlier span of their thread without being nested in that span. `count` is how
+/// many there are.
 fn warn_of_overlaps(count: u64, warnings: &mut Warnings) {
     let message = match count {
         0 => return,

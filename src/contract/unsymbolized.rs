@@ -72,7 +72,8 @@ pub struct NamedCall<'a> {
 /// from the innermost outwards, then the compiled function. Empty if no function is known.
 pub type FindCalls<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
-/// How the samples of one process use a location that has no name. Locations are shared by all samples (pprof, OTLP).
+/// How the samples of one process use a location that has no name. A location is an entry of a table in the profile, to
+/// which samples of all processes may refer (pprof, OTLP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct LocationUse {
     /// Index in the profile's table of locations.
@@ -84,8 +85,9 @@ pub struct LocationUse {
     pub is_caller: bool,
 }
 
-/// The functions of a profile's locations. A location can be different functions in different processes, or as a caller
-/// and as the innermost frame. The first use keeps the location; for each other function, the location gets a copy.
+/// The functions of a profile's locations. The same location can be in different functions if it is used by samples of
+/// different processes, or both as a caller and as the innermost frame. The first use keeps the location; for each
+/// other function, the location gets a copy.
 #[derive(Debug, Default)]
 pub struct LocationNames<'a> {
     /// Locations with their functions, the innermost inlined call first. Locations that stay unnamed are not listed.
@@ -94,7 +96,7 @@ pub struct LocationNames<'a> {
     /// functions.
     pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
     /// The uses that get a copy instead of the original location, each with the index of its copy in `copies`.
-    moved: FxHashMap<LocationUse, usize>,
+    copy_by_use: FxHashMap<LocationUse, usize>,
 }
 
 impl<'a> LocationNames<'a> {
@@ -102,8 +104,8 @@ impl<'a> LocationNames<'a> {
     /// the functions for a use.
     pub fn new(uses: &[LocationUse], look_up: impl Fn(&LocationUse) -> Vec<NamedCall<'a>>) -> Self {
         let mut names = Self::default();
-        for of_location in uses.chunk_by(|one, other| one.location == other.location) {
-            let [first, others @ ..] = of_location else { continue };
+        for location_uses in uses.chunk_by(|one, other| one.location == other.location) {
+            let [first, others @ ..] = location_uses else { continue };
             let calls = look_up(first);
             let first_names = function_names(&calls);
             // The copies of this location, by the names of their functions.
@@ -115,10 +117,11 @@ impl<'a> LocationNames<'a> {
                     continue;
                 }
                 let copy = *copies.entry(other_names).or_insert(names.copies.len());
+                // There is no copy with these functions yet.
                 if copy == names.copies.len() {
                     names.copies.push((other.location, calls));
                 }
-                names.moved.insert(*other, copy);
+                names.copy_by_use.insert(*other, copy);
             }
             if !calls.is_empty() {
                 names.named.push((first.location, calls));
@@ -135,7 +138,7 @@ impl<'a> LocationNames<'a> {
     /// The index in `copies` of the copy that a use gets; `None` if the use keeps the original location.
     pub fn copy_of(&self, location_use: &LocationUse) -> Option<usize> {
         // Most profiles have no copies, so most look-ups are avoided.
-        if self.moved.is_empty() { None } else { self.moved.get(location_use).copied() }
+        if self.copy_by_use.is_empty() { None } else { self.copy_by_use.get(location_use).copied() }
     }
 }
 

@@ -63,7 +63,8 @@ impl Archive {
         Ok(())
     }
 
-    /// From now on, the door opens paths of the archive's members, until the returned archive is dropped.
+    /// Makes the archive's members available under their paths: the door opens them until the returned archive is
+    /// dropped.
     pub fn open(self) -> Arc<Self> {
         let archive = Arc::new(self);
         let mut all = open();

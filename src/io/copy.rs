@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek};
 use std::ops::Range;
 
 /// Copies the data of a file to the same offsets of another, so that holes stay holes. A hole at the end is dropped.
-/// Fails if another hole is larger than `largest_hole`.
+/// Fails if any other hole is larger than `largest_hole`.
 pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
@@ -20,11 +20,13 @@ pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Res
     Ok(())
 }
 
-/// The offset of the end of a file's last data; a hole at the end doesn't count. Fails if another hole is larger than
-/// `largest_hole` bytes. If the file has very many separate ranges of data, stops counting and returns the file's
+/// How many ranges of data are examined for holes between them.
+const PIECES: usize = 10_000;
+
+/// The offset of the end of a file's last data; a hole at the end doesn't count. Fails if any other hole is larger than
+/// `largest_hole` bytes. Looks only at the first [`PIECES`] ranges of data; if there are more, returns the file's
 /// length.
 pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
-    const PIECES: usize = 10_000;
     let mut end = 0;
     for _ in 0..PIECES {
         match next_data(file, end)? {

@@ -60,7 +60,7 @@ pub enum Start<'a> {
     /// At the root or in the current directory, as for any program.
     #[default]
     Here,
-    /// In this directory, which the user typed. The path includes the directory.
+    /// In this directory, which the user typed. The path begins with the directory.
     Typed(&'a Path),
     /// At the root directory of a process. Links and `..` can't leave it.
     Inside(&'a Root),
@@ -116,8 +116,8 @@ pub struct Opened {
     pub about: Metadata,
     /// The file's mode, reduced to the owner's permissions if others can't search a directory on the way.
     pub mode: u32,
-    /// True if everybody may read the file and search every directory on the way. Always true for a file in an archive:
-    /// whoever can open the archive can read the file.
+    /// True if everybody may read the file and search every directory on the way to it. Always true for a file in an
+    /// archive: whoever can open the archive can read the file.
     pub is_everybodys: bool,
 }
 
@@ -198,6 +198,8 @@ impl Door<'_> {
         Some(listed.map_err(|error| self.located(error, directory)))
     }
 
+    /// Walks along a path to its file, checks the file's type and owner, and calls `read` with the file. `None` if
+    /// there is no file.
     fn enter<T>(&self, path: &Path, read: impl FnOnce(Place) -> Result<T>) -> Option<Result<T>> {
         let place = self.place(path).transpose()?;
         let read = place.and_then(|place| {
@@ -222,9 +224,13 @@ impl Door<'_> {
         };
         match place {
             Ok(place) => Ok(Some(place)),
-            Err(Stop::At(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unnamed_file_error(error)),
-            Err(Stop::At(error)) => Err(unopened::found_file_error(path, error)),
+            Err(Stop::Failed(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                Ok(None)
+            }
+            Err(Stop::Failed(error)) if matches!(self.start, Start::Inside(_)) => {
+                Err(unopened::unnamed_file_error(error))
+            }
+            Err(Stop::Failed(error)) => Err(unopened::found_file_error(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
             // Paths that lead to this process's own descriptors are only accepted for outputs.
             Err(Stop::Descriptor(_)) => Ok(None),
@@ -270,10 +276,12 @@ impl Door<'_> {
 
     /// Maps a file that only trusted users can change. Fails if it has holes that are too large for its kind.
     fn map(&self, file: &File, kind: Kind) -> Result<Bytes> {
+        // Files of trusted users may be of any kind.
         let holes = (kind.holes)(&head(file)?).unwrap_or(Holes::Small);
         let len = file.metadata()?.len();
         let end = match holes {
             Holes::Any => len,
+            // The user knows what the file is, so holes of any size are accepted. A hole at the end is still dropped.
             Holes::Small if self.named == Named::User => copy::data_end(file, u64::MAX)?,
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
@@ -286,6 +294,8 @@ impl Door<'_> {
     }
 }
 
+/// Copies a file that others can change to a temporary file, and maps the copy. Fails if the file isn't of the expected
+/// kind, or has holes that are too large.
 fn copied(file: &File, kind: Kind) -> Result<Bytes> {
     let holes = (kind.holes)(&head(file)?).ok_or_else(|| Error::new(kind.otherwise))?;
     let largest_hole = if holes == Holes::Any { u64::MAX } else { LARGEST_HOLE };

@@ -84,11 +84,11 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
 /// The memory limit that this program was started with. Unset as long as [`limit_memory`] hasn't changed it.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Calls `start`, which starts another program, with the settings that this program was started with: its memory limit,
-/// and the default action for SIGXFSZ. The other program inherits these. Afterwards, our own settings apply again.
+/// Calls `start`, which starts another program. Meanwhile, the settings that this program was started with apply again:
+/// its memory limit, and the default action for SIGXFSZ. The other program inherits them.
 #[expect(unsafe_code, reason = "a signal's action is set")]
-pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
-    let own = getrlimit(Resource::Data);
+pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
+    let own_limit = getrlimit(Resource::Data);
     // This can't fail: the hard limit hasn't changed, so a process may raise its soft limit again.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
     // SAFETY: the default action, and ignoring a signal, run no code of this program.
@@ -96,18 +96,18 @@ pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     let started = start();
     // SAFETY: as above.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own));
+    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own_limit));
     started
 }
 
 /// The process ID of the child to which signals are passed on; 0 before the child has been started.
-static PASSED_TO: AtomicI32 = AtomicI32::new(0);
+static SIGNAL_TARGET: AtomicI32 = AtomicI32::new(0);
 
 /// The last signal that arrived before the child was started, to be passed on later; 0 if there was none.
-static CAME_EARLY: AtomicI32 = AtomicI32::new(0);
+static EARLY_SIGNAL: AtomicI32 = AtomicI32::new(0);
 
 /// The signals to pass on: those that end a program, and SIGUSR2, which makes perf write a part of its recording.
-const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
+const PASSED_ON: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
 
 /// While this value exists, signals don't end this program but are passed on to the child process that it waits for.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl PassedSignals {
     /// Starts catching signals. Signals that were ignored (nohup(1)) stay ignored.
     pub fn begin() -> Self {
         let handler = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
-        set_actions(&PASSED, |old| old != libc::SIG_IGN, handler, libc::SA_SIGINFO | libc::SA_RESTART);
+        set_actions(&PASSED_ON, |old| old != libc::SIG_IGN, handler, libc::SA_SIGINFO | libc::SA_RESTART);
         Self(())
     }
 
@@ -126,8 +126,8 @@ impl PassedSignals {
     #[expect(unsafe_code, reason = "a signal is sent")]
     pub fn pass_to(&self, child: u32) {
         let child = child.cast_signed();
-        PASSED_TO.store(child, Ordering::SeqCst);
-        let early = CAME_EARLY.swap(0, Ordering::SeqCst);
+        SIGNAL_TARGET.store(child, Ordering::SeqCst);
+        let early = EARLY_SIGNAL.swap(0, Ordering::SeqCst);
         if early != 0 {
             // SAFETY: kill(2) gets the process ID of a child that nobody has waited for yet, so the ID hasn't been
             // reused.
@@ -138,23 +138,23 @@ impl PassedSignals {
 
 impl Drop for PassedSignals {
     fn drop(&mut self) {
-        PASSED_TO.store(0, Ordering::SeqCst);
-        set_actions(&PASSED, |old| old != libc::SIG_IGN, libc::SIG_DFL, 0);
+        SIGNAL_TARGET.store(0, Ordering::SeqCst);
+        set_actions(&PASSED_ON, |old| old != libc::SIG_IGN, libc::SIG_DFL, 0);
         leave_nothing_behind();
     }
 }
 
-/// Installs a handler for those signals whose current action `replaced` accepts. `handler` is the address of an
-/// async-signal-safe function (signal-safety(7)), or SIG_DFL.
+/// Installs a handler for those of the signals whose current action `is_replaced` accepts. `handler` is the address of
+/// an async-signal-safe function (signal-safety(7)), or SIG_DFL.
 #[expect(unsafe_code, reason = "signals' actions are set")]
-fn set_actions(signals: &[c_int], replaced: impl Fn(usize) -> bool, handler: usize, flags: c_int) {
+fn set_actions(signals: &[c_int], is_replaced: impl Fn(usize) -> bool, handler: usize, flags: c_int) {
     for &signal in signals {
         // SAFETY: all-zero bytes are a valid `sigaction` with no flags and an empty mask, and both pointers are valid.
         // The handlers are functions in this file, or the default action, which runs no code of this program.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action);
-            if replaced(action.sa_sigaction) {
+            if is_replaced(action.sa_sigaction) {
                 (action.sa_sigaction, action.sa_flags) = (handler, flags);
                 libc::sigaction(signal, &raw const action, std::ptr::null_mut());
             }
@@ -170,8 +170,8 @@ extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     if unsafe { (*info).si_code } == SI_KERNEL {
         return;
     }
-    match PASSED_TO.load(Ordering::SeqCst) {
-        0 => CAME_EARLY.store(signal, Ordering::SeqCst),
+    match SIGNAL_TARGET.load(Ordering::SeqCst) {
+        0 => EARLY_SIGNAL.store(signal, Ordering::SeqCst),
         // SAFETY: signal handlers may call kill(2). The number is the process ID of a child that nobody has waited for
         // yet, or that has only just exited, so that its ID hasn't been reused.
         child => drop(unsafe { libc::kill(child, signal) }),
@@ -232,17 +232,17 @@ pub struct GuardedAllocator;
 unsafe impl GlobalAlloc for GuardedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller fulfills the contract of the system's allocator.
-        given(unsafe { System.alloc(layout) }, layout.size())
+        check_allocation(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller fulfills the contract of the system's allocator.
-        given(unsafe { System.alloc_zeroed(layout) }, layout.size())
+        check_allocation(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         // SAFETY: the caller fulfills the contract of the system's allocator.
-        given(unsafe { System.realloc(old, layout, size) }, size)
+        check_allocation(unsafe { System.realloc(old, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
@@ -251,15 +251,16 @@ unsafe impl GlobalAlloc for GuardedAllocator {
     }
 }
 
-/// Returns the memory that the system's allocator has allocated. If it is null, prints an error and ends the process.
-fn given(memory: *mut u8, size: usize) -> *mut u8 {
+/// Returns the memory that the system's allocator has allocated. If the allocation failed, so that `memory` is null,
+/// prints an error and ends the process.
+fn check_allocation(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        // Must not allocate, because no memory is left.
+        // No memory is left, so nothing here may allocate.
         let mut digits = itoa::Buffer::new();
         let size = digits.format(size).as_bytes();
         let start = &b"error: out of memory: cannot allocate "[..];
         let end = &b" more bytes (--max-memory sets the limit)\n"[..];
-        leave(&[start, size, end]);
+        exit_with_error(&[start, size, end]);
     }
     memory
 }
@@ -301,7 +302,7 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
 /// Removes unfinished files with temporary names, prints the parts of an error message, and ends the process with
 /// status 1. Doesn't allocate or lock.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
-fn leave(parts: &[&[u8]]) -> ! {
+fn exit_with_error(parts: &[&[u8]]) -> ! {
     remove_hidden();
     for part in parts {
         // SAFETY: pointer and length are those of a slice. Write errors are ignored.
@@ -329,10 +330,10 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: with SA_SIGINFO, the kernel passes a valid pointer. For SIGBUS, it contains an address.
     let addr = unsafe { (*info).si_addr() } as usize;
     let (mut line, mut path) = ([0; LINE], &b"a file that is read"[..]);
-    if let Some(found) = mapped_at(addr, &mut line) {
+    if let Some(found) = find_mapped_file(addr, &mut line) {
         path = found;
     }
-    leave(&[b"error: ", path, b" became shorter while it was read\n"]);
+    exit_with_error(&[b"error: ", path, b" became shorter while it was read\n"]);
 }
 
 /// From now on, SIGINT, SIGTERM and SIGHUP remove temporary names before they end the program. Also ignores SIGXFSZ:
@@ -369,24 +370,26 @@ fn remove_hidden() {
 /// The maximum length in bytes of a line in /proc/self/maps.
 const LINE: usize = 4096 + 128;
 
-/// The path of the file that is mapped at an address, according to /proc/self/maps; `None` if no file is. `line` is the
-/// buffer to read into. Doesn't allocate.
+/// Finds the path of the file that is mapped at an address, according to /proc/self/maps; `None` if no file is. `line`
+/// is the buffer to read into. Doesn't allocate.
 #[expect(unsafe_code, reason = "the standard library's ways to open and to read may allocate")]
-fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
+fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
     // SAFETY: the path ends with NUL.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     let mut len = 0;
     loop {
-        let left = &mut line[len..];
+        let free_part = &mut line[len..];
         // SAFETY: pointer and length are those of a slice that nothing else uses. If /proc/self/maps could not be
         // opened, the call fails. If the buffer is full, it reads nothing.
-        let read = unsafe { libc::read(maps, left.as_mut_ptr().cast(), left.len()) };
+        let read = unsafe { libc::read(maps, free_part.as_mut_ptr().cast(), free_part.len()) };
+        // Ends the search at the end of the file, after an error, and at a line that is longer than the buffer.
         len += usize::try_from(read).ok().filter(|read| *read > 0)?;
         while let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
-            if let Some(path) = path_of(&line[..end], addr) {
+            if let Some(path) = find_path(&line[..end], addr) {
                 let path = path..end;
                 return Some(&line[path]);
             }
+            // Move what follows this line to the start of the buffer.
             line.copy_within(end + 1..len, 0);
             len -= end + 1;
         }
@@ -395,7 +398,7 @@ fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
 
 /// Where the path starts in a line of /proc/self/maps; `None` if the mapping doesn't contain the address or has no
 /// path.
-fn path_of(line: &[u8], addr: usize) -> Option<usize> {
+fn find_path(line: &[u8], addr: usize) -> Option<usize> {
     let dash = line.iter().position(|byte| *byte == b'-')?;
     let space = line.iter().position(|byte| *byte == b' ')?;
     let number = |digits: &[u8]| {
@@ -429,14 +432,14 @@ mod tests {
     #[test]
     fn a_mapped_file_is_found_by_any_of_its_addresses() {
         let line = b"7f00-7fff r--p 00000000 08:01 12   /a b/c";
-        assert_eq!(path_of(line, 0x7f80).map(|at| &line[at..]), Some(&b"/a b/c"[..]));
-        assert_eq!(path_of(line, 0x7fff), None);
-        assert_eq!(path_of(b"7f00-7fff rw-p 00000000 00:00 0 ", 0x7f80), None);
+        assert_eq!(find_path(line, 0x7f80).map(|at| &line[at..]), Some(&b"/a b/c"[..]));
+        assert_eq!(find_path(line, 0x7fff), None);
+        assert_eq!(find_path(b"7f00-7fff rw-p 00000000 00:00 0 ", 0x7f80), None);
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), b"text").unwrap();
         let bytes = crate::io::mapped::map_regular(file.as_file()).unwrap();
         let mut line = [0; LINE];
-        let found = mapped_at(bytes.as_ptr() as usize, &mut line).unwrap();
+        let found = find_mapped_file(bytes.as_ptr() as usize, &mut line).unwrap();
         assert_eq!(found, file.path().canonicalize().unwrap().as_os_str().as_encoded_bytes());
     }
 }

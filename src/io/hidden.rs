@@ -21,21 +21,23 @@ pub(super) enum TemporaryKind {
     Directory,
 }
 
-/// A temporary name. When dropped, it removes the file or directory, unless [`Self::forget`] was called.
+/// A temporary name of a file or directory. When the value is dropped, the file or directory is removed, unless
+/// [`Self::forget`] was called.
 #[derive(Debug)]
 pub(super) struct HiddenName {
     text: NameText,
     /// Whether the name stands for a file or a directory.
-    what: TemporaryKind,
+    kind: TemporaryKind,
     /// The directory that contains the file or directory.
     directory: File,
     /// The slot that tells signal handlers the temporary name; `None` if all slots were in use.
     slot: Option<&'static NameSlot>,
-    is_there: bool,
+    /// True if the file or directory has to be removed in the end.
+    must_be_removed: bool,
 }
 
-/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, the others
-/// stay after a signal.
+/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, a signal
+/// leaves the files of the others behind.
 const SLOTS: usize = 128;
 
 /// Marks a free slot, in place of a descriptor.
@@ -61,15 +63,16 @@ const DIRECTORIES: &[u8] = b"jitgraft-";
 type NameText = [u8; FILES.len() + 16 + 1];
 
 impl HiddenName {
-    /// Creates a file or directory by calling `make` with random names until one is free.
-    pub(super) fn take<T>(
+    /// Creates a file or directory with a random name. Calls `make` with one name after the other until it doesn't fail
+    /// because the name exists. Returns what `make` returned, and the name.
+    pub(super) fn create<T>(
         directory: &File,
-        what: TemporaryKind,
+        kind: TemporaryKind,
         make: impl Fn(&CStr) -> io::Result<T>,
     ) -> io::Result<(T, Self)> {
         const TRIES: usize = 100;
         for _ in 0..TRIES {
-            let hidden = Self::new(directory, what)?;
+            let hidden = Self::new(directory, kind)?;
             match make(hidden.name()) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => hidden.forget(),
                 Err(error) => {
@@ -84,12 +87,12 @@ impl HiddenName {
 
     /// Chooses a random name and puts it into the table. Call it before creating the file or directory, so that a
     /// signal handler always finds the name of whatever exists.
-    fn new(directory: &File, what: TemporaryKind) -> io::Result<Self> {
+    fn new(directory: &File, kind: TemporaryKind) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
-        let number = if what == TemporaryKind::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
+        let number = if kind == TemporaryKind::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
         let directory = directory.try_clone()?;
-        let slot = TABLE.iter().find(|slot| slot.take(number, directory.as_raw_fd()));
-        Ok(Self { text: text(number), what, directory, slot, is_there: true })
+        let slot = TABLE.iter().find(|slot| slot.reserve(number, directory.as_raw_fd()));
+        Ok(Self { text: text(number), kind, directory, slot, must_be_removed: true })
     }
 
     pub(super) fn name(&self) -> &CStr {
@@ -98,15 +101,15 @@ impl HiddenName {
 
     /// Gives up the temporary name without removing the file or directory, because it was renamed or never created.
     pub(super) fn forget(mut self) {
-        self.is_there = false;
+        self.must_be_removed = false;
     }
 }
 
 impl Drop for HiddenName {
     fn drop(&mut self) {
-        if self.is_there {
+        if self.must_be_removed {
             // If this fails, nothing can be done about it.
-            let _ = unlinkat(&self.directory, self.name(), flags(self.what));
+            let _ = unlinkat(&self.directory, self.name(), flags(self.kind));
         }
         if let Some(slot) = self.slot {
             slot.directory.store(FREE, Ordering::Release);
@@ -115,16 +118,17 @@ impl Drop for HiddenName {
 }
 
 impl NameSlot {
-    /// Reserves the slot if it is free. Returns false if it isn't. The number is stored before the directory, because
-    /// signal handlers ignore slots without a directory.
-    fn take(&self, number: u64, directory: i32) -> bool {
-        const BEING_TAKEN: i32 = FREE - 1;
-        let taken = self.directory.compare_exchange(FREE, BEING_TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();
-        if taken {
+    /// Reserves the slot for a name if the slot is free, and returns whether it was.
+    fn reserve(&self, number: u64, directory: i32) -> bool {
+        const BEING_RESERVED: i32 = FREE - 1;
+        let is_ours =
+            self.directory.compare_exchange(FREE, BEING_RESERVED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
+        if is_ours {
+            // The number comes first: signal handlers ignore the slot as long as it has no directory.
             self.number.store(number, Ordering::Relaxed);
             self.directory.store(directory, Ordering::Release);
         }
-        taken
+        is_ours
     }
 }
 
@@ -135,14 +139,14 @@ pub(super) fn each(mut remove: impl FnMut(i32, &CStr, TemporaryKind)) {
         let directory = slot.directory.load(Ordering::Acquire);
         if directory >= 0 {
             let number = slot.number.load(Ordering::Relaxed);
-            let what = if number & IS_DIRECTORY == 0 { TemporaryKind::File } else { TemporaryKind::Directory };
-            remove(directory, name(&text(number)), what);
+            let kind = if number & IS_DIRECTORY == 0 { TemporaryKind::File } else { TemporaryKind::Directory };
+            remove(directory, name(&text(number)), kind);
         }
     }
 }
 
-fn flags(what: TemporaryKind) -> AtFlags {
-    match what {
+fn flags(kind: TemporaryKind) -> AtFlags {
+    match kind {
         TemporaryKind::File => AtFlags::empty(),
         TemporaryKind::Directory => AtFlags::REMOVEDIR,
     }
@@ -152,9 +156,7 @@ fn flags(what: TemporaryKind) -> AtFlags {
 fn text(number: u64) -> NameText {
     let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
     let mut text = [0; FILES.len() + 17];
-    for (at, byte) in prefix.iter().enumerate() {
-        text[at] = *byte;
-    }
+    text[..prefix.len()].copy_from_slice(prefix);
     for digit in 0..16 {
         text[prefix.len() + digit] = b"0123456789abcdef"[(number >> (60 - 4 * digit) & 15) as usize];
     }
@@ -175,18 +177,18 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = File::open(dir.path()).unwrap();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
-        let (file, hidden) = HiddenName::take(&directory, TemporaryKind::File, |name| {
+        let (file, hidden) = HiddenName::create(&directory, TemporaryKind::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(0o600))?)
         })
         .unwrap();
-        let (made, below) = HiddenName::take(&directory, TemporaryKind::Directory, |name| {
+        let (made, below) = HiddenName::create(&directory, TemporaryKind::Directory, |name| {
             Ok(mkdirat(&directory, name, Mode::from_raw_mode(0o700))?)
         })
         .unwrap();
         let known = |hidden: &HiddenName| {
             let mut known = false;
             each(|at, name, what| {
-                known |= (at, name, what) == (hidden.directory.as_raw_fd(), hidden.name(), hidden.what);
+                known |= (at, name, what) == (hidden.directory.as_raw_fd(), hidden.name(), hidden.kind);
             });
             known
         };
@@ -203,7 +205,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = File::open(dir.path()).unwrap();
         let refused =
-            HiddenName::take(&directory, TemporaryKind::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));
+            HiddenName::create(&directory, TemporaryKind::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

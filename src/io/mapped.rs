@@ -35,8 +35,9 @@ impl Bytes {
         }
     }
 
-    /// Returns a function to call with ranges of bytes that won't be used again. The pages of a mapped file are then
-    /// removed from this process's memory. If they are accessed nevertheless, they are read from the file again.
+    /// Returns a function that frees memory: call it with ranges of bytes that won't be used again. If this is a mapped
+    /// file, their pages are removed from this process's memory. If they are accessed nevertheless, they are read from
+    /// the file again.
     pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
         let map = match self {
             Self::Mapped(map) => Some(Arc::clone(map)),

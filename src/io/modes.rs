@@ -48,8 +48,8 @@ impl Content {
         if self == Self::Summary { ANYBODY } else { OWNER }
     }
 
-    /// The permissions of a complete output. `own` are those that it was created with, `replaces` says whether it
-    /// replaces a file, and `inputs` are the permissions that all inputs have in common.
+    /// The permissions of a complete output. `own` are those that it has: the ones it was created with or, if it
+    /// `replaces` a file, those of that file. `inputs` are the permissions that all inputs have in common.
     pub(super) fn final_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,

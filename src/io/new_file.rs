@@ -30,7 +30,7 @@ pub struct NewFile {
 pub(super) struct NamedPlace {
     pub(super) directory: FileId,
     pub(super) name: OsString,
-    pub(super) taken_by: Option<FileId>,
+    pub(super) existing_file: Option<FileId>,
 }
 
 impl NewFile {
@@ -48,7 +48,7 @@ impl NewFile {
 
     fn hidden_in(directory: File, mode: u32) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let (file, hidden) = HiddenName::take(&directory, TemporaryKind::File, |name| {
+        let (file, hidden) = HiddenName::create(&directory, TemporaryKind::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)?)
         })?;
         Ok(Self { file, hidden: Some(hidden), directory })
@@ -62,7 +62,7 @@ impl NewFile {
     /// A writer with a position of its own, so that several writers can write to different parts of the file in
     /// parallel.
     pub fn writer(&self) -> Writer<'_> {
-        Writer { file: self.file(), at: 0 }
+        Writer { file: self.file(), position: 0 }
     }
 
     /// The file, for writing through its own position.
@@ -82,7 +82,7 @@ impl NewFile {
             None => match link(&self.file, &self.directory, name) {
                 // Only a file with a name can be renamed over another one.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
-                    let ((), hidden) = HiddenName::take(&self.directory, TemporaryKind::File, |name| {
+                    let ((), hidden) = HiddenName::create(&self.directory, TemporaryKind::File, |name| {
                         link(&self.file, &self.directory, name)
                     })?;
                     hidden
@@ -95,7 +95,8 @@ impl NewFile {
         Ok(())
     }
 
-    /// Gives the file its name. If another file already has the name, changes nothing and returns this one unnamed.
+    /// Gives the file its name. If another file already has the name, changes nothing and returns this file, which has
+    /// no name yet.
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
@@ -117,12 +118,12 @@ impl NewFile {
 impl NamedPlace {
     /// Looks up a name in a directory.
     pub(super) fn look_up(directory: &File, name: &OsStr) -> io::Result<Self> {
-        let taken_by = openat(directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
-        let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
+        let existing_file = openat(directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
+        let existing_file = existing_file.and_then(|file| File::from(file).metadata().ok());
         Ok(Self {
             directory: FileId::new(&directory.metadata()?),
             name: name.to_owned(),
-            taken_by: taken_by.as_ref().map(FileId::new),
+            existing_file: existing_file.as_ref().map(FileId::new),
         })
     }
 }
@@ -153,13 +154,13 @@ pub(super) fn open_directory(path: &Path) -> io::Result<File> {
 #[derive(Debug)]
 pub struct Writer<'a> {
     file: &'a File,
-    at: u64,
+    position: u64,
 }
 
 impl Write for Writer<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write_at(bytes, self.at)?;
-        self.at += written as u64;
+        let written = self.file.write_at(bytes, self.position)?;
+        self.position += written as u64;
         Ok(written)
     }
 
@@ -170,13 +171,13 @@ impl Write for Writer<'_> {
 
 impl Seek for Writer<'_> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let at = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        let position = match to {
+            SeekFrom::Start(position) => Some(position),
+            SeekFrom::Current(by) => self.position.checked_add_signed(by),
             SeekFrom::End(by) => self.file.metadata()?.len().checked_add_signed(by),
         };
-        self.at = at.ok_or(io::ErrorKind::InvalidInput)?;
-        Ok(self.at)
+        self.position = position.ok_or(io::ErrorKind::InvalidInput)?;
+        Ok(self.position)
     }
 }
 
@@ -237,8 +238,8 @@ mod tests {
             new.file_mut().write_all(b"new").unwrap();
             std::fs::rename(at("ours"), at("moved")).unwrap();
             std::os::unix::fs::symlink("theirs", at("ours")).unwrap();
-            let taken_by = FileId::from_path(&at("moved/out"));
-            assert_eq!(new.place(OsStr::new("out")).unwrap().taken_by, taken_by);
+            let existing_file = FileId::from_path(&at("moved/out"));
+            assert_eq!(new.place(OsStr::new("out")).unwrap().existing_file, existing_file);
             new.persist(OsStr::new("out")).unwrap();
             assert_eq!(std::fs::read_to_string(at("moved/out")).unwrap(), "new");
             assert_eq!(std::fs::read_to_string(at("theirs/out")).unwrap(), "theirs");

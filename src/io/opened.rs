@@ -50,25 +50,26 @@ impl FileId {
 #[derive(Debug)]
 struct Log {
     /// When each run that hasn't ended began, as a value of `now`.
-    runs: Vec<u64>,
+    run_starts: Vec<u64>,
+    /// A counter that serves as a clock: each start of a run is one tick.
     now: u64,
-    /// Regular files, and directories whose contents are inputs.
-    opened: FxHashMap<FileId, OpenedFile>,
-    /// When a pipe or device was last opened as an input; 0 if none was.
-    streamed: u64,
+    /// Regular files that were opened as inputs, and directories whose contents are inputs.
+    inputs: FxHashMap<FileId, OpenedFile>,
+    /// When a pipe or device was last opened as an input, as a value of `now`; 0 if none was.
+    last_stream: u64,
 }
 
 /// When and with which permissions an input was opened.
 #[derive(Debug, Clone, Copy)]
 struct OpenedFile {
-    /// When it was last opened, as a value of the log's counter.
-    at: u64,
+    /// When it was last opened, as a value of [`Log::now`].
+    last_opened: u64,
     /// The permissions, which say who may read it.
     mode: u32,
 }
 
 static LOG: Mutex<Log> =
-    Mutex::new(Log { runs: Vec::new(), now: 0, opened: HashMap::with_hasher(FxBuildHasher), streamed: 0 });
+    Mutex::new(Log { run_starts: Vec::new(), now: 0, inputs: HashMap::with_hasher(FxBuildHasher), last_stream: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
     // If a thread panicked while holding the lock, the log is still consistent, because each change is a single
@@ -79,38 +80,39 @@ fn log() -> MutexGuard<'static, Log> {
 /// The moment at which a run began. Files that were opened later count as the run's inputs. Dropping this value ends
 /// the run.
 #[derive(Debug)]
-pub(super) struct Since(u64);
+pub(super) struct RunStart(u64);
 
-impl Since {
+impl RunStart {
     pub(super) fn now() -> Self {
         let mut log = log();
         log.now += 1;
         let now = log.now;
-        log.runs.push(now);
+        log.run_starts.push(now);
         Self(now)
     }
 
     /// True if this file was opened as an input since the run began.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
-        log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
+        log().inputs.get(&file).is_some_and(|opened| opened.last_opened >= self.0)
     }
 
     /// The permissions that all inputs opened since the run began have in common. If one of them is a pipe or device,
     /// only the owner's permissions.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
-        let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
-        common_mode(modes.chain((log.streamed >= self.0).then_some(OWNER)))
+        let modes = log.inputs.values().filter(|opened| opened.last_opened >= self.0).map(|opened| opened.mode);
+        common_mode(modes.chain((log.last_stream >= self.0).then_some(OWNER)))
     }
 }
 
-impl Drop for Since {
+impl Drop for RunStart {
     fn drop(&mut self) {
         let mut log = log();
-        log.runs.retain(|&began| began != self.0);
-        match log.runs.iter().copied().min() {
-            Some(oldest) => log.opened.retain(|_, opened| opened.at >= oldest),
-            None => log.opened = FxHashMap::default(),
+        log.run_starts.retain(|&began| began != self.0);
+        // Forget the files that are inputs of none of the runs that are still going on.
+        match log.run_starts.iter().copied().min() {
+            Some(oldest) => log.inputs.retain(|_, opened| opened.last_opened >= oldest),
+            None => log.inputs = FxHashMap::default(),
         }
     }
 }
@@ -123,7 +125,7 @@ pub(super) fn remember(about: &Metadata, mode: u32) {
     }
     if !about.is_dir() {
         let mut log = log();
-        log.streamed = log.now;
+        log.last_stream = log.now;
     }
 }
 
@@ -135,10 +137,10 @@ pub(super) fn remember_directory(directory: FileId) {
 /// Adds a file to the log of inputs, if any run is going on.
 fn add(file: FileId, mode: u32) {
     let mut log = log();
-    if !log.runs.is_empty() {
-        let now = log.now;
+    if !log.run_starts.is_empty() {
+        let last_opened = log.now;
         // If several paths lead to the file, anybody who can reach it by one of them may read it.
-        let mode = log.opened.get(&file).map_or(mode, |opened| mode | opened.mode);
-        log.opened.insert(file, OpenedFile { at: now, mode });
+        let mode = log.inputs.get(&file).map_or(mode, |opened| mode | opened.mode);
+        log.inputs.insert(file, OpenedFile { last_opened, mode });
     }
 }

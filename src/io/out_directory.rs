@@ -25,7 +25,7 @@ impl OutDirectory {
     pub fn make(path: &Path) -> Result<Self> {
         let made = Walk::to_directory(path).map_err(|stop| match stop {
             Stop::Refused(error) => error,
-            Stop::At(error) => unopened::output_error(path, error),
+            Stop::Failed(error) => unopened::output_error(path, error),
             Stop::Descriptor(_) => Error::new("is a file descriptor of jitgraft, not a directory"),
         });
         let file = made.map_err(|error| error.in_file(path))?;

@@ -3,10 +3,10 @@
 use super::door::OutputName;
 use super::modes::{ANY_MODE, Content, OWNER};
 use super::new_file::{NamedPlace, NewFile};
-use super::permissions::Inherited;
+use super::permissions::FileAttributes;
 use super::run::{OutputPlace, Run};
 use super::target::{self, OutputTarget};
-use super::{OutPath, unopened, widen};
+use super::{OutPath, enlarge_pipe, unopened};
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags, fchmod};
 use std::ffi::OsString;
@@ -32,8 +32,8 @@ struct Destination {
 
 #[derive(Debug)]
 enum DestinationKind {
-    /// A new file, and the name it will get.
-    New(NewAt),
+    /// A new file, which gets its name when it is complete.
+    New(PendingFile),
     /// A file that is already open and is written to directly, such as standard output. The place is `None` if the file
     /// isn't a regular one. What was written can't be undone, so writing fails as soon as the same file is opened as an
     /// input.
@@ -42,7 +42,7 @@ enum DestinationKind {
 
 /// A new file, and the name it will get.
 #[derive(Debug)]
-struct NewAt {
+struct PendingFile {
     file: NewFile,
     name: OsString,
     content: Content,
@@ -50,9 +50,9 @@ struct NewAt {
     replaces: bool,
 }
 
-/// The buffer size in bytes. Slices at least this long are written directly instead of being copied into the buffer. It
-/// is half of [`MAX_WRITE`], so that what remains of a long text after writes of that length is mostly written directly,
-/// too.
+/// The buffer size in bytes. Texts at least this long are written directly instead of being copied into the buffer.
+/// Long texts are written in pieces of [`MAX_WRITE`] bytes. The buffer is only half as large, so that the last, shorter
+/// piece is mostly written directly, too.
 const BUFFER: usize = MAX_WRITE / 2;
 
 /// The maximum number of bytes per write. Longer writes take Linux several times as long: a gigabyte of a mapped file
@@ -75,7 +75,7 @@ fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlic
 }
 
 impl Destination {
-    /// The file to write to. Fails if it was opened as an input in the meantime.
+    /// The file to write to. Fails if the output goes to an open file that was opened as an input in the meantime.
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),
@@ -111,8 +111,8 @@ impl Output {
         Self::create_for(path, run.content(), run)
     }
 
-    /// Like [`Self::create`], but with `content` instead of the content that the run's outputs usually have. It
-    /// determines who may read the output.
+    /// Like [`Self::create`], for an output with another kind of content than the run's outputs usually have. The
+    /// content determines who may read the output.
     pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;
@@ -153,7 +153,7 @@ impl DestinationKind {
         let file = match path {
             OutPath::Stdout => {
                 let out = target::reopen(1).map_err(closed_error)?;
-                widen(&out);
+                enlarge_pipe(&out);
                 out
             }
             OutPath::Path(path) => match OutputTarget::resolve(path)? {
@@ -169,18 +169,18 @@ impl DestinationKind {
 
     /// Creates the new file that will replace the one at `path`, if there is one, and takes over its attributes.
     fn file(path: &Path, place: OutputName, content: Content, run: &Run) -> Result<Self> {
-        let OutputName { directory, name, there } = place;
+        let OutputName { directory, name, existing } = place;
         run.claim(&OutputPlace::Name(NamedPlace::look_up(&directory, &name)?))?;
-        let replaced = there.and_then(|there| Inherited::from(&there, &directory));
+        let replaced = existing.and_then(|existing| FileAttributes::read(&existing, &directory));
         let replaces = replaced.is_some();
         let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
         let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
-        replaced.map_or(Ok(()), |replaced| replaced.give_to(&file))?;
-        Ok(Self::New(NewAt { file, name, content, replaces }))
+        replaced.map_or(Ok(()), |replaced| replaced.apply_to(&file))?;
+        Ok(Self::New(PendingFile { file, name, content, replaces }))
     }
 }
 
-impl NewAt {
+impl PendingFile {
     /// Sets the permissions of the complete output. Only now are all inputs known.
     fn set_mode(&self, run: &Run) -> io::Result<()> {
         let own = self.file.file().metadata()?.mode() & ANY_MODE;

@@ -17,14 +17,14 @@ const WRITABLE_BY_ALL: u32 = 0o002;
 
 /// The attributes that an output takes over from the file that it will replace.
 #[derive(Debug)]
-pub(super) struct Inherited {
+pub(super) struct FileAttributes {
     mode: u32,
     owner: Uid,
     group: Gid,
     /// The access control list (acl(5)).
     access_list: Option<Vec<u8>>,
-    /// The extended attributes in the `user` namespace (xattr(7), `user.*`): names and values.
-    notes: Vec<(CString, Vec<u8>)>,
+    /// Names and values of the extended attributes in the `user` namespace (xattr(7), `user.*`).
+    user_attributes: Vec<(CString, Vec<u8>)>,
 }
 
 /// Linux's maximum length of an attribute, and of the list of attribute names.
@@ -32,28 +32,35 @@ const LONGEST_ATTRIBUTE: usize = 1 << 16;
 
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
-impl Inherited {
-    /// The attributes of an existing file. `None` if a stranger may have put the file there to get access to the
+impl FileAttributes {
+    /// Reads the attributes of an existing file. `None` if a stranger may have put the file there to get access to the
     /// output: it belongs to neither the current user nor the directory's owner, and the directory is like /tmp, where
     /// everybody can create files but not replace others' files.
-    pub(super) fn from(there: &Place, directory: &File) -> Option<Self> {
-        let (about, directory) = (&there.about, directory.metadata().ok()?);
-        let everybodys = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
-        let believed = [rustix::process::geteuid().as_raw(), directory.uid()];
-        if everybodys && !believed.contains(&about.uid()) {
+    pub(super) fn read(existing: &Place, directory: &File) -> Option<Self> {
+        let (about, directory) = (&existing.about, directory.metadata().ok()?);
+        let is_like_tmp = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
+        let trusted_owners = [rustix::process::geteuid().as_raw(), directory.uid()];
+        if is_like_tmp && !trusted_owners.contains(&about.uid()) {
             return None;
         }
         let (owner, group) = (Uid::from_raw(about.uid()), Gid::from_raw(about.gid()));
-        let own = format!("/proc/self/fd/{}", there.file.as_raw_fd());
-        let access_list = attribute(&own, ACCESS_LIST);
-        let noted = names_of_attributes(&own).into_iter().filter(|name| name.to_bytes().starts_with(b"user."));
-        let notes = noted.filter_map(|name| attribute(&own, &name).map(|value| (name, value))).collect();
-        Some(Self { mode: about.mode() & ANY_MODE, owner, group, access_list, notes })
+        // The file isn't open for reading, so its attributes are read by the path of its descriptor.
+        let path = format!("/proc/self/fd/{}", existing.file.as_raw_fd());
+        let access_list = attribute(&path, ACCESS_LIST);
+        let mut user_attributes = Vec::new();
+        for name in names_of_attributes(&path) {
+            if name.to_bytes().starts_with(b"user.")
+                && let Some(value) = attribute(&path, &name)
+            {
+                user_attributes.push((name, value));
+            }
+        }
+        Some(Self { mode: about.mode() & ANY_MODE, owner, group, access_list, user_attributes })
     }
 
-    /// Sets the attributes of a new file that nobody else can open yet. If a permission can't be set, the file is less
-    /// accessible than the old one, never more.
-    pub(super) fn give_to(self, new: &NewFile) -> io::Result<()> {
+    /// Gives these attributes to a new file, which nobody else can open yet. If some of them can't be set, the new file
+    /// is less accessible than the old one, never more.
+    pub(super) fn apply_to(self, new: &NewFile) -> io::Result<()> {
         let (file, mut mode) = (new.file(), self.mode);
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
@@ -61,11 +68,12 @@ impl Inherited {
             // other users lacked.
             mode &= !GROUP | mode << 3;
         }
+        // Without the access control list, the group's permissions would apply to others than before.
         if !self.give_access_list(file) {
             mode &= 0o700;
         }
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
-        for (name, value) in &self.notes {
+        for (name, value) in &self.user_attributes {
             // Some file systems don't support attributes.
             let _ = fsetxattr(file, name, value, XattrFlags::empty());
         }

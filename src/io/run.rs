@@ -12,7 +12,7 @@
 
 use super::modes::{self, Content};
 use super::new_file::{NamedPlace, open_directory};
-use super::opened::{self, FileId, Since};
+use super::opened::{self, FileId, RunStart};
 use crate::error::{Error, Result};
 use rustc_hash::FxHashSet;
 use std::ffi::OsString;
@@ -29,16 +29,18 @@ pub struct Run {
 
 #[derive(Debug)]
 struct RunState {
-    since: Since,
+    start: RunStart,
     outputs: Mutex<ClaimedPlaces>,
 }
 
 /// The places of a run's outputs.
 #[derive(Debug, Default)]
 struct ClaimedPlaces {
+    /// Directory and name of each output that gets a name.
     names: FxHashSet<(FileId, OsString)>,
     /// Existing files that will be replaced by outputs of the run.
     replaced: FxHashSet<FileId>,
+    /// Open files that outputs are written to directly.
     open: FxHashSet<FileId>,
 }
 
@@ -48,7 +50,7 @@ impl ClaimedPlaces {
         match place {
             OutputPlace::Name(place) => {
                 self.names.contains(&(place.directory, place.name.clone()))
-                    || place.taken_by.is_some_and(|file| self.open.contains(&file))
+                    || place.existing_file.is_some_and(|file| self.open.contains(&file))
             }
             OutputPlace::Open(file) => self.open.contains(file) || self.replaced.contains(file),
         }
@@ -59,7 +61,7 @@ impl ClaimedPlaces {
         match place {
             OutputPlace::Name(place) => {
                 self.names.insert((place.directory, place.name));
-                self.replaced.extend(place.taken_by);
+                self.replaced.extend(place.existing_file);
             }
             OutputPlace::Open(file) => {
                 self.open.insert(file);
@@ -80,7 +82,7 @@ pub(super) enum OutputPlace {
 impl Run {
     /// Starts a run. Call it before any file is opened, because only later files count as inputs.
     pub fn begin() -> Self {
-        let state = RunState { since: Since::now(), outputs: Mutex::default() };
+        let state = RunState { start: RunStart::now(), outputs: Mutex::default() };
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
@@ -97,7 +99,7 @@ impl Run {
 
     /// The permissions for an output with data of all inputs opened so far.
     pub(super) fn mode_of_inputs(&self) -> u32 {
-        self.state.since.mode_of_inputs()
+        self.state.start.mode_of_inputs()
     }
 
     /// Counts a file as an input of this run although it was read before the run began.
@@ -107,7 +109,7 @@ impl Run {
         }
     }
 
-    /// Fails if an output of this run goes to `path`. Call it before creating another file there, next to the outputs.
+    /// Fails if an output of this run goes to `path`. Call it before creating another file there, outside of the run.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.contains(&place)) {
@@ -130,13 +132,13 @@ impl Run {
 
     /// Fails if an input opened so far is at this place, or if the place is in an input recording's directory.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
-        let since = &self.state.since;
+        let start = &self.state.start;
         match place {
-            OutputPlace::Name(NamedPlace { directory, .. }) if since.was_opened(*directory) => {
+            OutputPlace::Name(NamedPlace { directory, .. }) if start.was_opened(*directory) => {
                 Err(Error::usage("is in the directory of an input recording; choose another output"))
             }
-            OutputPlace::Name(NamedPlace { taken_by: Some(file), .. }) | OutputPlace::Open(file)
-                if since.was_opened(*file) =>
+            OutputPlace::Name(NamedPlace { existing_file: Some(file), .. }) | OutputPlace::Open(file)
+                if start.was_opened(*file) =>
             {
                 Err(Error::usage("is also an input; choose another output"))
             }

@@ -30,7 +30,8 @@ struct DiskRoom {
 pub struct Spool {
     file: File,
     /// How many more bytes may be written before the free space is checked again.
-    granted: u64,
+    unchecked_bytes: u64,
+    /// Finds out how much space is free ([`room_of`], except in tests).
     room: fn(&File) -> Option<DiskRoom>,
 }
 
@@ -40,7 +41,7 @@ pub fn temporary() -> Result<Spool> {
         let message = format!("cannot create a temporary file in {}", std::env::temp_dir().display());
         Error::new(message).because(io::Error::from(error.kind())).with_remedy(elsewhere())
     })?;
-    Ok(Spool { file, granted: 0, room: room_of })
+    Ok(Spool { file, unchecked_bytes: 0, room: room_of })
 }
 
 fn elsewhere() -> Option<String> {
@@ -51,7 +52,7 @@ fn elsewhere() -> Option<String> {
 const IN_MEMORY: u64 = 1 << 20;
 
 /// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
-/// In programs that only use the library, short streams are kept in memory, because all files are copied there (`whole`).
+/// In programs that only use the library, short streams are kept in memory, as short files are (`whole`).
 pub fn spool(mut stream: impl Read) -> Result<Bytes> {
     if are_maps_watched() {
         return temporary()?.filled(stream)?.map();
@@ -96,19 +97,22 @@ impl Spool {
         Ok(&mut self.file)
     }
 
-    /// Checks before `len` bytes are written that enough space is left free; fails if not. Asks the file system only
-    /// once per [`STEP`].
+    /// Call this before `len` bytes are written: fails if too little space would be left free. Asks the file system
+    /// only once per [`STEP`] bytes.
     fn check_space(&mut self, len: u64) -> io::Result<()> {
-        if self.granted < len {
-            let left = (self.room)(&self.file).map(|room| (room, RESERVE.min(room.all / 20)));
-            if let Some((room, reserve)) = left
-                && room.free < reserve.saturating_add(len)
-            {
-                return Err(io::Error::other(full(room.free, reserve)));
+        if self.unchecked_bytes < len {
+            let mut step = STEP;
+            // If the file system doesn't report its free space, nothing is checked.
+            if let Some(room) = (self.room)(&self.file) {
+                let reserve = RESERVE.min(room.all / 20);
+                if room.free < reserve.saturating_add(len) {
+                    return Err(io::Error::other(full(room.free, reserve)));
+                }
+                step = step.min(room.free - reserve);
             }
-            self.granted = len.max(STEP.min(left.map_or(STEP, |(room, reserve)| room.free - reserve)));
+            self.unchecked_bytes = step.max(len);
         }
-        self.granted -= len;
+        self.unchecked_bytes -= len;
         Ok(())
     }
 }

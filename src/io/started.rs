@@ -57,7 +57,7 @@ fn command(words: &[&[u8]]) -> Result<Command> {
 pub fn run_for_output(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");
-    let output = guard::as_started(|| command.output())?;
+    let output = guard::with_original_settings(|| command.output())?;
     Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 
@@ -67,7 +67,7 @@ pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
     let mut command = command(words)?;
     command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));
     let signals = PassedSignals::begin();
-    let mut child = guard::as_started(|| command.spawn())
+    let mut child = guard::with_original_settings(|| command.spawn())
         .map_err(|error| Error::new(format!("cannot start {}", String::from_utf8_lossy(words[0]))).because(error))?;
     signals.pass_to(child.id());
     Ok(child.wait()?.into())

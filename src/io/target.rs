@@ -16,7 +16,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// What the path of an output leads to.
+/// The thing that the path of an output leads to.
 #[derive(Debug)]
 pub(super) enum OutputTarget {
     /// An open descriptor of this process.
@@ -38,12 +38,12 @@ impl OutputTarget {
             Ok(found) => found,
             Err(Stop::Descriptor(number)) => return Ok(Self::Descriptor(number)),
             Err(Stop::Refused(error)) => return Err(error),
-            Err(Stop::At(error)) if error.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
-            Err(Stop::At(error)) => return Err(unopened::output_error(directory, error)),
+            Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
+            Err(Stop::Failed(error)) => return Err(unopened::output_error(directory, error)),
         };
-        match &found.there {
-            Some(there) if there.about.is_dir() => Err(is_directory(path)),
-            Some(there) if !there.about.is_file() => Ok(Self::Special(there.file.try_clone()?)),
+        match &found.existing {
+            Some(existing) if existing.about.is_dir() => Err(is_directory(path)),
+            Some(existing) if !existing.about.is_file() => Ok(Self::Special(existing.file.try_clone()?)),
             _ => Ok(Self::File(Box::new(found))),
         }
     }
@@ -69,7 +69,7 @@ impl OutputTarget {
 pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
     match Walk::to_output(path) {
         Err(Stop::Refused(error)) => Err(error),
-        Ok(_) | Err(Stop::At(_) | Stop::Descriptor(_)) => Ok(()),
+        Ok(_) | Err(Stop::Failed(_) | Stop::Descriptor(_)) => Ok(()),
     }
 }
 

@@ -69,27 +69,33 @@ fn hint_for_missing(path: &Path) -> Option<String> {
 /// The maximum number of names to compare. If a directory has more, it is hardly anybody's working directory.
 const NAMES: usize = 10_000;
 
-/// The name that is most similar to `name`: it differs in few characters, or starts with `name`. `None` if no name
-/// does.
+/// The name that is most similar to `name`: it starts with `name`, or differs from it in at most two characters, and at
+/// most in every third one. `None` if no name does.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
-    let far = |other: &String| match other.strip_prefix(name) {
-        Some(_) => 1,
-        None => distance(name, other),
-    };
-    let near = names.map(|other| (far(&other), other)).filter(|(far, _)| *far <= (name.len() / 3).min(2));
-    near.min().map(|(_, other)| other)
+    let longest_distance = (name.len() / 3).min(2);
+    let mut near = Vec::new();
+    for other in names {
+        let distance = if other.starts_with(name) { 1 } else { distance(name, &other) };
+        if distance <= longest_distance {
+            near.push((distance, other));
+        }
+    }
+    near.into_iter().min().map(|(_, other)| other)
 }
 
 /// The Levenshtein distance: how many characters to insert, remove or replace to turn one name into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
+    // The distances of the first characters of `from` (as many as the loop has taken) to each beginning of `to`.
     let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (at, letter) in from.chars().enumerate() {
-        let mut corner = std::mem::replace(&mut row[0], at + 1);
+    for (index, letter) in from.chars().enumerate() {
+        // The element at the left end of the row above, then the one above and left of the current element.
+        let mut above_left = std::mem::replace(&mut row[0], index + 1);
         for (column, other) in to.iter().enumerate() {
-            let changed = corner + usize::from(letter != *other);
-            corner = row[column + 1];
-            row[column + 1] = changed.min(corner + 1).min(row[column] + 1);
+            let replaced = above_left + usize::from(letter != *other);
+            let above = row[column + 1];
+            row[column + 1] = replaced.min(above + 1).min(row[column] + 1);
+            above_left = above;
         }
     }
     row.last().copied().unwrap_or(0)

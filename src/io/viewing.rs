@@ -24,7 +24,7 @@ impl PrivateDirectory {
     pub fn create() -> Result<Self> {
         let place = std::env::temp_dir();
         let made = open_directory(&place).and_then(|place| {
-            HiddenName::take(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+            HiddenName::create(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
         });
         let ((), name) =
             made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;

@@ -19,22 +19,22 @@ pub(super) fn contents(file: &File) -> Result<Bytes> {
 
 /// Like [`contents`], but only up to `end`.
 pub(super) fn contents_to(file: &File, end: u64) -> Result<Bytes> {
-    if are_maps_watched() { map_regular_to(file, end) } else { spool(FromStart { file, at: 0, end }) }
+    if are_maps_watched() { map_regular_to(file, end) } else { spool(FromStart { file, position: 0, end }) }
 }
 
 /// Reads a file from its start up to `end`. Doesn't move the file's position.
 struct FromStart<'a> {
     file: &'a File,
-    at: u64,
+    position: u64,
     end: u64,
 }
 
 impl Read for FromStart<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX);
+        let left = usize::try_from(self.end - self.position).unwrap_or(usize::MAX);
         let most = into.len().min(left);
-        let read = self.file.read_at(&mut into[..most], self.at)?;
-        self.at += read as u64;
+        let read = self.file.read_at(&mut into[..most], self.position)?;
+        self.position += read as u64;
         Ok(read)
     }
 }

@@ -138,8 +138,7 @@ impl fmt::Display for Kind {
 }
 
 impl fmt::Display for SourceState {
-    /// Says what became of a source, for a list of sources. `lent` is the number of functions in the jitdump of the
-    /// same process that got their source lines from this one.
+    /// Says what became of a source, for a list of sources.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loaded { codes, skipped, clock, torn, lent, .. } => {

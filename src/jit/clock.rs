@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | nanoseconds | CLOCK_MONOTONIC (`perf record -k mono`) | none |
 //! | time-stamp counter | has a TIME_CONV record | like `tsc_to_perf_time` in tools/perf/util/tsc.c |
+//! | wall clock | relates its clock to the wall clock | the difference between the two |
 //! | anything else | contains the marker's mmap | estimated: the jitdump starts when its marker is mapped |
 //! | anything else | – | impossible: each address has the last code that was there |
 
@@ -21,15 +22,15 @@ const PLAUSIBLE: u64 = 3_600_000_000_000;
 /// What is known about a jitdump's times.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DumpTimes {
-    /// True if the header says that times are the CPU's time-stamp counter.
-    pub(super) arch: bool,
-    /// The time in the header; on an unknown clock.
-    pub(super) header: u64,
+    /// True if the header says that times are values of the CPU's time-stamp counter.
+    pub(super) is_tsc: bool,
+    /// The time in the header, which may be on another clock than the times of the records.
+    pub(super) header_time: u64,
     /// The time of the first record; `None` if there is none.
-    pub(super) first: Option<u64>,
-    /// When the process mapped the jitdump as its marker, on the recording's clock; `None` if that was before the
-    /// recording began.
-    pub(super) marker: Option<Nanos>,
+    pub(super) first_time: Option<u64>,
+    /// When the process mapped the jitdump as its marker, on the recording's clock. `None` if the process didn't, or if
+    /// that was before the recording began.
+    pub(super) marker_time: Option<Nanos>,
 }
 
 /// How to convert a source's times to the recording's clock.
@@ -46,19 +47,19 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses a conversion. If there is a problem, also returns a warning whose subject is the file, such as "has
-    /// processor time stamps, but …".
+    /// Chooses how to convert a source's times. If they can't be converted exactly, also returns a warning whose
+    /// subject is the file, such as "has processor time stamps, but …".
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let is_same_clock = is_monotonic(clock);
-        if times.arch {
+        if times.is_tsc {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
             // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the first record
             // is close to the marker's mmap on the recording's clock.
             if is_same_clock
-                && let Some(marker) = times.marker
-                && let Some(first) = times.first
+                && let Some(marker) = times.marker_time
+                && let Some(first) = times.first_time
                 && marker.0.abs_diff(first) < PLAUSIBLE
             {
                 let why = "claims to have processor time stamps, but the times match the recording's clock, so they \
@@ -90,7 +91,7 @@ impl Conversion {
     }
 
     /// The conversion, described for users.
-    pub(super) fn used(&self) -> ClockUse {
+    pub(super) fn to_clock_use(&self) -> ClockUse {
         match self {
             Self::Same => ClockUse::Same,
             Self::Tsc(_) => ClockUse::Tsc,
@@ -101,10 +102,10 @@ impl Conversion {
 }
 
 impl DumpTimes {
-    /// Estimates the offset between the two clocks, or gives up. `why` says why a better conversion isn't possible; it
-    /// becomes the start of the warning.
+    /// Finds the offset between the two clocks if the source uses the wall clock; otherwise estimates the offset, or
+    /// gives up. The warning begins with `why`, which says why a better conversion isn't possible.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
-        let Some(first) = self.first else { return (Conversion::None, None) };
+        let Some(first) = self.first_time else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
         // that clock. Any other clock is decades away, so the limit is large: about six weeks.
         if let Some((wall, recorded)) = clock.reference
@@ -112,15 +113,16 @@ impl DumpTimes {
         {
             return (Conversion::Offset { offset: signed_difference(recorded.0, wall.0), error: Some(0) }, None);
         }
-        let Some(marker) = self.marker.filter(|_| !self.arch) else {
+        // Ticks of a time-stamp counter aren't nanoseconds, so adding an offset to them would be wrong.
+        let Some(marker) = self.marker_time.filter(|_| !self.is_tsc) else {
             let problem =
                 format!("{why}; the jitdump's times were ignored, and each address got the last code that was there");
             return (Conversion::None, Some(problem));
         };
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
         // time and the records' times are from different clocks.
-        let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
-        let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
+        let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
+        let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
             error / 1_000_000
@@ -173,7 +175,7 @@ pub(super) fn explain_other_process(
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // Which end of the process's life contradicts the records.
+    // Did the records end before the process began, or begin after it ended?
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0
     {
@@ -198,7 +200,8 @@ pub(super) fn explain_other_process(
 mod tests {
     use super::*;
 
-    const TIMES: DumpTimes = DumpTimes { arch: false, header: 900, first: Some(1000), marker: Some(Nanos(5000)) };
+    const TIMES: DumpTimes =
+        DumpTimes { is_tsc: false, header_time: 900, first_time: Some(1000), marker_time: Some(Nanos(5000)) };
 
     fn mono() -> Clock {
         Clock { clockid: Some(1), ..Clock::default() }
@@ -214,21 +217,21 @@ mod tests {
         let (conversion, said) = Conversion::choose(&Clock::default(), &TIMES);
         assert_eq!(conversion.apply(1000), Some(Nanos(5100)));
         assert!(said.unwrap().contains("about 1 ms"));
-        let wall_header = DumpTimes { header: 1_700_000_000_000_000, ..TIMES };
+        let wall_header = DumpTimes { header_time: 1_700_000_000_000_000, ..TIMES };
         assert_eq!(Conversion::choose(&Clock::default(), &wall_header).0.apply(1001), Some(Nanos(5001)));
-        let attached = DumpTimes { marker: None, ..TIMES };
+        let attached = DumpTimes { marker_time: None, ..TIMES };
         let (conversion, said) = Conversion::choose(&Clock { clockid: Some(4), ..Clock::default() }, &attached);
         assert_eq!(conversion, Conversion::None);
         assert!(said.unwrap().contains("clock 4"));
         let wall = Clock { reference: Some((Nanos(1_700_000_000_000_000_000), Nanos(50))), ..Clock::default() };
-        let wall_times = DumpTimes { first: Some(1_700_000_000_000_000_007), ..TIMES };
+        let wall_times = DumpTimes { first_time: Some(1_700_000_000_000_000_007), ..TIMES };
         assert_eq!(Conversion::choose(&wall, &wall_times).0.apply(1_700_000_000_000_000_007), Some(Nanos(57)));
     }
 
     #[test]
     fn processor_time_stamps_are_converted_as_the_recording_states() {
         let tsc = TscConversion { shift: 10, mult: 512, zero: 7, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
-        let arch = DumpTimes { arch: true, ..TIMES };
+        let arch = DumpTimes { is_tsc: true, ..TIMES };
         let (conversion, said) = Conversion::choose(&Clock { tsc: Some(tsc), ..mono() }, &arch);
         assert_eq!((conversion.apply(4096 + 3), said), (Some(Nanos(7 + 2048 + 1)), None));
         let short = TscConversion { cap_short: true, cycles: 0x1_0000_0000, mask: 0xffff_ffff, ..tsc };

@@ -39,18 +39,18 @@ pub(super) fn read<'data>(
     let header = dump.header;
     warn_about_header(&header, source, warnings);
     let times = DumpTimes {
-        arch: header.has_arch_timestamps(),
-        header: header.timestamp,
-        first: dump.records().flatten().next().map(|record| record.timestamp),
-        marker: source.marker,
+        is_tsc: header.has_arch_timestamps(),
+        header_time: header.timestamp,
+        first_time: dump.records().flatten().next().map(|record| record.timestamp),
+        marker_time: source.marker_time,
     };
     let is_timed = has_times(&dump);
     let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
     let in_namespaces = NamespacePids::default();
-    let pids = Pids { source, header: Pid(header.pid), processes, options, in_namespaces };
+    let pids = Pids { source, header_pid: Pid(header.pid), processes, options, in_namespaces };
     pids.warn_if_foreign(warnings);
-    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
-    let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest));
+    let guest_files = GuestFiles { user_files: &options.guest, command: &processes.command, force: options.force };
+    let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest_files));
     let mut reader = DumpReader {
         origin,
         conversion,
@@ -61,24 +61,24 @@ pub(super) fn read<'data>(
         pending_lines: FxHashMap::default(),
         pending_unwind: None,
         loads: FxHashMap::default(),
-        with_lines: 0,
-        biased: 0,
+        loads_with_lines: 0,
+        loads_with_bias: 0,
     };
     let end = reader.read_records(&dump, source, pool, warnings);
-    // Only times on the recording's clock can be compared with the process's.
-    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last)
-        && let Some(message) = explain_other_process(source.pid, source.marker, processes, first, last)
+    // Only times on the recording's clock can be compared with the times of the process.
+    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first_time, end.last_time)
+        && let Some(message) = explain_other_process(source.pid, source.marker_time, processes, first, last)
     {
         warnings.push(Warning::new(message).in_file(&source.path, None));
     }
     reader.unbias_lines();
-    rundown::correct_times(&mut reader.list, source.pid, source.marker, processes);
-    let first = times.first.and_then(|time| conversion.apply(time));
-    let last = end.last.and_then(|time| conversion.apply(time));
+    rundown::correct_times(&mut reader.list, source.pid, source.marker_time, processes);
+    let first = times.first_time.and_then(|time| conversion.apply(time));
+    let last = end.last_time.and_then(|time| conversion.apply(time));
     let state = SourceState::Loaded {
         codes: reader.list.code_count() as u64,
         skipped: end.skipped,
-        clock: is_timed.then(|| conversion.used()),
+        clock: is_timed.then(|| conversion.to_clock_use()),
         torn: end.torn,
         times: first.zip(last),
         lent: 0,
@@ -121,13 +121,15 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the times of the records are of use: unless there is only one, they must not all be equal.
+/// True if the times of loads and moves are of use. They aren't if all are 0, or if there are several and all are
+/// equal.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
     match times.next() {
         None => true,
         Some(0) => times.any(|time| time != 0),
+        // True for a single record.
         Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
     }
 }
@@ -137,52 +139,54 @@ fn has_times(dump: &JitDump<'_>) -> bool {
 struct Pids<'a> {
     source: &'a Source,
     /// The process ID in the jitdump's header.
-    header: Pid,
+    header_pid: Pid,
     processes: &'a Processes,
     options: &'a SourceOptions,
+    /// The recorded processes by their IDs in their own PID namespaces.
     in_namespaces: NamespacePids,
 }
 
 impl Pids<'_> {
     /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name stands for
     /// the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
-    /// parent's jitdump; if no such process is known, the ID is taken for that of the parent.
-    fn outer(&self, inner: Pid) -> Pid {
-        if inner == self.header || Some(inner) == self.source.inner {
+    /// parent's jitdump; if no such process is known, the code is attributed to the parent.
+    fn find_owner(&self, inner: Pid) -> Pid {
+        if inner == self.header_pid || Some(inner) == self.source.inner {
             return self.source.pid;
         }
-        let outer = self.recorded(inner);
-        let known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
-        if known { outer } else { self.source.pid }
+        let outer = self.to_recorded(inner);
+        let is_known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
+        if is_known { outer } else { self.source.pid }
     }
 
-    fn recorded(&self, inner: Pid) -> Pid {
+    fn to_recorded(&self, inner: Pid) -> Pid {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
     /// Warns if the header's process ID isn't that of the process for which the file is used, neither as recorded nor
-    /// in the process's own PID namespace. If the process mapped the file, the file is the process's, whatever it is
-    /// called.
+    /// in the process's own PID namespace. Doesn't warn if the user said for which process the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
-        // The user said for which process the file is used (`FILE@PID`).
         if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
             return;
         }
-        let is_misnamed = self.header != expected && self.header != self.source.pid;
-        let is_of_other_process = self.source.marker.is_none() && self.recorded(self.header) != self.source.pid;
+        let is_misnamed = self.header_pid != expected && self.header_pid != self.source.pid;
+        // If the process mapped the file as its marker, the file is certainly that process's.
+        let has_marker = self.source.marker_time.is_some();
+        let is_of_other_process = !has_marker && self.to_recorded(self.header_pid) != self.source.pid;
         if is_misnamed || is_of_other_process {
             let message = format!(
                 "its header says process {}; used for process {} of the recording",
-                self.header, self.source.pid
+                self.header_pid, self.source.pid
             );
             warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));
         }
     }
 }
 
-/// V8's line entries are too high by this many bytes: the size of an ELF header, which V8 assumes in front of the code.
+/// The addresses in V8's line entries are too high by this many bytes: the size of an ELF header, as if there were one
+/// in front of the code.
 const ELF_HEADER: u64 = 0x40;
 
 /// Turns the records of a jitdump into a list of code events.
@@ -200,25 +204,24 @@ struct DumpReader<'a, 'data> {
     /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
     loads: FxHashMap<u64, u32>,
     /// The number of loads that have line entries.
-    with_lines: u64,
-    /// The number of loads whose first line entry is off by about [`ELF_HEADER`].
-    biased: u64,
+    loads_with_lines: u64,
+    /// The number of loads whose first line entry is [`ELF_HEADER`] bytes, or a few more, after the start of the code.
+    loads_with_bias: u64,
 }
 
 /// The state after a jitdump's last record.
 #[derive(Debug, Default)]
 struct DumpEnd {
-    /// The time of the last complete record.
-    last: Option<u64>,
+    /// The time of the last record that could be read, even if its code is cut off.
+    last_time: Option<u64>,
     /// The number of records that could not be read completely.
     skipped: u64,
-    /// True if the file ends in the middle of a record.
+    /// True if the last record is damaged, or is cut off by the end of the file.
     torn: bool,
 }
 
 impl<'data> DumpReader<'_, 'data> {
-    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off (`torn`). It is
-    /// if its last record is a load without the machine code, or if a record is damaged.
+    /// Reads all records of a jitdump. Returns the state after the last one.
     fn read_records(
         &mut self,
         dump: &JitDump<'data>,
@@ -230,7 +233,8 @@ impl<'data> DumpReader<'_, 'data> {
         let mut end = DumpEnd::default();
         parallel_records::for_each_record(dump, pool, parallel_records::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
-                end.last = Some(timestamp);
+                // Each record overwrites what the one before it left, so that the state of the last record remains.
+                end.last_time = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
                 if end.torn {
                     end.skipped = 1;
@@ -263,12 +267,12 @@ impl<'data> DumpReader<'_, 'data> {
                     unwind: self.pending_unwind.take(),
                     origin: self.origin,
                 };
-                let at = self.list.load(self.pids.outer(Pid(load.pid)), time, &code);
-                self.loads.insert(load.index, at as u32);
+                let list_index = self.list.load(self.pids.find_owner(Pid(load.pid)), time, &code);
+                self.loads.insert(load.index, list_index as u32);
             }
             Body::Move(moved) => {
                 if let Some(load) = self.loads.get(&moved.index).map(|load| *load as usize) {
-                    let pid = self.pids.outer(Pid(moved.pid));
+                    let pid = self.pids.find_owner(Pid(moved.pid));
                     self.list.move_to(pid, time, load, Addr(moved.to));
                 }
             }
@@ -280,15 +284,15 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Removes the pending line entries for a function's code and returns them; empty if there are none.
+    /// Removes the pending line entries for the code of `function` and returns them, not yet decoded; empty if there
+    /// are none. Counts how many of them have V8's bias.
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
-        if let Some(first_line_addr) = info.first {
-            self.with_lines += 1;
+        if let Some(first_line_addr) = info.first_addr {
+            self.loads_with_lines += 1;
             let offset = first_line_addr.wrapping_sub(addr);
-            // Some writers wrongly add the size of an ELF header to the addresses of lines.
             if (ELF_HEADER..ELF_HEADER + 8).contains(&offset) {
-                self.biased += 1;
+                self.loads_with_bias += 1;
             }
         }
         Lines {
@@ -304,9 +308,9 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Subtracts V8's bias from all line entries, if most loads have it.
+    /// Subtracts V8's bias ([`ELF_HEADER`]) from the addresses of all line entries, if most loads have it.
     fn unbias_lines(&mut self) {
-        if self.biased * 2 > self.with_lines {
+        if self.loads_with_bias * 2 > self.loads_with_lines {
             self.list.unbias_lines(ELF_HEADER);
         }
     }

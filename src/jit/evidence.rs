@@ -43,7 +43,7 @@ impl Sign {
 /// How well a file fits a process. There is one for each file and process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// The file's index.
+    /// The file's index in the list of files.
     pub(super) file: usize,
     pub(super) kind: Kind,
     pub(super) pid: Pid,
@@ -60,7 +60,7 @@ pub(super) struct Fit {
     /// The strongest evidence apart from addresses; `None` if there is none.
     pub(super) sign: Option<Sign>,
     /// Why the file seems to belong to another run; `None` if nothing suggests that.
-    pub(super) against: Option<String>,
+    pub(super) contradiction: Option<String>,
 }
 
 impl Fit {
@@ -70,7 +70,7 @@ impl Fit {
     }
 
     fn is_possible(&self) -> bool {
-        self.has_addresses() && self.against.is_none()
+        self.has_addresses() && self.contradiction.is_none()
     }
 }
 
@@ -87,14 +87,15 @@ pub(super) enum Verdict<'a> {
     Unmatched,
 }
 
-/// Decides what to do with a file, given by its index. `all` contains every file combined with every process. This
+/// Decides what to do with the file that has this index. `all` contains every file combined with every process. This
 /// includes processes that already have a source, because a file that may be theirs can't be assigned to another
 /// process with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        // No process needs the file. If one whose addresses fit is only contradicted by other evidence, say so.
+        // No process that needs a source can have this file. If the addresses fit one of them, but other evidence
+        // contradicts, say so.
         let mut fits = all.iter().filter(|fit| fit.file == file);
         let contradicted = fits.find(|fit| fit.is_wanted && fit.has_addresses());
         return match contradicted {
@@ -102,9 +103,10 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
             _ => Verdict::Unmatched,
         };
     };
-    // A process certainly owns the file that it mapped, whatever other files or processes fit.
+    // A file that the process mapped is certainly its own, whatever other files or processes fit.
     let is_sure = best.sign == Some(Sign::Inode);
-    // A rival is another file of the same kind that may just as well belong to this process.
+    // A rival is another file of the same kind that may just as well belong to this process. A file that is certainly
+    // the process's own has only rivals that are certain, too.
     let others = all.iter().filter(|fit| fit.file != file && (fit.pid, fit.kind) == (best.pid, best.kind));
     let mut rivals = others.filter(|fit| fit.is_possible() && fit.sign.is_some());
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
@@ -137,7 +139,7 @@ mod tests {
             samples: 8,
             is_mapped: true,
             sign: Some(Sign::Written),
-            against: None,
+            contradiction: None,
         }
     }
 

@@ -29,7 +29,7 @@ pub struct Found {
     /// The input's directory.
     pub(super) input_dir: Option<PathBuf>,
     /// Source maps for the scripts that the code was compiled from. Set when the sources are loaded.
-    pub(super) maps: OnceLock<SourceMaps>,
+    pub(super) source_maps: OnceLock<SourceMaps>,
 }
 
 /// A file with names of JIT code that was found for a recording.
@@ -64,8 +64,9 @@ pub(super) struct Source {
     pub(super) about: Option<Metadata>,
     /// Its permission bits.
     pub(super) mode: u32,
-    /// When the source's marker was mapped, if it has one and that was recorded.
-    pub(super) marker: Option<Nanos>,
+    /// For a jitdump: when the process mapped it as its marker. `None` if the process didn't, or if that was before the
+    /// recording began.
+    pub(super) marker_time: Option<Nanos>,
     /// For an ELF object that the user placed: the address. Otherwise 0.
     pub(super) addr: Addr,
     /// A remark for users on why the source was used although they didn't ask for it; `None` if there is nothing to
@@ -75,7 +76,7 @@ pub(super) struct Source {
     pub(super) log: OnceLock<CodeLog>,
     /// For logs: when each address of the process first occurred in a sample or its call chain. Empty if the log's
     /// times don't have to be estimated.
-    pub(super) seen: FirstSeen,
+    pub(super) first_seen: FirstSeen,
     /// For programs in an emulator: names of the guest program's functions. Set when the sources are loaded.
     pub(super) guest: OnceLock<GuestNames>,
 }
@@ -92,11 +93,11 @@ impl Source {
             bytes,
             about,
             mode,
-            marker: None,
+            marker_time: None,
             addr: Addr(0),
             remark: None,
             log: OnceLock::new(),
-            seen: FirstSeen::new(),
+            first_seen: FirstSeen::new(),
             guest: OnceLock::new(),
         }
     }
@@ -130,11 +131,17 @@ impl From<Vec<u8>> for Contents {
 impl Found {
     /// No sources, for when names of JIT code aren't wanted.
     pub fn none() -> Self {
-        let (options, maps) = (SourceOptions::default(), OnceLock::new());
-        Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), input_dir: None, maps }
+        Self {
+            files: Vec::new(),
+            options: SourceOptions::default(),
+            failed: Vec::new(),
+            live: BTreeMap::new(),
+            input_dir: None,
+            source_maps: OnceLock::new(),
+        }
     }
 
-    /// Adds a jitdump or perf map of a process that is in memory. `path` is its name in messages.
+    /// Adds a jitdump or perf map of a process whose contents are already in memory. `path` is its name in messages.
     pub(crate) fn add_bytes(&mut self, path: PathBuf, kind: Kind, pid: Pid, bytes: Vec<u8>) {
         self.files.push(Source::new(path, kind, pid, bytes));
     }

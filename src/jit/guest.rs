@@ -27,7 +27,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How the names begin that QEMU writes; the guest address follows in hexadecimal digits.
+/// How the names that QEMU writes begin. The guest address follows in hexadecimal digits.
 const PREFIX: &[u8] = b"guest-0x";
 
 /// How many names are searched for QEMU's prefix. If none of them has it, the other names in the jitdump or perf map
@@ -54,7 +54,7 @@ const INSTRUCTION: u64 = 4;
 /// functions.
 const MIN_RAN_INCOMPLETE: u64 = 6;
 
-/// Functions of a guest program, by guest address.
+/// Names of a guest program's functions, for the guest addresses that occur in a jitdump or perf map.
 #[derive(Debug, Default)]
 pub(super) struct GuestNames {
     names: FxHashMap<u64, Box<[u8]>>,
@@ -75,8 +75,8 @@ struct GuestCandidate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CandidateOrigin {
-    /// The user passed it with `--guest`.
-    Given,
+    /// The user passed the file with `--guest`.
+    User,
     /// A word of the recorded command line is its path.
     CommandLine,
     /// A file that is already used requires it.
@@ -86,8 +86,8 @@ enum CandidateOrigin {
 /// Where to look for the guest's files.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GuestFiles<'a> {
-    /// Passed with `--guest`.
-    pub(super) given: &'a [PathBuf],
+    /// The files that the user passed with `--guest`.
+    pub(super) user_files: &'a [PathBuf],
     /// The recorded command line.
     pub(super) command: &'a [Vec<u8>],
     /// True if files of other users are trusted (`-f`).
@@ -95,12 +95,12 @@ pub(super) struct GuestFiles<'a> {
 }
 
 impl GuestNames {
-    /// Resolves the guest addresses in the names of a perf map's functions.
+    /// Finds out which functions the guest addresses in a perf map belong to.
     pub(super) fn from_perf_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
         Self::from_names(entries.iter().map(|entry| entry.name), files)
     }
 
-    /// Names the guest addresses in a jitdump.
+    /// Finds out which functions the guest addresses in a jitdump belong to.
     pub(super) fn from_jitdump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
@@ -109,8 +109,8 @@ impl GuestNames {
         Self::from_names(names, files)
     }
 
-    /// Names the guest addresses in these names. Guest programs and libraries are opened only if there are such
-    /// addresses.
+    /// Finds out which functions the guest addresses in these names belong to. Guest programs and libraries are opened
+    /// only if there are such addresses.
     fn from_names<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
         if !names.clone().take(CHECKED_NAMES).any(|name| parse_address(name).is_some()) {
             return Self::default();
@@ -147,7 +147,7 @@ impl GuestNames {
     /// reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
-        let named_by = if *origin == CandidateOrigin::Given { Named::User } else { Named::Recording };
+        let named_by = if *origin == CandidateOrigin::User { Named::User } else { Named::Recording };
         match named_by.door(force).open(path, ELF)? {
             Ok(opened) => Image::new(path, opened.bytes).ok(),
             Err(error) => {
@@ -185,13 +185,13 @@ impl GuestNames {
         Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
     }
 
-    /// Adds the names of a file's functions at those guest addresses that are in the file. `addresses` are all guest
-    /// addresses, sorted. `is_program` is true for the guest program, false for its libraries. False if the file's load
-    /// address can't be determined.
+    /// Adds the names of the functions at those guest addresses that are in a file. `addresses` are all guest
+    /// addresses, sorted. `is_program` is true for the guest program, false for its libraries. Returns false, without
+    /// adding anything, if the file's load address can't be determined.
     fn add_names(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
         let functions = GuestFunctions::from_object(object);
         let base = match object.kind() {
-            // It can only be loaded at the addresses for which it is linked.
+            // A program that isn't position-independent can only be loaded at the addresses for which it is linked.
             ObjectKind::Executable if functions.fits_at(0, addresses) => Some(0),
             ObjectKind::Executable => None,
             _ if is_program => functions.find_base(addresses, Some(object.entry())),
@@ -223,8 +223,8 @@ fn is_file(path: &Path, named_by: Named) -> bool {
 /// The files that are tried first: those that the user named, and words of the command line.
 fn first_candidates(files: GuestFiles<'_>) -> Vec<GuestCandidate> {
     let mut candidates = Vec::new();
-    for path in files.given {
-        candidates.push(GuestCandidate { path: path.clone(), origin: CandidateOrigin::Given });
+    for path in files.user_files {
+        candidates.push(GuestCandidate { path: path.clone(), origin: CandidateOrigin::User });
     }
     for path in command_paths(files.command) {
         candidates.push(GuestCandidate { path, origin: CandidateOrigin::CommandLine });
@@ -268,7 +268,8 @@ fn guest_root(command: &[Vec<u8>]) -> PathBuf {
     }
 }
 
-/// Paths of the loader and the libraries that a program requires.
+/// Paths of the loader and the libraries that a program requires. The libraries are assumed to be in the directory of
+/// the loader. Empty if the file states no loader, as libraries and static programs don't.
 fn required_files(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
     let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
@@ -322,7 +323,7 @@ struct GuestFunctions {
     /// Start and end of each function, sorted.
     ranges: Vec<(u64, u64)>,
     /// True if all functions are listed. A stripped library only lists those that it exports.
-    complete: bool,
+    is_complete: bool,
 }
 
 impl GuestFunctions {
@@ -337,7 +338,7 @@ impl GuestFunctions {
         }
         ranges.sort_unstable();
         ranges.dedup_by_key(|function| function.0);
-        Self { ranges, complete: object.symbol_table().is_some() }
+        Self { ranges, is_complete: object.symbol_table().is_some() }
     }
 
     /// Finds the load address of a position-independent file: one for which most functions that ran did so from their
@@ -351,18 +352,18 @@ impl GuestFunctions {
         };
         // The most likely load addresses come first.
         let bases = self.vote_for_bases(addresses).into_iter().filter(|&base| entry_ran(base));
-        if self.complete {
+        if self.is_complete {
             return bases.take(MAX_CANDIDATES).find(|&base| self.fits_at(base, addresses));
         }
-        // If other code ran at many addresses, functions seem to start there for many load addresses. Accept a load
-        // address only if no other one fits.
+        // Other files' code may have run at so many addresses that this file's functions seem to start at some of them,
+        // whatever the load address. So accept a load address only if no other one fits.
         let mut fitting = bases.take(MAX_CANDIDATES_INCOMPLETE).filter(|&base| self.fits_at(base, addresses));
         let base = fitting.next()?;
         if fitting.next().is_none() { Some(base) } else { None }
     }
 
-    /// All load addresses for which at least one function starts at an address that ran; those with most such functions
-    /// come first. `addresses` are all guest addresses, sorted.
+    /// All load addresses for which at least one function starts at an address that ran. Load addresses with more such
+    /// functions come first. `addresses` are all guest addresses, sorted.
     fn vote_for_bases(&self, addresses: &[u64]) -> Vec<u64> {
         // Pages are mapped as a whole, so the offset in the page is the same in the file and in memory.
         let mut starts_by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
@@ -403,9 +404,9 @@ impl GuestFunctions {
             inside += to.saturating_sub(from.max(last_end));
             last_end = last_end.max(to);
         }
-        if !self.complete {
-            // In a region where every instruction ran, the functions of any file would seem to start at addresses that
-            // ran.
+        if !self.is_complete {
+            // Where every instruction ran, the functions of any file would seem to start at addresses that ran. So at
+            // most 80% of the instructions in the functions may have run.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
             // 95% ran from their start.
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
@@ -433,7 +434,7 @@ mod tests {
     }
 
     fn functions_of(ranges: Vec<(u64, u64)>, complete: bool) -> GuestFunctions {
-        GuestFunctions { ranges, complete }
+        GuestFunctions { ranges, is_complete: complete }
     }
 
     #[test]

@@ -33,6 +33,7 @@ const GENERATIONS: usize = 8;
 pub(super) struct LiveProcess {
     /// The process's root directory as we see it, `/proc/PID/root`.
     pub(super) root: PathBuf,
+    /// The opened root directory. Files are opened relative to it.
     files: Root,
     /// The process ID in the process's innermost PID namespace.
     pub(super) inner: Option<Pid>,
@@ -41,9 +42,9 @@ pub(super) struct LiveProcess {
 }
 
 impl LiveProcess {
-    /// Finds out whether a recorded process is still running. `None` if it isn't. There are two errors: its files can't
-    /// be accessed, or its ID now belongs to another process, in a container. The error says why that process isn't the
-    /// recorded one.
+    /// Finds a recorded process that is still running. `None` if it isn't running, or if its ID now belongs to another
+    /// process outside of containers. An error if the process runs but its files can't be accessed, or if its ID now
+    /// belongs to another process in a container; then the error says why that process isn't the recorded one.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
         if pid.0 <= 0 || !processes.is_recording {
@@ -105,8 +106,8 @@ impl LiveProcess {
     }
 }
 
-/// Opens a file by the path that a process in a container uses. `None` if the process isn't running or sees the same
-/// files as we do.
+/// Opens a file by the path that a process in a container uses. `None` if the process isn't running, if it sees the
+/// same files as we do, or if the file doesn't exist.
 pub(crate) fn open_inside(
     pid: Pid,
     path: &Path,
@@ -122,8 +123,9 @@ pub(crate) fn open_inside(
     live.open(&live.path_from_outside(path), kind, force)
 }
 
-/// Finds running ancestors of process `pid` that map the same shared memory at the same address, nearest first. Returns
-/// the process IDs that the ancestors have in their own PID namespaces.
+/// Finds running ancestors of process `pid` that map the same shared memory at the same address, from the parent
+/// upwards; stops at the first ancestor that doesn't. Returns the process IDs that the ancestors have in their own PID
+/// namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
     let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
@@ -180,8 +182,8 @@ fn check_start_time(
     processes: &Processes,
     site: &Site<'_>,
 ) -> Result<(), String> {
-    let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
     const REUSED: &str = "another process has its PID by now";
+    let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
     // If the fork was recorded, the start time must be that of the fork.
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
@@ -189,6 +191,7 @@ fn check_start_time(
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
         return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }
+    // Otherwise the process must have begun before the first sample, or at least before the recording was written.
     match first_sample_time(processes, site).or(site.written) {
         Some(limit) if began > limit + SLACK => Err(REUSED.to_owned()),
         Some(_) => Ok(()),
@@ -211,12 +214,13 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = read_system_text(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`. It is field 2.
     let after_name = &stat[stat.rfind(')')? + 1..];
-    // So field 22 is the 20th after it.
+    // So field 22 is the 20th after the name.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = read_system_text(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
-    let rate = rustix::param::clock_ticks_per_second().max(1);
-    let since_boot = Duration::from_secs(ticks / rate) + Duration::from_millis(ticks % rate * 1000 / rate);
+    let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
+    let millis = ticks % ticks_per_second * 1000 / ticks_per_second;
+    let since_boot = Duration::from_secs(ticks / ticks_per_second) + Duration::from_millis(millis);
     UNIX_EPOCH.checked_add(Duration::from_secs(boot))?.checked_add(since_boot)
 }
 
@@ -224,8 +228,11 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
 pub(super) struct MapsLine<'a> {
     pub(super) start: u64,
     pub(super) end: u64,
+    /// Major and minor number of the device that the file is on.
     device: (u32, u32),
+    /// 0 if no file is mapped.
     pub(super) inode: u64,
+    /// Empty if no file is mapped, unless the kernel has a name for the memory.
     path: &'a str,
 }
 
@@ -266,8 +273,8 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
         read_system_file(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
-    // How many recorded files are mapped where they were, and at how many of their addresses no file is mapped.
-    let (mut same, mut gone): (u32, u32) = (0, 0);
+    // How many of the recorded files are still mapped at the same address, and how many aren't.
+    let (mut same, mut missing): (u32, u32) = (0, 0);
     for mapping in recorded_files(process).into_values() {
         match lines.iter().find(|line| line.contains(mapping.addr)) {
             Some(line) if line.inode != 0 => match is_same_file(line, mapping, process_dir) {
@@ -276,20 +283,23 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                     let addr = mapping.addr.0;
                     return Err(format!("its mapping at {addr:#x} is not the recorded one"));
                 }
+                // The two can't be compared.
                 None => {}
             },
-            _ => gone += 1,
+            // No mapping, or one of memory that no file backs.
+            _ => missing += 1,
         }
         // Comparing every build ID would take too long, so stop when there is enough agreement.
-        if same >= gone.saturating_add(ENOUGH) {
+        if same >= missing.saturating_add(ENOUGH) {
             break;
         }
     }
     // Tolerates a few missing libraries, which the process may have unmapped since.
-    if same > gone { Ok(()) } else { Err("too many of the recorded mappings are gone".to_owned()) }
+    if same > missing { Ok(()) } else { Err("too many of the recorded mappings are gone".to_owned()) }
 }
 
-/// For each address, the executable file that was last mapped there, since the process's last exec.
+/// For each address at which a mapping begins, the last executable file that was mapped there since the process's last
+/// exec.
 pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut files = BTreeMap::new();
@@ -304,8 +314,8 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     files
 }
 
-/// Whether a running process's mapping is of the same file as a recorded one; `None` if there is too little information
-/// to compare them.
+/// Tells whether a running process's mapping is of the same file as a recorded one. `None` if that can't be determined:
+/// neither inode nor build ID was recorded, or the file's build ID can't be read.
 fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> Option<bool> {
     if let Some(file) = mapping.file {
         return Some(line.is_file(file));
@@ -317,8 +327,8 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> O
     Some(found == recorded)
 }
 
-/// Opens the file that a process has mapped. If permitted, opens the mapping itself instead of its path, because users
-/// in the container may have replaced the file at that path.
+/// Opens the file that a process has mapped. Opens the mapping itself if the kernel permits that, because users in the
+/// container may have replaced the file at the mapping's path; otherwise that path.
 fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     // Following this link is safe: the kernel provides it, and it always leads to the mapped file.
     let link = process_dir.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));

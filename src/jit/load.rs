@@ -33,13 +33,13 @@ pub struct Loaded<'data> {
     /// The machine (`e_machine`) that each source states, indexed by [`OriginId`].
     pub machines: Vec<Option<u16>>,
     /// The source maps of the scripts that the code was compiled from.
-    pub maps: &'data SourceMaps,
+    pub source_maps: &'data SourceMaps,
 }
 
 impl Loaded<'_> {
     /// Remarks about the sources that users see, one line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
-        self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
+        self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.source_maps.remarks())
     }
 }
 
@@ -49,10 +49,11 @@ impl Found {
         self.load_with(Vec::new(), processes, pool, warnings)
     }
 
-    /// Reads all sources in parallel and builds the code map, with the code events of `more`, which come from no file.
+    /// Reads all sources in parallel and builds the code map from them and from `extra_lists`: code events that come
+    /// from no file.
     pub(crate) fn load_with<'data>(
         &'data self,
-        more: Vec<CodeList<'data>>,
+        extra_lists: Vec<CodeList<'data>>,
         processes: &Processes,
         pool: &Pool,
         warnings: &mut Warnings,
@@ -64,17 +65,18 @@ impl Found {
             accounts.push(source.account);
             machines.push(source.machine);
         }
+        // Sources that couldn't be used come last, so that the index of every other account is its origin's ID.
         accounts.extend(self.failed.iter().cloned());
-        lists.extend(more);
+        lists.extend(extra_lists);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
-        let maps = self.source_maps(&lists, warnings);
-        if !maps.is_empty() {
+        let source_maps = self.find_source_maps(&lists, warnings);
+        if !source_maps.is_empty() {
             for list in &mut lists {
-                list.use_authored(|name| maps.name_of(name), maps);
+                list.use_authored(|name| source_maps.name_of(name), source_maps);
             }
         }
         let map = CodeMap::build(lists, processes, pool);
-        // If a jitdump's times couldn't be used, its entries overlap, too, but that has been reported already.
+        // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
                 "perf map entries that overlap an earlier one: {}. The later ones were used; a jitdump would have \
@@ -83,13 +85,13 @@ impl Found {
             )));
         }
         let machine = machines.iter().copied().flatten().next();
-        Loaded { map, accounts, machine, machines, maps }
+        Loaded { map, accounts, machine, machines, source_maps }
     }
 
     /// Finds the source maps of all scripts with functions in these lists, once. Empty if the user doesn't want source
     /// maps.
-    fn source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
-        self.maps.get_or_init(|| {
+    fn find_source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
+        self.source_maps.get_or_init(|| {
             if !self.options.source_maps.is_on() {
                 return SourceMaps::default();
             }
@@ -105,7 +107,7 @@ impl Found {
     /// Reads all sources in parallel, and combines each log with the jitdump or perf map of the same process.
     fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
-        // If there is a single source, all threads read that one's records.
+        // Several sources are read in parallel, each by one thread. A single source is read by all threads.
         let pool_for_records = if sources.len() == 1 { Some(pool) } else { None };
         let mut read = pool.map(sources, |(index, source)| {
             read_source(OriginId(index as u32), source, processes, &self.options, pool_for_records)
@@ -135,7 +137,8 @@ fn is_untimed_dump(account: &Account) -> bool {
         && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
 }
 
-/// Reads one source. If there is a `pool`, its threads parse records ahead of time.
+/// Reads one source. If that fails, the result has no code, and its account says why. If there is a `pool`, its threads
+/// parse records ahead of time.
 fn read_source<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -144,10 +147,10 @@ fn read_source<'data>(
     pool: Option<&Pool>,
 ) -> ReadSource<'data> {
     let mut warnings = Warnings::new();
-    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
+    let guest_files = GuestFiles { user_files: &options.guest, command: &processes.command, force: options.force };
     let result = match source.kind {
         Kind::JitDump => dump_reader::read(origin, source, processes, options, pool, &mut warnings),
-        Kind::PerfMap => Ok(read_perf_map(origin, source, guest, &mut warnings)),
+        Kind::PerfMap => Ok(read_perf_map(origin, source, guest_files, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
         Kind::PlacedElf => placed_elf::codes(&source.bytes, source.addr, origin)
             .map(|codes| untimed_events(source.pid, codes.into_iter())),
@@ -163,6 +166,7 @@ fn read_source<'data>(
         }
     };
     let Source { path, kind, pid, remark, .. } = source;
+    // There is one remark per source, and why the source is used matters more than its guest addresses.
     let mut remark = remark.clone();
     if remark.is_none()
         && let Some(names) = source.guest.get()
@@ -173,6 +177,7 @@ fn read_source<'data>(
     ReadSource { list, account, machine, warnings }
 }
 
+/// Makes code events without times for a process, which apply to its whole run.
 fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
     let count = codes.len() as u64;
     let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
@@ -187,11 +192,11 @@ fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'da
 fn read_perf_map<'data>(
     origin: OriginId,
     source: &'data Source,
-    guest: GuestFiles<'_>,
+    guest_files: GuestFiles<'_>,
     warnings: &mut Warnings,
 ) -> SourceEvents<'data> {
     let (entries, skipped) = perf_map::read(&source.bytes);
-    let guest = source.guest.get_or_init(|| GuestNames::from_perf_map(&entries, guest));
+    let guest = source.guest.get_or_init(|| GuestNames::from_perf_map(&entries, guest_files));
     let codes = entries.into_iter().map(|entry| Code {
         name: guest.resolve_name(entry.name),
         addr: Addr(entry.start),

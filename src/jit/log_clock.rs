@@ -32,16 +32,16 @@ pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 /// this much. If they differ by at most this much, the middle between them is taken.
 const TOLERANCE: i64 = 1_000_000;
 
-/// In nanoseconds: how much earlier than the log's first time its file may seem to be created. File systems stamp new
-/// files with the last tick of the kernel's clock, 1 to 10 ms ago, while the log's times start when the file exists
-/// (measured with Node.js 18 to 25: 0 to 5 ms after the stamp).
+/// In nanoseconds: how long before the log's start its file may seem to have been created. File systems stamp new files
+/// with the last tick of the kernel's clock, 1 to 10 ms ago, while the log's times start when the file exists (measured
+/// with Node.js 18 to 25: 0 to 5 ms after the stamp).
 const TICK: u64 = 10_000_000;
 
 /// When a log's times start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStart {
     /// The time at which the log's clock was 0, on the recording's clock in nanoseconds; may be negative.
-    pub(super) at: i64,
+    pub(super) time: i64,
     /// The maximum error in nanoseconds; `None` if unknown.
     pub(super) error: Option<u64>,
 }
@@ -56,12 +56,12 @@ struct LoggedCode {
 
 /// Estimates when a process's log started; `None` if nothing is known about it. Code is compiled after its memory is
 /// mapped, and sampled after it is compiled, which gives an earliest and a latest start. If these are far apart, the
-/// creation time of the log's file (`created`, on the recording's clock in nanoseconds) decides. `seen` tells when each
-/// address was first sampled.
+/// creation time of the log's file (`created`, on the recording's clock in nanoseconds) decides; if that contradicts
+/// them, the latest start. `first_seen` tells when each address was first sampled.
 pub(super) fn estimate_start(
     log: &CodeLog,
     process: &Process,
-    seen: &FirstSeen,
+    first_seen: &FirstSeen,
     created: Option<i64>,
 ) -> Option<LogStart> {
     let codes = logged_code(log);
@@ -74,7 +74,7 @@ pub(super) fn estimate_start(
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }
-    let latest = latest_start(&codes, &jit, seen, earliest);
+    let latest = latest_start(&codes, &jit, first_seen, earliest);
     if let Some(start) = start_from_bounds(earliest, latest) {
         return Some(start);
     }
@@ -82,7 +82,7 @@ pub(super) fn estimate_start(
         return Some(start);
     }
     let error = earliest.zip(latest).map(|(earliest, latest)| latest.abs_diff(earliest));
-    Some(LogStart { at: latest.or(earliest)?, error })
+    Some(LogStart { time: latest.or(earliest)?, error })
 }
 
 /// The middle between both bounds of the log's start; `None` unless they are close to each other.
@@ -90,18 +90,20 @@ fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogSt
     let (earliest, latest) = earliest.zip(latest)?;
     let distance = latest.abs_diff(earliest);
     let is_close = distance <= TOLERANCE.unsigned_abs();
-    is_close.then(|| LogStart { at: earliest.midpoint(latest), error: Some(distance.div_ceil(2)) })
+    is_close.then(|| LogStart { time: earliest.midpoint(latest), error: Some(distance.div_ceil(2)) })
 }
 
-/// The creation time of the log's file as the log's start; `None` if it contradicts a bound.
+/// The log's start if it is the creation time of the log's file. `None` if that contradicts a bound, or if no latest
+/// start is known.
 fn start_from_file(created: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
     let latest = latest?;
     if earliest.is_some_and(|earliest| created < earliest - tick) || created > latest + TOLERANCE {
         return None;
     }
-    let at = (created + tick / 2).max(earliest.unwrap_or(i64::MIN)).min(latest);
-    Some(LogStart { at, error: Some(TICK) })
+    // The file was created up to one tick after its time stamp. Take the middle, within the bounds.
+    let time = (created + tick / 2).max(earliest.unwrap_or(i64::MIN)).min(latest);
+    Some(LogStart { time, error: Some(TICK) })
 }
 
 /// All code in the log that has a time, in the log's order.
@@ -146,11 +148,17 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
     recorded.checked_sub(logged)
 }
 
-/// The latest start of the log for which all code was compiled before it was first sampled. `jit` is the memory for JIT
-/// code, and `seen` tells when each address was first sampled. Samples that contradict `earliest` are ignored: the
-/// log's lines about their code were written late. `None` if no code in the log was sampled.
-fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
-    let mut unmatched = seen.clone();
+/// The latest time at which the log can have started: if it had started later, some code would have been compiled after
+/// it was first sampled. `jit` is the memory for JIT code, and `first_seen` tells when each address was first sampled.
+/// Samples that contradict `earliest` are ignored: the log's lines about their code were written late. `None` if no
+/// code in the log was sampled.
+fn latest_start(
+    codes: &[LoggedCode],
+    jit: &RangeMap<Nanos>,
+    first_seen: &FirstSeen,
+    earliest: Option<i64>,
+) -> Option<i64> {
+    let mut unmatched = first_seen.clone();
     let mut latest: Option<i64> = None;
     for code in codes.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
         // If code at an address was replaced later, the first code there determines the bound.
@@ -215,7 +223,7 @@ mod tests {
         let process = process(&[(140 * MS - MS / 10, 0x1000, 0x1000), (160 * MS, 0x1000, 0x8000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 150 * MS + 3 * MS / 10), (0xf004, 101 * MS), (0x9000, 1)]);
         let start = estimate_start(&log, &process, &seen, None).unwrap();
-        assert_eq!(start, LogStart { at: (130 * MS + MS / 10) as i64, error: Some(MS / 5) });
+        assert_eq!(start, LogStart { time: (130 * MS + MS / 10) as i64, error: Some(MS / 5) });
     }
 
     #[test]
@@ -224,10 +232,10 @@ mod tests {
         let process = process(&[(101 * MS, 0x1000, 0x1000)]);
         let seen = seen(&[(0x1008, 145 * MS), (0x1108, 151 * MS)]);
         let at = |created| estimate_start(&log, &process, &seen, created).unwrap();
-        let by_samples = LogStart { at: 131 * MS as i64, error: Some(31 * MS) };
+        let by_samples = LogStart { time: 131 * MS as i64, error: Some(31 * MS) };
         assert_eq!(at(None), by_samples);
-        assert_eq!(at(Some(126 * MS as i64)), LogStart { at: 131 * MS as i64, error: Some(TICK) }, "by its file");
-        assert_eq!(at(Some(110 * MS as i64)), LogStart { at: 115 * MS as i64, error: Some(TICK) });
+        assert_eq!(at(Some(126 * MS as i64)), LogStart { time: 131 * MS as i64, error: Some(TICK) }, "by its file");
+        assert_eq!(at(Some(110 * MS as i64)), LogStart { time: 115 * MS as i64, error: Some(TICK) });
         assert_eq!(at(Some(900 * MS as i64)), by_samples, "a copy's own time");
         assert_eq!(at(Some(80 * MS as i64)), by_samples, "before the program began");
     }
@@ -246,12 +254,12 @@ mod tests {
     fn without_samples_or_mappings_less_is_reported() {
         let codes = log(&[(10 * MS, 0x1000)]);
         let mapped = process(&[(140 * MS, 0x1000, 0x1000)]);
-        let unknown = |ms: u64| Some(LogStart { at: (ms * MS) as i64, error: None });
+        let unknown = |ms: u64| Some(LogStart { time: (ms * MS) as i64, error: None });
         assert_eq!(estimate_start(&codes, &mapped, &FirstSeen::new(), None), unknown(130));
         let attached = Process { execs: Vec::new(), ..process(&[(0, 0x1000, 0x1000)]) };
         let seen = seen(&[(0x1008, 150 * MS)]);
         assert_eq!(estimate_start(&codes, &attached, &seen, None), unknown(140), "it may be much older");
-        let by_file = LogStart { at: (30 * MS + TICK / 2) as i64, error: Some(TICK) };
+        let by_file = LogStart { time: (30 * MS + TICK / 2) as i64, error: Some(TICK) };
         assert_eq!(estimate_start(&codes, &attached, &seen, Some(30 * MS as i64)), Some(by_file));
         assert_eq!(estimate_start(&codes, &attached, &FirstSeen::new(), None), None);
     }

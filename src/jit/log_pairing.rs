@@ -80,7 +80,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         }
         let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
         let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
-        // The other file names the same code more exactly, so the log only names what is missing there.
+        // The jitdump or perf map has better names for the same code, so the log only names what is missing there.
         if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }
@@ -99,6 +99,7 @@ type AddressAndSize = (u64, u64);
 /// For each address and size: the times at which such code was loaded, in the order of the file.
 type LoadTimes = HashMap<AddressAndSize, Vec<i64>>;
 
+/// The loads of code in a log that have a time, with that time.
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     log.events.iter().filter_map(|event| match &event.kind {
         LogEventKind::Load(code) => Some((i64::try_from(event.time?).ok()?, code)),
@@ -111,19 +112,18 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
 fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     let mut dump_times = LoadTimes::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
-        let place = (listed.code.addr.0, listed.code.size);
-        dump_times.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
+        let address_and_size = (listed.code.addr.0, listed.code.size);
+        dump_times.entry(address_and_size).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
     }
-    // For each address and size, the times at which such code was loaded.
     let mut log_times = LoadTimes::new();
     for (time, code) in loads(log) {
         log_times.entry((code.addr, code.size)).or_default().push(time);
     }
     let mut starts = Vec::new();
-    for (place, log_times) in log_times {
+    for (address_and_size, log_times) in log_times {
         // Unless log and jitdump contain code with this address and size equally often, it isn't clear which records
         // correspond.
-        if let Some(dump_times) = dump_times.get(&place)
+        if let Some(dump_times) = dump_times.get(&address_and_size)
             && dump_times.len() == log_times.len()
         {
             starts.extend(log_times.iter().zip(dump_times).map(|(log_time, dump_time)| dump_time - log_time));
@@ -132,7 +132,7 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
     find_common_start(starts)
 }
 
-/// The start time on which most estimates agree; `None` if there is no such time.
+/// The start time on which most of these estimates agree, to within [`MAX_DELAY`]; `None` if there is no such time.
 fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
     let median = *starts.get(starts.len() / 2)?;
@@ -140,7 +140,7 @@ fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     if errors.clone().count() * 2 <= starts.len() {
         return None;
     }
-    Some(LogStart { at: median, error: errors.max() })
+    Some(LogStart { time: median, error: errors.max() })
 }
 
 /// The code in a log, for finding the same code that a jitdump of the same process lists.
@@ -152,11 +152,11 @@ struct LogCodeIndex<'data> {
 }
 
 impl<'data> LogCodeIndex<'data> {
-    /// Creates an index of a log's code. It is empty if it isn't known when the log started.
+    /// Creates an index of a log's code. The index is empty if it isn't known when the log started.
     fn new(log: &'data CodeLog, source: &'data Source, start: Option<LogStart>) -> Self {
         let mut codes: HashMap<AddressAndSize, Vec<_>> = HashMap::new();
-        if let Some(LogStart { at, error }) = start {
-            let conversion = Conversion::Offset { offset: at, error };
+        if let Some(start) = start {
+            let conversion = Conversion::from(start);
             for (time, code) in loads(log) {
                 let time = conversion.apply(time.unsigned_abs()).unwrap_or_default();
                 codes.entry((code.addr, code.size)).or_default().push((time.0, code));
@@ -231,7 +231,7 @@ mod tests {
         let source = logged(&[(MS, 0x100), (2 * MS, 0x200), (3 * MS, 0x300), (4 * MS, 0x900)]);
         let dump = dumped(&[(501 * MS, 0x100), (502 * MS + 7, 0x200), (506 * MS, 0x300), (507 * MS, 0x800)]);
         let log = source.log.get().unwrap();
-        let start = LogStart { at: 500 * MS as i64 + 7, error: Some(3 * MS - 7) };
+        let start = LogStart { time: 500 * MS as i64 + 7, error: Some(3 * MS - 7) };
         assert_eq!(find_log_start(log, Pid(7), &dump), Some(start));
         assert_eq!(find_log_start(log, Pid(8), &dump), None, "of another process");
         let strange = dumped(&[(501 * MS, 0x100), (900 * MS, 0x200), (1900 * MS, 0x300)]);
@@ -245,7 +245,7 @@ mod tests {
         let mut dump =
             dumped(&[(501 * MS, 0x100), (502 * MS, 0x200), (503 * MS, 0x300), (504 * MS, 0x400), (801 * MS, 0x100)]);
         let log = source.log.get().unwrap();
-        let same = LogCodeIndex::new(log, &source, Some(LogStart { at: 500 * MS as i64, error: Some(0) }));
+        let same = LogCodeIndex::new(log, &source, Some(LogStart { time: 500 * MS as i64, error: Some(0) }));
         assert_eq!(dump.take_lines(|code| same.lines_for(code)), 3);
         let lines = dump.iter().map(|listed| listed.code.lines.entries().first().map(|line| line.line));
         assert_eq!(lines.collect::<Vec<_>>(), [Some(0), None, Some(2), None, Some(1)]);

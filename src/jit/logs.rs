@@ -29,6 +29,7 @@ pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warni
 /// A log with times on the recording's clock.
 pub(super) struct DatedLog<'data> {
     pub(super) list: CodeList<'data>,
+    /// How the log's times were converted; `None` if the log has no times.
     pub(super) clock: Option<ClockUse>,
     /// The times of the first and last event on the recording's clock, if they could be converted.
     pub(super) times: Option<(Nanos, Nanos)>,
@@ -54,13 +55,13 @@ pub(super) fn date_log<'data>(
     let (first, last) = (times.clone().next(), times.clone().next_back());
     DatedLog {
         list: list_events(origin, source, log, conversion),
-        clock: has_times.then(|| conversion.used()),
+        clock: has_times.then(|| conversion.to_clock_use()),
         times: first.zip(last),
         warning: problem.map(|problem| Warning::new(problem).in_file(&source.path, None)),
     }
 }
 
-/// The events of a log. `conversion` converts their times.
+/// Lists the events of a log, with their times on the recording's clock.
 fn list_events<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -74,13 +75,14 @@ fn list_events<'data>(
         match &event.kind {
             LogEventKind::Load(code) => _ = list.load(pid, time, &convert_code(code, origin, log, source)),
             LogEventKind::Move { load, to } => list.move_to(pid, time, *load, Addr(*to)),
-            LogEventKind::Unload { load, at } => list.unload(pid, time, *load, Addr(*at)),
+            LogEventKind::Unload { load, addr } => list.unload(pid, time, *load, Addr(*addr)),
         }
     }
     list
 }
 
-/// Converts the code of a log's event. Its machine code is in the log's texts, or in the file itself.
+/// Converts the code of a log's event. The machine code is taken from the log's texts or, if it isn't there, from the
+/// file itself.
 fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let bytes = match code.bytes {
         Some(bytes) => Some(log.texts.get(bytes)),
@@ -102,8 +104,8 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
 
 /// The log's source lines for a piece of code.
 pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
-    let raw = match code.place {
-        Some(place) => log.texts.get(place),
+    let raw = match code.position_key {
+        Some(key) => log.texts.get(key),
         None => source.bytes.get(code.positions()).unwrap_or_default(),
     };
     if log.positions.is_none() || raw.is_empty() {
@@ -118,30 +120,30 @@ impl Positions for Source {
         positions.map(|positions| positions.source_map(&self.bytes, raw)).unwrap_or_default()
     }
 
-    fn expanded(&self, raw: &[u8]) -> Vec<ExpandedCall> {
+    fn expanded_calls(&self, raw: &[u8]) -> Vec<ExpandedCall> {
         let positions = self.log.get().and_then(|log| log.positions.as_ref());
-        positions.map(|positions| positions.expanded(raw)).unwrap_or_default()
+        positions.map(|positions| positions.expanded_calls(raw)).unwrap_or_default()
     }
 }
 
 /// Determines how to convert the log's times. If there is a problem, also returns the text of a warning whose subject
 /// is the file.
 fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
-    let first = log.events.iter().find_map(|event| event.time);
+    let first_time = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
     let conversion = match log.clock {
         LogClock::None => return (Conversion::None, None),
         // As in a jitdump, but without a header or a marker.
         LogClock::Monotonic => {
-            let times = DumpTimes { arch: false, header: 0, first, marker: None };
+            let times = DumpTimes { is_tsc: false, header_time: 0, first_time, marker_time: None };
             return Conversion::choose(clock, &times);
         }
         LogClock::Ticks => {
-            let times = DumpTimes { arch: true, header: 0, first, marker: None };
+            let times = DumpTimes { is_tsc: true, header_time: 0, first_time, marker_time: None };
             // Most recordings can't convert time-stamp counters, so there is no warning about that.
             return (Conversion::choose(clock, &times).0, None);
         }
-        // Times count from 1970.
+        // The moment 0 of the log's times is the wall clock's, 1970.
         LogClock::Wall => conversion_from_wall(clock, 0, 0),
         LogClock::SinceStart { began } => {
             // The log may say when it began.
@@ -151,7 +153,10 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     };
     match conversion {
         Some(conversion) => (conversion, None),
-        None => (Conversion::None, Some("no times to match; each address got the last code that was there".to_owned())),
+        None => {
+            let why = "its times can't be related to the recording's; each address got the last code that was there";
+            (Conversion::None, Some(why.to_owned()))
+        }
     }
 }
 
@@ -167,7 +172,7 @@ fn conversion_from_wall(clock: &Clock, began: u64, error: u64) -> Option<Convers
 /// about the log's process.
 fn estimate_start(log: &CodeLog, source: &Source, processes: &Processes) -> Option<LogStart> {
     let process = processes.by_pid.get(&source.pid)?;
-    log_clock::estimate_start(log, process, &source.seen, creation_time(source, &processes.clock))
+    log_clock::estimate_start(log, process, &source.first_seen, creation_time(source, &processes.clock))
 }
 
 /// When the file system created the log's file, on the recording's clock in nanoseconds; `None` if unknown.
@@ -180,8 +185,8 @@ fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
 
 /// Converts times of a log that count from its start.
 impl From<LogStart> for Conversion {
-    fn from(LogStart { at, error }: LogStart) -> Self {
-        Self::Offset { offset: at, error }
+    fn from(LogStart { time, error }: LogStart) -> Self {
+        Self::Offset { offset: time, error }
     }
 }
 
@@ -219,7 +224,7 @@ mod tests {
         let kinds = [
             LogEventKind::Load(code),
             LogEventKind::Move { load: 0, to: 0x200 },
-            LogEventKind::Unload { load: 0, at: 0x200 },
+            LogEventKind::Unload { load: 0, addr: 0x200 },
         ];
         let event = |(time, kind)| LogEvent { time: Some(time * 1_000_000), kind };
         log.events.extend((1u64..).zip(kinds).map(event));

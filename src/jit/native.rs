@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of untimed entries (of perf maps) that overlap mapped files, and must not name the code there
-/// because the file's own symbols do. Returns them as a list of address ranges to hide.
+/// Finds the parts of entries without times (those of perf maps) that overlap a mapped file and must not name the code
+/// there, because that is left to the file's own symbols. Returns them as a list of address ranges to hide.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -50,14 +50,14 @@ pub(super) fn find_ranges_to_hide(
             match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
                 Claim::All => hidden.hide_untimed(overlap.pid, common),
-                // Only where the file has symbols.
+                // Hide the entry only where the file has symbols.
                 Claim::Symbols => {
-                    let rest = common.start.max(searched_to)..common.end;
+                    let unsearched = common.start.max(searched_to)..common.end;
                     searched_to = searched_to.max(common.end);
-                    if rest.start < rest.end
-                        && let Some(place) = place_at_end(overlap.pid, rest.start, &spaces)
+                    if unsearched.start < unsearched.end
+                        && let Some(place) = place_at_end(overlap.pid, unsearched.start, &spaces)
                     {
-                        for range in symbols.ranges_with_symbols(&rest, place) {
+                        for range in symbols.ranges_with_symbols(&unsearched, place) {
                             hidden.hide_untimed(overlap.pid, range);
                         }
                     }
@@ -163,6 +163,7 @@ struct Symbols<'a> {
     spaces: &'a AddressSpaces,
     images: Images<'a>,
     options: SymbolOptions,
+    /// For each file that was asked for, the address ranges (in the file's address space) that its symbols cover.
     by_file: FxHashMap<DsoId, Vec<Range<u64>>>,
 }
 
@@ -177,7 +178,8 @@ impl<'a> Symbols<'a> {
     /// entry and file begin to overlap.
     fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
-            // The file can't be read. Its code has no symbols if it is a file in which JIT compilers put their code.
+            // The file can't be read. The entry may still name the code in it if the file is probably one in which a
+            // JIT compiler puts its code, because then it has no symbols.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
             let is_jit =
@@ -187,7 +189,8 @@ impl<'a> Symbols<'a> {
         if overlap.is_entry_inside_file() {
             return Claim::Symbols;
         }
-        // JIT compilers may write code to static buffers, which are in data sections rather than in the text.
+        // An entry that reaches into the file from outside must not name anything in its text. But JIT compilers may
+        // write code to static buffers, which are in data sections.
         let is_text = image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
         if is_text { Claim::All } else { Claim::Symbols }
     }

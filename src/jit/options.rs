@@ -111,7 +111,8 @@ impl NamespacePids {
 
 /// The recorded ID of the process that a jitdump or perf map calls `inner`. It is the first of these that exists: the
 /// ID that the user stated (`--map-pid`); `inner` itself, if the recorded process with this ID has JIT memory; the
-/// process that has this ID in its own PID namespace; or `inner`. `in_namespaces` is a cache for these processes.
+/// process that has this ID in its own PID namespace; or `inner` itself after all. `in_namespaces` is a cache that is
+/// filled in when processes are first looked up by their IDs in their own PID namespaces.
 pub(super) fn outer_pid(
     inner: Pid,
     processes: &Processes,

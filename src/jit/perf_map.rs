@@ -34,16 +34,16 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     let mut skipped = Skipped::new("line");
     let mut entries = Vec::new();
     // Skip a UTF-8 byte order mark.
-    let (bytes, mut at) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
+    let (bytes, mut offset) = bytes.strip_prefix(b"\xef\xbb\xbf").map_or((bytes, 0), |bytes| (bytes, 3));
     for (number, line) in bytes.split_inclusive(|&byte| byte == b'\n').enumerate() {
         let text = line.strip_suffix(b"\n").unwrap_or(line);
         let text = text.strip_suffix(b"\r").unwrap_or(text);
         match parse(text) {
             Ok(entry) => entries.push(entry),
             Err(_) if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
-            Err(why) => skipped.add(Error::new(format!("line {} {why}", number + 1)).at_offset(at)),
+            Err(why) => skipped.add(Error::new(format!("line {} {why}", number + 1)).at_offset(offset)),
         }
-        at += line.len() as u64;
+        offset += line.len() as u64;
     }
     (entries, skipped)
 }

@@ -7,8 +7,8 @@ use crate::model::code::{Code, Lines, OriginId};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::cmp::Reverse;
 
-/// The functions of an ELF object that was loaded at `addr`: the address of its first byte or, for relocatable objects,
-/// of `.text`.
+/// Lists the functions of an ELF object that was loaded at `addr`, sorted by address. `addr` is the address of the
+/// object's first byte or, for relocatable objects, of `.text`.
 pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> Result<Vec<Code<'data>>> {
     let file = object::File::parse(bytes).map_err(|error| Error::new("is not an ELF object").because(error))?;
     let mut codes = Vec::new();
@@ -18,6 +18,8 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
     let base = file.relative_address_base();
     for symbol in functions {
         let Ok(name) = symbol.name_bytes() else { continue };
+        // In ELF files, `base` is 0. A symbol's address counts from the first byte of a position-independent object,
+        // and from the start of its section in a relocatable one.
         let start = addr.0.wrapping_add(symbol.address().wrapping_sub(base));
         if start.checked_add(symbol.size()).is_none() {
             continue;

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct RawCode {
     directory: PathBuf,
+    /// Sorted by label: files with numbers come before files with addresses.
     files: Vec<(FileLabel, Opened)>,
 }
 
@@ -65,7 +66,7 @@ impl RawCode {
         None
     }
 
-    /// Opens all files whose names have a number or address. `None` if there are none.
+    /// Opens all files in a directory whose names have a number or address. `None` if there are none.
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for (name, _) in door.entries(directory, |name| FileLabel::parse(name).is_some()) {
@@ -79,16 +80,17 @@ impl RawCode {
         Ok(Some(Self { directory: directory.to_owned(), files }))
     }
 
-    /// Finds the machine code of the functions in the first perf map that was loaded.
+    /// Finds the machine code of the functions in the first perf map that was loaded. Empty if there is none.
     pub(crate) fn match_first_map(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let mut by_code = FxHashMap::default();
-        let Some(map) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {
+        // The index of a source's account is its origin's ID.
+        let Some(map_index) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {
             return by_code;
         };
         let (mut ids, mut lines) = (Vec::new(), Vec::new());
         for id in (0..loaded.map.code_count()).map(|index| CodeId(index as u32)) {
             let code = loaded.map.code(id);
-            if code.origin == OriginId(map as u32) {
+            if code.origin == OriginId(map_index as u32) {
                 ids.push(id);
                 lines.push(code);
             }
@@ -101,14 +103,14 @@ impl RawCode {
         by_code
     }
 
-    /// The machine code for each line of a perf map, by the line's index in `lines`. Files with another size than the
-    /// line states are ignored, with a warning.
+    /// Finds the machine code for lines of a perf map, by the line's index in `lines`. Files that match no line, or
+    /// have another size than the line states, are ignored with a warning.
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
         let mut found = FxHashMap::default();
-        let mut unfit = 0u64;
-        // Files with numbers come first and are sorted, so that the file's index is the line's.
+        let mut unmatched = 0u64;
+        // Files with numbers come first and are sorted, so that such a file's index is that of its line.
         for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let line = match label {
                 FileLabel::Number(_) => Some(file_index),
@@ -120,12 +122,12 @@ impl RawCode {
             {
                 found.insert(line, &bytes[..]);
             } else {
-                unfit += 1;
+                unmatched += 1;
             }
         }
-        if unfit > 0 {
+        if unmatched > 0 {
             let message = format!(
-                "{unfit} of {} files match no line of the perf map, or have a different size",
+                "{unmatched} of {} files match no line of the perf map, or have a different size",
                 self.files.len()
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));

@@ -38,13 +38,13 @@ pub(super) struct CopiedObjects {
     pub(super) core: Vec<u8>,
 }
 
-/// Copies the ELF objects that a running process has registered with GDB's JIT interface. `None` if there are none, or
-/// if the process has exited. Fails if the user may not trace the process.
+/// Copies the ELF objects that a running process has registered with GDB's JIT interface. `None` if there are none, if
+/// the process has exited, or if its program isn't a 64-bit ELF file. Fails if the user may not trace the process.
 pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let process_dir = live.root.parent()?;
     let maps = read_system_file(&process_dir.join("maps")).ok()?;
     let mem = process_dir.join("mem");
-    let data = writable_file_ranges(&String::from_utf8_lossy(&maps));
+    let data_ranges = writable_file_ranges(&String::from_utf8_lossy(&maps));
     let machine = read_machine(process_dir)?;
     let memory = match open_system_file(&mem) {
         Ok(file) => ProcessMemory(file),
@@ -56,7 +56,7 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
         }
     };
     let process = SnapshotProcess { pid: live.inner.unwrap_or(pid).0, machine };
-    let core = snapshot(&memory, &data, process)?;
+    let core = snapshot(&memory, &data_ranges, process)?;
     Some(Ok(CopiedObjects { path: mem, core }))
 }
 

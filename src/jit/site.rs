@@ -41,9 +41,9 @@ pub struct Sampled {
     /// The times of the first and last sample.
     pub times: Option<TimeExtent>,
     /// For each process, the sampled instruction addresses and how often each occurred.
-    pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
+    pub address_counts: BTreeMap<Pid, BTreeMap<Addr, u64>>,
     /// For each process, when each address first occurred in a sample or its call chain.
-    pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
+    pub first_times: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
 /// True if this machine may be the one with that host name. Also true if the name isn't known.
@@ -51,6 +51,7 @@ pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
 
+/// True if this is the name of the machine that jitgraft runs on. `proc` is the path of `/proc`.
 pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
     read_system_file(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }

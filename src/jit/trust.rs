@@ -1,5 +1,5 @@
-//! Rules for opening files that name code: jitdumps, perf maps, logs and core dumps. Everybody may write to the
-//! directories that they are in, so [`crate::io::door`] decides which files may be opened.
+//! Rules for opening files that name code: jitdumps, perf maps, logs and core dumps. They are in directories that
+//! everybody may write to, such as `/tmp`, so [`crate::io::door`] decides which files may be opened.
 
 use crate::io::door::{self, Holes, Kind};
 use crate::jit::engine_logs::LogId;
@@ -41,7 +41,7 @@ pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is not a jitdump, core
 /// Accepts text (no NUL bytes), jitdumps and core dumps, and returns which holes such a file may have. `None` for other
 /// files, which must not be read: they may be anything.
 fn holes(head: &[u8]) -> Option<Holes> {
-    if LogId::detect(head).is_some_and(|id| id.log().process.is_some()) {
+    if LogId::detect(head).is_some_and(|id| id.log().find_process.is_some()) {
         return Some(Holes::Any);
     }
     (!head.contains(&0) || jitdump::sniff(head)).then_some(Holes::Small)

@@ -117,7 +117,7 @@ impl ValueTypes {
 
     /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
     /// longer period. Number labels that have different units in the two profiles get no unit. Comments of both are
-    /// kept. All other fields keep their values.
+    /// kept. The other profile's time label is taken if this one has none. All other fields keep their values.
     fn merge(&mut self, other: &Self) {
         let known: FxHashSet<&String> = self.comments.iter().collect();
         let new: Vec<String> = other.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
@@ -137,12 +137,12 @@ impl ValueTypes {
     }
 }
 
-/// A span of time, including both ends.
+/// An interval of time, including both ends; for example, the one in which the samples of a profile were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeExtent {
-    /// The first time.
+    /// When the interval begins: for samples, the time of the first one.
     pub first: Nanos,
-    /// The last time.
+    /// When the interval ends: for samples, the time of the last one.
     pub last: Nanos,
 }
 
@@ -164,7 +164,7 @@ impl<T: PartialEq> Agreed<T> {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Adds a group of sources, given what these sources agree on.
+    /// Adds a group of sources. `other` is what the sources in the group agree on.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -318,14 +318,14 @@ impl About {
         None
     }
 
-    /// The module of the first mapping that `counts` accepts. Ignores the kernel. Mappings are ordered by process ID,
-    /// then by time, then by address.
-    fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
+    /// The module of the first mapping that `is_match` accepts, given the module's name and the mapping. Ignores the
+    /// kernel. Mappings are ordered by process ID, then by time, then by address.
+    fn first_mapped(&self, is_match: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
         let modules = self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let ranges = modules.flat_map(|(path, module)| module.mapped.iter().map(move |range| (path, range)));
-        let counted = ranges.filter(|(path, range)| counts(path, range));
+        let matching = ranges.filter(|(path, range)| is_match(path, range));
         // Programs are mapped before the libraries that they need, and at lower addresses.
-        let (path, _) = counted.min_by_key(|(_, range)| (range.pid, range.time, range.addr))?;
+        let (path, _) = matching.min_by_key(|(_, range)| (range.pid, range.time, range.addr))?;
         Some(path)
     }
 
@@ -337,8 +337,8 @@ impl About {
         }
     }
 
-    /// Adds the facts of a profile that was read after this one. Where there can only be one value, this profile's
-    /// value is kept.
+    /// Adds the facts of a profile that was read after this one. Lists and counts are added up. Of facts that can only
+    /// have one value, this profile's value is kept if it has one.
     pub fn merge(&mut self, other: &Self) {
         if self.command.is_empty() {
             self.command.clone_from(&other.command);

@@ -1,4 +1,5 @@
-//! Answers from which ancestors a process inherited its code and mappings when it was forked, and as of which time.
+//! Finds the ancestors from which a process inherited its code and mappings when it was forked, and for each of them
+//! the last moment that matters: what the ancestor did after it forked its child wasn't inherited.
 //!
 //! ```text
 //! 7 ──┬─────────────────▶ time      asked about 9 at time d, the ancestors are 8 as of c and 7 as of a:
@@ -40,7 +41,7 @@ struct Fork {
     /// The step to the nearest ancestor from which the process inherited code and mappings. `None` if there is none.
     /// Ancestors that [`Ancestry::limited_to`] rejected are skipped.
     nearest: Option<Step>,
-    /// Like `nearest`, but ignores that ancestors called exec. For questions about all times together
+    /// Like `nearest`, but ignores that ancestors called exec. For lookups that cover all times together
     /// ([`Ancestry::ancestors`]), because the process may have inherited code before such an exec.
     nearest_ever: Option<Step>,
 }
@@ -68,13 +69,13 @@ impl Fork {
     }
 }
 
-/// A process in a line of ancestors (the first is the process in question), and the last time that counts: what the
-/// process did later wasn't inherited.
+/// A process in a line of ancestors, which begins with the process whose ancestors are looked up. What an ancestor did
+/// after `time` wasn't inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
     pub pid: Pid,
-    /// The last time that counts; `None` means the end of the recording.
+    /// The time up to which the process's code and mappings count; `None` means the end of the recording.
     pub time: Option<Nanos>,
 }
 
@@ -87,7 +88,7 @@ struct Step {
 }
 
 impl Step {
-    /// The step to an ancestor whose code and mappings were inherited as they were at the time of the fork.
+    /// The step to an ancestor of which the code and mappings at the time of the fork were inherited.
     fn as_of_fork(pid: Pid, forked: Nanos) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
@@ -201,8 +202,8 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Iterates over `first` and its ancestors. `step` returns the next ancestor, given the fork of the current process
-    /// and the time as of which it is asked about; `None` ends the line.
+    /// Iterates over `first` and its ancestors. `step` returns the next ancestor after a process, given the fork of
+    /// that process and its time in the line ([`Ancestor::time`]); `None` ends the line.
     fn line(
         &self,
         first: Ancestor,
@@ -253,6 +254,7 @@ impl Ancestry {
                 if line.contains(&visited) {
                     self.cut(visited);
                 }
+                // 0 for a cycle: the process at which it was cut has no ancestors.
                 depth = depths[&visited];
             }
             // Go back from the oldest ancestor to `pid`, counting.
@@ -265,6 +267,7 @@ impl Ancestry {
             }
         }
         for (pid, fork) in &mut self.forks {
+            // Processes that weren't visited have one ancestor, whose own fork isn't in the recording.
             fork.generation = depths.get(pid).copied().unwrap_or(1);
         }
     }

@@ -68,10 +68,10 @@ const LONGEST: usize = 512;
 
 impl BpfStrings {
     /// Returns the string at an offset, cut to `LONGEST` bytes; empty if the offset is outside the section.
-    pub fn text(&self, at: BpfText) -> &[u8] {
-        let from = self.bytes.get(at.0 as usize..).unwrap_or_default();
-        let text = &from[..from.len().min(LONGEST)];
-        memchr::memchr(0, text).map_or(text, |end| &text[..end])
+    pub fn text(&self, text: BpfText) -> &[u8] {
+        let from = self.bytes.get(text.0 as usize..).unwrap_or_default();
+        let longest = &from[..from.len().min(LONGEST)];
+        memchr::memchr(0, longest).map_or(longest, |end| &longest[..end])
     }
 }
 

@@ -27,11 +27,11 @@ pub struct Chains<P> {
 #[derive(Debug)]
 pub struct ChainsPart<P> {
     places: Vec<P>,
-    /// Each chain is given by its caller's chain and its innermost location.
+    /// For each chain, the chain of its caller and its innermost location.
     chains: Vec<(Option<ChainId>, PlaceId)>,
 }
 
-/// How many locations and chains earlier parts contained.
+/// How many of a worker's locations and chains are in the parts that were taken so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TakenChains {
     places: usize,
@@ -90,7 +90,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.tree.is_empty()
     }
 
-    /// All chains in the order of their IDs. Each is given by its caller's chain, whose ID is always smaller, and its
+    /// All chains in the order of their IDs: for each, the chain of its caller, whose ID is always smaller, and its
     /// innermost location.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
         self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
@@ -106,13 +106,14 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         part
     }
 
-    /// Adds a worker's part. `numbers` translates that worker's IDs, and gets those of the part's new entries.
-    pub fn add_part(&mut self, part: &ChainsPart<P>, numbers: &mut RenumberedChains) {
-        numbers.places.extend(part.places.iter().map(|&place| self.place(place)));
-        numbers.chains.reserve(part.chains.len());
+    /// Adds a worker's part. `merged_ids` translates the IDs of that worker. It must have the entries of the worker's
+    /// earlier parts, and gets those of this part.
+    pub fn add_part(&mut self, part: &ChainsPart<P>, merged_ids: &mut RenumberedChains) {
+        merged_ids.places.extend(part.places.iter().map(|&place| self.place(place)));
+        merged_ids.chains.reserve(part.chains.len());
         for &(caller, place) in &part.chains {
-            let caller = caller.map(|caller| numbers.chains[caller.0 as usize]);
-            numbers.chains.push(self.chain(caller, numbers.places[place.0 as usize]));
+            let caller = caller.map(|caller| merged_ids.chains[caller.0 as usize]);
+            merged_ids.chains.push(self.chain(caller, merged_ids.places[place.0 as usize]));
         }
     }
 

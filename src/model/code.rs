@@ -57,7 +57,7 @@ pub struct Lines<'data> {
     /// The code's name. Some producers garble file names, but repeat them in function names, so the decoder may look
     /// there.
     pub function: &'data [u8],
-    /// Decodes `raw` instead of `decode`, for formats in which this takes more than the entries themselves.
+    /// Decodes `raw` in place of `decode`, for formats in which this takes more than the entries themselves.
     pub positions: Option<&'data dyn Positions>,
     /// Source maps for generated files; `None` if there are none.
     pub authored: Option<&'data dyn AuthoredLines>,
@@ -74,15 +74,15 @@ pub trait AuthoredLines: Debug + Sync {
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Decodes entries with source positions, for formats in which this takes data that all code of a source shares, such
-/// as the list of scripts.
+/// Decodes entries with source positions, for formats whose entries can't be decoded alone: they refer to data that all
+/// code of the same file shares, such as a list of scripts.
 pub trait Positions: Debug + Sync {
     /// The source lines and inlined calls in a piece of code's entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
     /// The calls in a piece of code's entries that the compiler inlined at unknown addresses. Empty if the format
     /// doesn't report such calls.
-    fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
+    fn expanded_calls(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
 }
@@ -94,12 +94,12 @@ impl<'data> Lines<'data> {
     }
 
     /// Calls that the compiler inlined in this code, but for which the source states no addresses.
-    pub fn expanded(&self) -> Vec<ExpandedCall> {
-        self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
+    pub fn expanded_calls(&self) -> Vec<ExpandedCall> {
+        self.positions.map_or_else(Vec::new, |positions| positions.expanded_calls(self.raw))
     }
 
-    /// The source lines and inlined calls, with authored positions where they are known. Nesting is limited
-    /// to [`MOST_INLINED`].
+    /// The source lines and inlined calls, with authored positions where they are known. Calls are nested at most
+    /// [`MOST_INLINED`] deep.
     pub fn source_map(&self) -> SourceMap<'data> {
         let generated = match (self.positions, self.decode) {
             (Some(positions), _) => positions.source_map(self.raw),
@@ -143,7 +143,8 @@ struct Nesting {
 const ENDLESS: usize = usize::MAX;
 
 impl<'data> SourceMap<'data> {
-    /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`].
+    /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`], and lines in
+    /// calls that contain themselves to the code's own function.
     fn limit_depth(mut self) -> Self {
         if self.calls.len() <= MOST_INLINED {
             return self;
@@ -159,6 +160,7 @@ impl<'data> SourceMap<'data> {
             if depth == ENDLESS {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
+                // The line becomes that of the first call that is too deep, which is in a call of the maximum depth.
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -174,7 +176,7 @@ impl<'data> SourceMap<'data> {
         const UNKNOWN: usize = 0;
         let new_nesting = |call| Nesting { depth: UNKNOWN, first_too_deep: call };
         let mut nestings: Vec<Nesting> = (0..self.calls.len()).map(new_nesting).collect();
-        // The calls from `first` outwards whose depth isn't known yet.
+        // The calls on the walk from `first` outwards, innermost first.
         let mut path = Vec::new();
         for first in 0..self.calls.len() {
             // Walk outwards to a call whose depth is known, then back.
@@ -182,8 +184,8 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // If the walk reaches the call again before its depth is known, it contains itself and keeps this
-                // value.
+                // If the walk comes back to this call, the call contains itself. Then all calls on the walk keep this
+                // depth.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);

@@ -33,8 +33,8 @@ pub(crate) struct ShallowDwarf {
     pub(crate) abbreviations: Vec<u8>,
     /// The number of inlined calls removed.
     pub(crate) left_out: u64,
-    /// The total length in bytes of the abbreviation tables copied so far.
-    copied: usize,
+    /// The total length in bytes of the abbreviation tables that were copied so far.
+    copied_len: usize,
 }
 
 /// A unit of `.debug_info` with inlined calls that are nested too deeply.
@@ -45,8 +45,9 @@ struct DeepUnit {
     field: Range<usize>,
     /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
-    /// The calls to replace, with their children, as ranges of `.debug_info`.
+    /// The entries of the calls to replace, each with all entries below it, as ranges of `.debug_info`.
     entries: Vec<Range<usize>>,
+    /// How many calls these ranges contain.
     calls: u64,
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn without_deep_calls(
             info: info.slice().to_vec(),
             abbreviations: abbreviations.to_vec(),
             left_out: 0,
-            copied: 0,
+            copied_len: 0,
         });
         shallow.left_out += unit.calls;
         shallow.replace(&unit, endian, &mut tables);
@@ -79,7 +80,8 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// Counts the inlined calls that are nested deeper than `most`. For split DWARF, from which nothing is removed.
+/// Counts the inlined calls that are nested in more than `most` others. Used for split DWARF, from which nothing is
+/// removed.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -90,17 +92,17 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
 
 /// A function or inlined call whose children are being read.
 struct OpenEntry {
-    /// Its depth in the tree of all entries.
+    /// The entry's depth in the tree of all entries.
     tree_depth: isize,
-    /// How many inlined calls it is nested in, counting itself.
-    nested: usize,
+    /// The number of inlined calls around the children: those around the entry, and the entry itself if it is one.
+    call_depth: usize,
 }
 
 /// An inlined call that is nested too deep, whose children are being read.
 struct OpenCut {
-    /// The offset of its entry in the unit.
+    /// The offset of the call's entry in the unit.
     offset: usize,
-    /// The depth of its entry in the tree of all entries.
+    /// The depth of the call's entry in the tree of all entries.
     tree_depth: isize,
 }
 
@@ -113,6 +115,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let (mut cut_ranges, mut cut_calls) = (Vec::new(), 0);
     // The functions and inlined calls around the current entry.
     let mut open: Vec<OpenEntry> = Vec::new();
+    // The call around the current entry that will be replaced, if there is one.
     let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
         let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
@@ -139,18 +142,18 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         while open.last().is_some_and(|last| last.tree_depth >= tree_depth) {
             open.pop();
         }
-        let outer_calls = open.last().map_or(0, |last| last.nested);
+        let outer_calls = open.last().map_or(0, |last| last.call_depth);
         if !is_call {
             // The count restarts, because addr2line reads a function that is nested in another one on its own.
-            open.push(OpenEntry { tree_depth, nested: 0 });
+            open.push(OpenEntry { tree_depth, call_depth: 0 });
         } else if outer_calls < most {
-            open.push(OpenEntry { tree_depth, nested: outer_calls + 1 });
+            open.push(OpenEntry { tree_depth, call_depth: outer_calls + 1 });
         } else {
             cut = Some(OpenCut { offset, tree_depth });
             cut_calls += 1;
         }
     }
-    // The unit ended within the call, because it is damaged.
+    // The unit is damaged, and ended within a call that is cut.
     if let Some(cut) = cut {
         cut_ranges.push(start + cut.offset..start + header.length_including_self());
     }
@@ -173,13 +176,14 @@ fn abbreviation_field(header: &UnitHeader<Reader<'_>>) -> usize {
 /// A copy of an abbreviation table, with abbreviations for blocks of bytes.
 struct TableWithBlocks {
     /// The offset of the copy in `.debug_abbrev`.
-    place: usize,
+    offset: usize,
     blocks: Blocks,
 }
 
 impl ShallowDwarf {
-    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copy of each abbreviation table,
-    /// by the original table's offset.
+    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copies of abbreviation tables so
+    /// far, by the original table's offset; `None` stands for a table that can't be copied. If the calls can't be
+    /// replaced, readers are made to skip the whole unit.
     fn replace(
         &mut self,
         unit: &DeepUnit,
@@ -187,8 +191,8 @@ impl ShallowDwarf {
         tables: &mut FxHashMap<usize, Option<TableWithBlocks>>,
     ) {
         let table = tables.entry(unit.table).or_insert_with(|| self.add_table(unit.table, endian));
-        let place = match table {
-            Some(table) if table.blocks.replace(&unit.entries, &mut self.info).is_some() => table.place,
+        let table_offset = match table {
+            Some(table) if table.blocks.replace(&unit.entries, &mut self.info).is_some() => table.offset,
             _ => {
                 // An empty table. Readers skip a unit whose entries have no abbreviations.
                 self.abbreviations.push(0);
@@ -197,27 +201,27 @@ impl ShallowDwarf {
         };
         let Some(field) = self.info.get_mut(unit.field.clone()) else { return };
         match (endian, field.len()) {
-            (RunTimeEndian::Little, 8) => field.copy_from_slice(&(place as u64).to_le_bytes()),
-            (RunTimeEndian::Big, 8) => field.copy_from_slice(&(place as u64).to_be_bytes()),
-            (RunTimeEndian::Little, _) => field.copy_from_slice(&(place as u32).to_le_bytes()),
-            (RunTimeEndian::Big, _) => field.copy_from_slice(&(place as u32).to_be_bytes()),
+            (RunTimeEndian::Little, 8) => field.copy_from_slice(&(table_offset as u64).to_le_bytes()),
+            (RunTimeEndian::Big, 8) => field.copy_from_slice(&(table_offset as u64).to_be_bytes()),
+            (RunTimeEndian::Little, _) => field.copy_from_slice(&(table_offset as u32).to_le_bytes()),
+            (RunTimeEndian::Big, _) => field.copy_from_slice(&(table_offset as u32).to_be_bytes()),
         }
         debug_assert!(unit.start <= unit.field.start);
     }
 
-    /// Appends a copy of the abbreviation table at offset `table`, with two abbreviations for blocks of bytes. `None`
-    /// if the table is damaged, or if the copies would become too long in total: tables may overlap.
+    /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations for blocks of bytes.
+    /// `None` if the table is damaged, or if the copies would become too long in total, as they can if tables overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
-        let place = self.abbreviations.len();
-        if self.copied > self.info.len() {
+        let offset = self.abbreviations.len();
+        if self.copied_len > self.info.len() {
             return None;
         }
-        self.copied += end;
+        self.copied_len += end;
         let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
         self.abbreviations.extend_from_within(table..table + end);
         self.abbreviations.extend(blocks.abbreviations());
-        Some(TableWithBlocks { place, blocks })
+        Some(TableWithBlocks { offset, blocks })
     }
 }
 
@@ -242,8 +246,8 @@ impl Blocks {
         Some(())
     }
 
-    /// The bytes with which an entry of `len` bytes in total starts: its code and the length of its block. `None` if
-    /// `len` is too small for them.
+    /// The first bytes of an entry that is `len` bytes long in total: the entry's code and the length of its block.
+    /// `None` if `len` is too small for them.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
         if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
             return Some([&self.short[..], &[inside]].concat());
@@ -253,7 +257,7 @@ impl Blocks {
         Some([&self.long[..], &inside].concat())
     }
 
-    /// The last bytes of a table: the two abbreviations for blocks, and the terminator.
+    /// Encodes the two abbreviations for blocks and the terminator, with which a table with blocks ends.
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;
@@ -270,21 +274,22 @@ impl Blocks {
 /// The offset of an abbreviation table's terminator, and an abbreviation code that the table doesn't use. `None` if the
 /// table is damaged.
 fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
-    let (mut at, mut highest) = (0, 0);
+    let (mut position, mut highest) = (0, 0);
     loop {
-        let end = at;
-        let code = read_uleb(table, &mut at)?;
+        let start = position;
+        let code = read_uleb(table, &mut position)?;
         if code == 0 {
-            return Some((end, u64::checked_add(highest, 1)?));
+            return Some((start, u64::checked_add(highest, 1)?));
         }
         highest = highest.max(code);
-        read_uleb(table, &mut at)?;
-        // Skip the byte that says whether entries have children (DW_CHILDREN).
-        at += 1;
+        // Skip the tag, and the byte that says whether entries have children (DW_CHILDREN).
+        read_uleb(table, &mut position)?;
+        position += 1;
         loop {
-            let (name, form) = (read_uleb(table, &mut at)?, read_uleb(table, &mut at)?);
+            let (name, form) = (read_uleb(table, &mut position)?, read_uleb(table, &mut position)?);
+            // With this form, the attribute's value follows in the abbreviation itself.
             if form == u64::from(dw::DW_FORM_implicit_const.0) {
-                read_uleb(table, &mut at)?;
+                read_uleb(table, &mut position)?;
             }
             if (name, form) == (0, 0) {
                 break;
@@ -293,13 +298,13 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     }
 }
 
-/// Reads a ULEB128 number at `at` and moves `at` behind it. Bits above the 64th are dropped. `None` if the bytes end
-/// within the number.
-pub(crate) fn read_uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
+/// Reads the ULEB128 number at `position`, and moves `position` to the byte after it. Bits above the 64th are dropped.
+/// `None` if the bytes end within the number.
+pub(crate) fn read_uleb(bytes: &[u8], position: &mut usize) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
-        let byte = *bytes.get(*at)?;
-        *at += 1;
+        let byte = *bytes.get(*position)?;
+        *position += 1;
         value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
         shift += 7;
         if byte & 0x80 == 0 {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A file's bytes. A clone shares them.
+/// A file's bytes, which clones share.
 #[derive(Clone)]
 pub struct FileBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 

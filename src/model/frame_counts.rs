@@ -19,12 +19,12 @@ pub struct FrameCounts {
     pub other_time: u64,
 }
 
-/// From this percentage of unnamed frames among all frames in JIT memory on, names are considered to be missing. Fewer
+/// If at least this percentage of all frames in JIT memory is unnamed, names are considered to be missing. Fewer
 /// unnamed frames are normal: they are a runtime's own trampolines.
 const JIT_PERCENT: u64 = 1;
 
-/// From this percentage of unnamed frames among all frames on, names are considered to be missing. A few percent are
-/// normal: they are in stripped libraries.
+/// If at least this percentage of all frames is unnamed, names are considered to be missing. A few percent are normal:
+/// they are in stripped libraries.
 const PERCENT: u64 = 10;
 
 impl FrameCounts {

@@ -1,8 +1,8 @@
 //! Interning: distinct values get IDs in order of first appearance.
 //!
 //! IDs have 32 bits, since profiles hold millions of them. An input may contain more distinct values than there are
-//! IDs. No ID is then assigned twice: further values get the ID of another value, and the table remembers that it
-//! overflowed. Readers needn't check at every step; whoever uses the result checks once, and fails with [`full`].
+//! IDs. Further values then get the ID of some other value, and the table remembers that it is full. Readers needn't
+//! check at every step; whoever uses the result checks once, and fails with [`full`].
 
 use crate::error::Error;
 use hashbrown::HashTable;
@@ -38,7 +38,8 @@ macro_rules! id {
 
 pub(crate) use id;
 
-/// The maximum number of interned values. IDs are below it, so that `u32::MAX` itself can stand for "none".
+/// The maximum number of interned values. All IDs are smaller than this number, so that `u32::MAX` can stand for
+/// "none".
 pub(super) const MOST: u32 = u32::MAX;
 
 /// The error for a table that ran out of IDs. `what` names the table's entries in the plural.
@@ -48,8 +49,8 @@ pub fn full(what: &str) -> Error {
 
 /// A hash table that finds IDs by the hashes of their values. The values are stored elsewhere.
 ///
-/// It stores 32 bits of each hash next to the ID. Growing the table therefore needs no access to the values, and most
-/// unequal values are ruled out without one.
+/// It stores 32 bits of each hash next to the ID. Therefore it can grow without looking at the values, and needn't look
+/// at most of the values that differ from the wanted one.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 
@@ -60,8 +61,8 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// The ID that was inserted with this hash and has the wanted value; `None` if there is none. `is_wanted` gets an
-    /// ID and compares the value of this ID with the wanted value.
+    /// Finds the ID of a value by the value's hash; `None` if there is none. `is_wanted` tells whether the value of an
+    /// ID, which it gets, is the wanted one.
     pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)
@@ -78,7 +79,8 @@ impl InternedNumbers {
     }
 }
 
-/// Expands 32 bits of a hash to 64: hashbrown picks the slot by the low bits and compares the highest ones.
+/// Expands 32 bits of a hash to 64 that are all of use: hashbrown picks the slot by the low bits and compares the
+/// highest ones.
 fn expand_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

@@ -1,5 +1,5 @@
-//! Answers that come with the time range in which they hold, and a cache of them, so that callers needn't ask again for
-//! other times in that range.
+//! Results of lookups for a certain time ("answers"), each with the time range in which it stays the same; and caches
+//! of them, so that callers needn't look up the same thing again for other times in that range.
 
 use super::Nanos;
 use super::interner::{InternedNumbers, hash_of};
@@ -7,7 +7,8 @@ use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// The answer to a question about a certain time, and the range around that time in which the answer is the same.
+/// The result of a lookup for a certain time, such as what was mapped at an address, and the range around that time in
+/// which the result is the same.
 #[derive(Debug, Clone)]
 pub struct Lasting<T> {
     /// The answer.
@@ -19,8 +20,8 @@ pub struct Lasting<T> {
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// The time to use for questions about entries that have no time. The answer may differ from the answers for all real
-/// times.
+/// The time to use for looking up entries that have no time. What is found may differ from what is found for any real
+/// time.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The time range that contains only `time`.
@@ -33,7 +34,8 @@ pub fn intersect(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// A time range around a moment, which is narrowed down until nothing starts or ends within it.
+/// A time range around a moment, which is narrowed down until nothing that matters to the caller starts or ends within
+/// it.
 #[derive(Debug, Clone)]
 pub struct QuietPeriod {
     moment: Nanos,
@@ -47,15 +49,15 @@ impl QuietPeriod {
         Self { moment, range: ALWAYS }
     }
 
-    /// True if the start or end of `by` may be in the range. If false, calling [`cut`](Self::cut) with `by` would
+    /// True if the start or end of `other` may be in the range. If false, calling [`cut`](Self::cut) with `other` would
     /// change nothing.
-    pub fn may_be_cut(&self, by: &Range<Nanos>) -> bool {
-        by.end > self.range.start && by.start < self.range.end
+    pub fn may_be_cut(&self, other: &Range<Nanos>) -> bool {
+        other.end > self.range.start && other.start < self.range.end
     }
 
-    /// Narrows the range so that it contains neither the start nor the end of `by`.
-    pub fn cut(&mut self, by: Range<Nanos>) {
-        for edge in [by.start, by.end] {
+    /// Narrows the range so that neither the start nor the end of `other` is inside it.
+    pub fn cut(&mut self, other: Range<Nanos>) {
+        for edge in [other.start, other.end] {
             if edge <= self.moment {
                 self.range.start = self.range.start.max(edge);
             } else {
@@ -70,6 +72,7 @@ impl QuietPeriod {
 #[derive(Debug)]
 pub struct LastingCache<K, V> {
     answers: Vec<(K, Lasting<V>)>,
+    /// The index in `answers` of each key, found by hash.
     numbers: InternedNumbers,
 }
 
@@ -118,8 +121,8 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         }
     }
 
-    /// The number of a key whose answer holds at `time`. If the cached answer doesn't, or if there is none, `find`
-    /// computes it.
+    /// Returns the number of a key, after making sure that the cache has an answer for the key that holds at `time`:
+    /// if it hasn't, `find` computes the answer.
     #[inline]
     pub fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);
@@ -159,9 +162,9 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
     }
 }
 
-/// A cache for questions that are soon asked again, such as what is at the addresses of consecutive call chains. It has a
-/// fixed size. Each key has a single slot, in which a newer answer replaces that of another key, so that looking up takes
-/// half the time that it takes in [`LastingCache`].
+/// A cache for keys that are soon looked up again, such as the addresses of consecutive call chains. It has a fixed
+/// size. A key can only be in one slot, where a newer answer replaces that of another key. A lookup therefore takes
+/// half the time that it takes in a [`LastingCache`].
 #[derive(Debug)]
 pub struct RecentAnswers<K, V> {
     /// Empty until there is an answer.

@@ -3,7 +3,7 @@
 
 use serde::ser::{Serialize, Serializer};
 
-/// Serializes as the list of the elements that the function's iterator returns.
+/// A function that returns an iterator. Serializes as the list of that iterator's elements.
 #[derive(Debug)]
 pub struct LazyList<F>(pub F);
 

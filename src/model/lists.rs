@@ -11,9 +11,10 @@ pub struct Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Builds `count` lists from items, each given with the index of its list. Each list keeps its items in the given
-    /// order.
+    /// Builds `count` lists from pairs of the index of a list and an item for this list. Each list has its items in the
+    /// order in which they come.
     pub fn new(count: usize, items: impl Iterator<Item = (u32, T)> + Clone) -> Self {
+        // Count each list's items one element late, so that the sums up to an element are where its list starts.
         let mut starts = vec![0; count + 1];
         for (list, _) in items.clone() {
             starts[list as usize + 1] += 1;
@@ -21,9 +22,11 @@ impl<T: Copy> Lists<T> {
         for list in 0..count {
             starts[list + 1] += starts[list];
         }
+        // Where to put the next item of each list.
         let mut next = starts.clone();
-        let Some((_, first)) = items.clone().next() else { return Self { items: Vec::new(), starts } };
-        let mut sorted = vec![first; starts[count]];
+        let Some((_, any_item)) = items.clone().next() else { return Self { items: Vec::new(), starts } };
+        // All elements are overwritten.
+        let mut sorted = vec![any_item; starts[count]];
         for (list, item) in items {
             sorted[next[list as usize]] = item;
             next[list as usize] += 1;

@@ -1,9 +1,9 @@
 //! What backs a mapping: a file, or one of the many kinds of memory without a file.
 //!
 //! A recording distinguishes these only by the mapping's path. If there is no file, the path is a name that the kernel
-//! makes up (`perf_event_mmap_event` in kernel/events/core.c) or perf. All knowledge of these names is here: each
-//! question about a mapping is a method of [`MappingKind`]. Some methods differ in a single kind only; that is
-//! intended.
+//! (`perf_event_mmap_event` in kernel/events/core.c) or perf makes up. All knowledge of these names is here: whatever
+//! others need to know about a mapping is a method of [`MappingKind`]. Some methods differ in a single kind only; that
+//! is intended.
 
 /// What backs a mapping, according to its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,8 +165,8 @@ impl<'a> MappingKind<'a> {
         }
     }
 
-    /// True if profilers file JIT code under this mapping: memory without a file, an ELF image of JIT code, a jitdump, a
-    /// perf map, or a name that eBPF agents use for JIT code.
+    /// True if profilers show this mapping as the module of JIT code. That is so for memory without a file, an ELF
+    /// image of JIT code, a jitdump, a perf map, and names that eBPF agents use for JIT code.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();
@@ -220,8 +220,8 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     (path, b"")
 }
 
-/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`), modules (`.ko`), also
-/// compressed or with their debugging information only (`.ko.xz.debug`).
+/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`) and kernel modules (`.ko`).
+/// Modules may be compressed (`.ko.xz`), or have only the debugging information (`.ko.debug`).
 fn is_kernel_file(path: &[u8]) -> bool {
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     let base = base_name(path);

@@ -5,8 +5,8 @@ use crate::model::mapping_kind::base_name;
 /// A parsed `perf record` command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfCommand<'a> {
-    /// The words before the options: the name that perf was called by, and `record`.
-    pub called: &'a [Vec<u8>],
+    /// The words before the options: perf's own name or path, and `record`.
+    pub perf_words: &'a [Vec<u8>],
     /// perf's options and their values.
     pub options: &'a [Vec<u8>],
     /// The program that perf started, and its arguments.
@@ -25,8 +25,8 @@ pub struct PerfOption<'a> {
     pub value: Option<&'a [u8]>,
     /// True for the long form: `--name`, `--name=value` or `--name value`.
     is_long: bool,
-    /// True if the value is the word that follows the option.
-    is_apart: bool,
+    /// True for `--name=value`: such an option stays a single word.
+    has_equals_sign: bool,
 }
 
 impl<'a> PerfCommand<'a> {
@@ -39,19 +39,20 @@ impl<'a> PerfCommand<'a> {
         Some(Self::parse_options(&words[..=record], &words[record + 1..]))
     }
 
-    /// Parses the words after `perf record`. `called` are the words up to and including `record`.
-    pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
+    /// Parses the words after `perf record`. `perf_words` are the words up to and including `record`.
+    pub fn parse_options(perf_words: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
         let (mut end, mut records_others) = (0, false);
         while let Some(word) = words.get(end)
             && word.starts_with(b"-")
             && word != b"--"
         {
             records_others |= names_others(word);
+            // The last word may lack its value.
             end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());
         }
         let (options, rest) = words.split_at(end);
         let program = rest.strip_prefix(&[b"--".to_vec()][..]).unwrap_or(rest);
-        Self { called, options, program, records_others }
+        Self { perf_words, options, program, records_others }
     }
 
     /// Iterates over perf's options. The word `-ag` gives two, `a` and `g`.
@@ -114,23 +115,24 @@ pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
     if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
         return None;
     }
-    let (mut at, mut records_others) = (2, false);
-    while let Some(word) = words.get(at)
+    let (mut index, mut records_others) = (2, false);
+    while let Some(word) = words.get(index)
         && word.starts_with(b"-")
     {
-        at += 1;
+        index += 1;
         if word == b"--" {
             break;
         }
         records_others |= contains_word(OTHERS, word);
+        // Skip the option's value.
         if !contains_word(ALONE, word) {
-            at += 1;
+            index += 1;
         }
     }
     if records_others {
         return Some(&[]);
     }
-    Some(words.get(at..).unwrap_or_default())
+    Some(words.get(index..).unwrap_or_default())
 }
 
 fn contains_word(list: &[&str], word: &[u8]) -> bool {
@@ -147,13 +149,13 @@ impl PerfOption<'_> {
         names.iter().any(|name| name.as_bytes() == self.name)
     }
 
-    /// The option and its value as separate words of a command line.
+    /// The option and its value as words of a command line: two words, or a single one for `--name=value`.
     pub fn words(&self) -> Vec<Vec<u8>> {
         let dashed = [if self.is_long { &b"--"[..] } else { b"-" }, self.name].concat();
         match self.value {
             None => vec![dashed],
-            Some(value) if self.is_apart => vec![dashed, value.to_vec()],
-            Some(value) => vec![[&dashed[..], b"=", value].concat()],
+            Some(value) if self.has_equals_sign => vec![[&dashed[..], b"=", value].concat()],
+            Some(value) => vec![dashed, value.to_vec()],
         }
     }
 }
@@ -164,9 +166,10 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
     if let Some(long) = word.strip_prefix(b"--") {
         return vec![match long.iter().position(|byte| *byte == b'=') {
             Some(equals) => {
-                PerfOption { name: &long[..equals], value: Some(&long[equals + 1..]), is_long: true, is_apart: false }
+                let (name, value) = (&long[..equals], Some(&long[equals + 1..]));
+                PerfOption { name, value, is_long: true, has_equals_sign: true }
             }
-            None => PerfOption { name: long, value: next, is_long: true, is_apart: true },
+            None => PerfOption { name: long, value: next, is_long: true, has_equals_sign: false },
         }];
     }
     let letters = word.strip_prefix(b"-").unwrap_or(word);
@@ -176,10 +179,10 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
         if SHORT_WITH_VALUE.contains(letter) {
             let rest_of_word = &letters[index + 1..];
             let value = if rest_of_word.is_empty() { next } else { Some(rest_of_word) };
-            options.push(PerfOption { name, value, is_long: false, is_apart: true });
+            options.push(PerfOption { name, value, is_long: false, has_equals_sign: false });
             break;
         }
-        options.push(PerfOption { name, value: None, is_long: false, is_apart: true });
+        options.push(PerfOption { name, value: None, is_long: false, has_equals_sign: false });
     }
     options
 }

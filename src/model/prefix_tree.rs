@@ -1,15 +1,15 @@
 //! A prefix tree for sequences with common beginnings, such as call chains. Each sequence is a node with an ID.
 //!
 //! A node's children are a linked list, newest first. Nearly all nodes have one or two children, and the nodes of a
-//! sequence are close together in memory, which makes this several times faster than one hash table for everything. The
-//! children of a node with many children are found by hash.
+//! sequence are close together in memory, which makes this several times faster than one hash table for everything.
+//! Only the children of a "wide" node, which has many, are found by hash.
 
 use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The maximum number of children that are compared one by one. In a node with more, children are found by hash. Each
-/// comparison may have to wait for memory, hashing always has to.
+/// The maximum number of children that are compared one by one. In a node with more, children are found by hash: each
+/// comparison may have to wait for memory, while finding a child by hash waits once.
 const LISTED: usize = 4;
 
 /// Means "no node".
@@ -20,84 +20,94 @@ const NONE: u32 = MOST;
 pub struct PrefixTree<K> {
     nodes: Vec<TreeNode<K>>,
     /// The newest sequence with a single key; [`NONE`] if there is none.
-    first: u32,
+    newest_root: u32,
     /// True if there are more than [`LISTED`] sequences with a single key.
-    wide: bool,
-    /// The children of nodes with more than [`LISTED`] children, by parent and key.
+    has_many_roots: bool,
+    /// The children of wide nodes, which have more than [`LISTED`] children, by parent and key.
     by_key: FxHashMap<(u32, K), u32>,
     /// The maximum number of nodes.
     most: u32,
+    /// True if IDs ran out.
     full: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct TreeNode<K> {
+    /// [`NONE`] for a sequence with a single key.
     parent: u32,
     key: K,
     /// The newest child; [`NONE`] if there is none.
-    first: u32,
+    newest_child: u32,
     /// The next older child of the same parent; [`NONE`] if there is none.
-    next: u32,
+    older_sibling: u32,
     /// True if there are more than [`LISTED`] children.
-    wide: bool,
+    is_wide: bool,
 }
 
 impl<K> Default for PrefixTree<K> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), first: NONE, wide: false, by_key: FxHashMap::default(), most: MOST, full: false }
+        Self {
+            nodes: Vec::new(),
+            newest_root: NONE,
+            has_many_roots: false,
+            by_key: FxHashMap::default(),
+            most: MOST,
+            full: false,
+        }
     }
 }
 
 impl<K: Copy + Eq + Hash> PrefixTree<K> {
     /// Returns the ID of the sequence `parent` (`None`: the empty sequence) extended by `key`, and adds the sequence if
-    /// it is new. If IDs ran out, returns the ID of `parent` or of any other sequence.
+    /// it is new. If IDs ran out, returns the ID of `parent` or, for the empty sequence, of any other sequence.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
         let found = if self.is_wide(parent) {
             self.by_key.get(&(parent, key)).copied()
         } else {
-            self.siblings(self.first_child(parent)).find(|&(_, known)| known == key).map(|(child, _)| child)
+            self.siblings(self.newest_child(parent)).find(|&(_, known)| known == key).map(|(child, _)| child)
         };
         found.unwrap_or_else(|| self.push(parent, key))
     }
 
     /// All sequences that extend `parent` by one key, each with that key, newest first.
     pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
-        self.siblings(self.first_child(parent))
+        self.siblings(self.newest_child(parent))
     }
 
-    /// The node `at` and its older siblings, each with its key.
-    fn siblings(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
+    /// The node `newest` and its older siblings, each with its key. Empty if `newest` is [`NONE`].
+    fn siblings(&self, newest: u32) -> impl Iterator<Item = (u32, K)> + '_ {
+        let mut next = newest;
         std::iter::from_fn(move || {
-            let node = self.nodes.get(at as usize)?;
-            Some((std::mem::replace(&mut at, node.next), node.key))
+            let node = self.nodes.get(next as usize)?;
+            Some((std::mem::replace(&mut next, node.older_sibling), node.key))
         })
     }
 
     /// The newest child of a node; [`NONE`] if it has none. For the parent [`NONE`], the newest sequence with a single
     /// key.
-    fn first_child(&self, parent: u32) -> u32 {
-        if parent == NONE { self.first } else { self.nodes[parent as usize].first }
+    fn newest_child(&self, parent: u32) -> u32 {
+        if parent == NONE { self.newest_root } else { self.nodes[parent as usize].newest_child }
     }
 
     fn is_wide(&self, parent: u32) -> bool {
-        if parent == NONE { self.wide } else { self.nodes[parent as usize].wide }
+        if parent == NONE { self.has_many_roots } else { self.nodes[parent as usize].is_wide }
     }
 
-    /// Adds a child that `parent` doesn't have yet.
+    /// Adds a child that `parent` doesn't have yet. For the parent [`NONE`], adds a sequence with a single key.
     fn push(&mut self, parent: u32, key: K) -> u32 {
         let Some(new) = u32::try_from(self.nodes.len()).ok().filter(|new| *new < self.most) else {
             self.full = true;
-            return if parent == NONE { self.first } else { parent };
+            return if parent == NONE { self.newest_root } else { parent };
         };
-        let next = self.first_child(parent);
-        self.nodes.push(TreeNode { parent, key, first: NONE, next, wide: false });
-        let (first, wide) = match self.nodes.get_mut(parent as usize) {
-            Some(node) => (&mut node.first, &mut node.wide),
-            None => (&mut self.first, &mut self.wide),
+        let older_sibling = self.newest_child(parent);
+        self.nodes.push(TreeNode { parent, key, newest_child: NONE, older_sibling, is_wide: false });
+        let (newest_child, is_wide) = match self.nodes.get_mut(parent as usize) {
+            Some(node) => (&mut node.newest_child, &mut node.is_wide),
+            None => (&mut self.newest_root, &mut self.has_many_roots),
         };
-        *first = new;
-        if *wide {
+        *newest_child = new;
+        if *is_wide {
             self.by_key.insert((parent, key), new);
         } else if self.siblings(new).nth(LISTED).is_some() {
             self.make_wide(parent);
@@ -107,14 +117,14 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
 
     /// Adds the children of `parent` to `by_key`, so that they are found by hash from now on.
     fn make_wide(&mut self, parent: u32) {
-        let mut child = self.first_child(parent);
+        let mut child = self.newest_child(parent);
         while let Some(node) = self.nodes.get(child as usize) {
             self.by_key.insert((parent, node.key), child);
-            child = node.next;
+            child = node.older_sibling;
         }
         match self.nodes.get_mut(parent as usize) {
-            Some(node) => node.wide = true,
-            None => self.wide = true,
+            Some(node) => node.is_wide = true,
+            None => self.has_many_roots = true,
         }
     }
 
@@ -122,8 +132,8 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     pub fn clear(&mut self) {
         self.nodes.clear();
         self.by_key.clear();
-        self.first = NONE;
-        self.wide = false;
+        self.newest_root = NONE;
+        self.has_many_roots = false;
         self.full = false;
     }
 

@@ -146,16 +146,16 @@ impl Process {
     /// memory. Doesn't include memory that is copied by a fork, such as `//anon`. `None` if there is none.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
         let last_exec = self.execs.last().copied().unwrap_or_default();
-        for map in self.mappings.iter().filter(|map| map.executable && map.time >= last_exec) {
+        for mapping in self.mappings.iter().filter(|mapping| mapping.executable && mapping.time >= last_exec) {
             let is_shared = matches!(
-                map.kind(),
+                mapping.kind(),
                 MappingKind::SharedAnonymous | MappingKind::NamedShared | MappingKind::PosixShared
             );
-            if let Some(file) = map.file
+            if let Some(file) = mapping.file
                 && is_shared
                 && file.inode != 0
             {
-                return Some(SharedMemory { addr: map.addr, file });
+                return Some(SharedMemory { addr: mapping.addr, file });
             }
         }
         None

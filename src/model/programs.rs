@@ -14,10 +14,10 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// Forks, with lookups that skip ancestors without a name.
-    named: OnceCell<Ancestry>,
-    /// Forks, with lookups that skip ancestors without mappings.
-    mapped: OnceCell<Ancestry>,
+    /// For names: lookups skip ancestors without a name.
+    ancestry_for_names: OnceCell<Ancestry>,
+    /// For mappings: lookups skip ancestors without mappings.
+    ancestry_for_mappings: OnceCell<Ancestry>,
 }
 
 /// The end of the recording.
@@ -26,12 +26,12 @@ const END: Nanos = Nanos(u64::MAX);
 impl<'a> Programs<'a> {
     /// Prepares lookups for these processes.
     pub fn new(processes: &'a Processes) -> Self {
-        Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
+        Self { processes, ancestry_for_names: OnceCell::new(), ancestry_for_mappings: OnceCell::new() }
     }
 
     /// The last name of a process or of the ancestor that it inherited its program from; `?` if unknown.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
-        for (process, end) in self.line(pid, &self.named, |process| !process.comms.is_empty()) {
+        for (process, end) in self.line(pid, &self.ancestry_for_names, |process| !process.comms.is_empty()) {
             let count = process.comms.partition_point(|(time, _)| *time <= end);
             if let Some((_, name)) = process.comms[..count].last() {
                 return String::from_utf8_lossy(name);
@@ -42,15 +42,18 @@ impl<'a> Programs<'a> {
 
     /// The mappings of the process's last program: first its own, then inherited ones.
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
-        self.line(pid, &self.mapped, |process| !process.mappings.is_empty()).flat_map(|(process, end)| {
+        let line = self.line(pid, &self.ancestry_for_mappings, |process| !process.mappings.is_empty());
+        line.flat_map(|(process, end)| {
+            // Only what was mapped after the last exec, and before the next process in the line was forked.
             let execs = process.execs.partition_point(|exec| *exec <= end);
             let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)
         })
     }
 
-    /// The process and the ancestors that it inherited its program from, youngest first, skipping those that
-    /// `can_answer` rejects. Each comes with the time of the fork, up to which its records apply to this process.
+    /// The process and the ancestors that it inherited its program from, youngest first, without those that
+    /// `can_answer` rejects. Each comes with the time up to which its records apply to this process: for an ancestor,
+    /// the time of the fork.
     fn line(
         &self,
         pid: Pid,

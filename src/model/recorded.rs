@@ -35,8 +35,7 @@ pub struct Recording {
     pub bucket: Option<i64>,
 }
 
-/// The labels for a control group: its path, and the pod and container if Kubernetes created it. `None` if there are
-/// none.
+/// The labels for a control group: its path, and the pod and container if Kubernetes created it.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
     if path.contains("kubepods") {
@@ -84,20 +83,22 @@ pub fn parse_day(text: &str) -> Option<i32> {
     if !(0..=9999).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day_of_month) {
         return None;
     }
-    // Count years from March, so that a leap day is the last day of its year. An era is 400 years.
+    // Count years from March, so that a leap day is the last day of its year. An era is 400 years, or 146,097 days. The
+    // first one begins on March 1 of the year 0, 719,468 days before 1970.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
     let day_of_year = (153 * month + 2) / 5 + day_of_month - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
-    // A day that its month doesn't have became a day of the next month. Then the name of the result differs.
+    // Was the text a valid date? A day that its month doesn't have became a day of the next month.
     if day_name(day) == text { Some(day) } else { None }
 }
 
 /// The date of a day (days since 1970), such as `2026-11-22`.
 pub fn day_name(day: i32) -> String {
-    let since_era = i64::from(day) + 719_468;
-    let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));
+    // As in `parse_day`, years begin in March, and an era is 400 years.
+    let since_first_era = i64::from(day) + 719_468;
+    let (era, day_of_era) = (since_first_era.div_euclid(146_097), since_first_era.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let month = (5 * day_of_year + 2) / 153;

@@ -20,7 +20,7 @@ pub enum SymbolBase {
     Start,
     /// Symbol addresses are the file's virtual addresses: file offsets plus this number (wrapping).
     Linked(u64),
-    /// Symbol addresses are as if the file's first mapping of code started at this address.
+    /// Symbol addresses assume that the file's first mapping of code starts at this address.
     FirstMapping(u64),
 }
 

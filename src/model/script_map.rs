@@ -93,8 +93,8 @@ const NEW_LINE: &[u8] = b"\\n";
 /// The offset of the start of the last line in an escaped text.
 fn last_line_start(text: &[u8]) -> usize {
     for line_break in memchr::memmem::rfind_iter(text, NEW_LINE) {
-        // An odd number of backslashes before it means that this is an escaped backslash followed by the letter n, not
-        // a line break.
+        // After an odd number of backslashes, this isn't a line break: its backslash is escaped, and the letter n
+        // follows.
         let backslashes = text[..line_break].iter().rev().take_while(|byte| **byte == b'\\').count();
         if backslashes.is_multiple_of(2) {
             return line_break + NEW_LINE.len();
@@ -127,8 +127,9 @@ fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String>
 }
 
 /// The character for the escape sequence at the start of `text`, and the sequence's length in bytes. A surrogate pair
-/// is one character. `None` if it is invalid.
+/// is one character. `None` if the sequence is invalid.
 fn parse_escape(text: &str) -> Option<(char, usize)> {
+    // A `\uXXXX` with half of a surrogate pair is only valid together with the one after it.
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     for &len in lens {
         let Some(escape) = text.get(..len) else { continue };

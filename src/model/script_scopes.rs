@@ -1,5 +1,5 @@
-//! The functions that a source map lists (the "scopes" proposal for ECMA-426). They map ranges of the script to
-//! functions in the authored files, with the names that their authors gave them.
+//! The functions that a source map lists (the "scopes" proposal for ECMA-426). The list says which ranges of the script
+//! are which functions in the authored files, and what their authors called them.
 
 /// Means "no file" or "no name" where an index is expected.
 pub const NONE: u32 = u32::MAX;
@@ -55,8 +55,8 @@ pub struct FunctionRange {
 }
 
 impl ScriptScopes {
-    /// Appends the scopes of one section of an index map. `first_name` and `first_source` are where the section's names
-    /// and files start in the lists of the whole map.
+    /// Appends the scopes of one section of an index map, a source map that consists of several. `first_name` and
+    /// `first_source` are where the section's names and files start in the lists of the whole map.
     pub fn append(&mut self, section: Self, first_name: u32, first_source: u32) {
         let first_scope = self.authored.len() as u32;
         for mut scope in section.authored {

@@ -7,12 +7,12 @@
 mod calls;
 mod ids;
 mod part;
-mod renamed;
+mod rename;
 
 pub use calls::{Calls, SelfCost, ThreadCalls};
 pub use ids::{FrameId, NameId, StackId, TrackId};
 pub use part::{Part, Renumbered, Taken};
-pub use renamed::ChangedFrame;
+pub use rename::ChangedFrame;
 
 use super::about::About;
 use super::interner::{self, Interner};
@@ -58,8 +58,8 @@ pub struct Frame {
     pub kind: FrameKind,
     /// How the runtime executed the function; `None` if unknown or not JIT code.
     pub tier: Option<Tier>,
-    /// True for an inlined call that was reported as part of a code's name: perf-map-agent lists calls there
-    /// ([`java_calls`](crate::runtimes::java_calls)).
+    /// True for an inlined call that was reported as part of the name of a piece of code: perf-map-agent lists inlined
+    /// calls there ([`java_calls`](crate::runtimes::java_calls)).
     pub joined: bool,
 }
 
@@ -431,10 +431,10 @@ pub struct Profile {
     pub about: About,
     /// The samples of each event, in input order.
     pub series: Vec<Series>,
-    /// The index of each series, by name. Covers only the first `numbered` series, and is valid as long as these aren't
-    /// moved.
+    /// The index of each series, by name, as far as [`Profile::find_series`] has entered them: the first
+    /// `indexed_series` series, unless somebody has moved them since.
     by_name: FxHashMap<String, usize>,
-    numbered: usize,
+    indexed_series: usize,
     /// Calls per thread, for inputs that record calls instead of stacks. See
     /// [`CallGraph`](crate::analysis::call_graph::CallGraph).
     pub calls: Vec<ThreadCalls>,
@@ -465,7 +465,8 @@ impl Profile {
         }
     }
 
-    /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value.
+    /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value. If the
+    /// profile keeps sums, the row is added to the previous one, provided that track and stack are the same.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         if self.keep == Keep::Sums
@@ -655,17 +656,18 @@ impl Profile {
     /// The index of the series with this name; `None` if there is none. Uses a hash table, because an input may have a
     /// hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
+        // `series` is public, so somebody may have moved or removed some. Then the hash table is made anew.
         let is_moved = match self.by_name.get(name) {
             Some(index) => self.series.get(*index).is_none_or(|series| series.name != name),
             None => false,
         };
-        if is_moved || self.series.len() < self.numbered {
-            (self.numbered, self.by_name) = (0, FxHashMap::default());
+        if is_moved || self.series.len() < self.indexed_series {
+            (self.indexed_series, self.by_name) = (0, FxHashMap::default());
         }
-        for (index, series) in self.series.iter().enumerate().skip(self.numbered) {
+        for (index, series) in self.series.iter().enumerate().skip(self.indexed_series) {
             self.by_name.entry(series.name.clone()).or_insert(index);
         }
-        self.numbered = self.series.len();
+        self.indexed_series = self.series.len();
         self.by_name.get(name).copied()
     }
 
@@ -681,9 +683,10 @@ impl Profile {
         self.series_named(&name, unit.clone())
     }
 
-    /// The index of the series to which the rows of `other` are added, and the factor by which to multiply their
-    /// weights. Usually the series with the same name and unit, and 1. But folded stacks state no unit, so whole weights
-    /// and weights with fractions, which are counted in millionths, are the same measure: both become millionths.
+    /// Chooses the series to which the rows of `other` are added. Returns its index, and the factor by which to
+    /// multiply the weights of these rows. Usually, that is the series with the same name and unit, and the factor is
+    /// 1. But folded stacks state no unit, so whole weights and weights with fractions, which are counted in
+    /// millionths, are the same measure: both become millionths.
     fn series_to_join(&mut self, other: &Series) -> (usize, u64) {
         let millionths = Unit::Named(MILLIONTHS.to_owned());
         let is_whole = |series: &Series| series.unit == Unit::Samples && series.counting == Counting::Unknown;
@@ -707,10 +710,10 @@ impl Profile {
     pub fn aggregate(&mut self) {
         self.keep = Keep::Sums;
         self.sums = vec![FxHashMap::default(); self.series.len()];
-        for (series, places) in self.series.iter_mut().zip(&mut self.sums) {
+        for (series, indices) in self.series.iter_mut().zip(&mut self.sums) {
             let mut sums = Vec::new();
             for row in series.rows.drain(..) {
-                add_to_sum(&mut sums, places, row);
+                add_to_sum(&mut sums, indices, row);
             }
             series.rows = sums;
         }
@@ -729,6 +732,7 @@ impl Profile {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 Row { track: tracks[row.track.index()], stack, weight: row.weight * factor, ..*row }
             };
+            // Rows that were counted in different ways can't be compared with others any more.
             let series = &mut self.series[index];
             if series.rows.is_empty() {
                 series.counting = other.counting;
@@ -747,15 +751,16 @@ impl Profile {
     }
 }
 
-/// True for a module of JIT code whose name contains its process's ID, such as `perf-7.map`.
+/// True for a module that stands for JIT code. The names of most of them contain the ID of their process
+/// (`perf-7.map`).
 fn is_named_after_process(module: &[u8]) -> bool {
     let kind = MappingKind::from_path(module);
     kind.is_jit_object() || kind.is_perf_map() || kind.may_hold_jit_code()
 }
 
-/// Adds a row to the sum for its track and stack. `places` has the index of each sum in `sums`.
-fn add_to_sum(sums: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
-    let index = *places.entry((row.track, row.stack)).or_insert(sums.len() as u32);
+/// Adds a row to the sum for its track and stack. `indices` has the index of each sum in `sums`.
+fn add_to_sum(sums: &mut Vec<Row>, indices: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
+    let index = *indices.entry((row.track, row.stack)).or_insert(sums.len() as u32);
     match sums.get_mut(index as usize) {
         Some(sum) => sum.add(&row),
         None => sums.push(Row { time: None, ..row }),

@@ -20,15 +20,15 @@ impl TextList {
     }
 
     /// The string with this index; `None` if there is none.
-    pub fn get(&self, at: usize) -> Option<&[u8]> {
-        let end = *self.ends.get(at)?;
-        Some(&self.bytes[self.start(at)..end])
+    pub fn get(&self, index: usize) -> Option<&[u8]> {
+        let end = *self.ends.get(index)?;
+        Some(&self.bytes[self.start(index)..end])
     }
 
     /// A copy of the strings from this index on.
-    pub fn since(&self, at: usize) -> Self {
-        let start = self.start(at);
-        Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[at..].iter().map(|end| end - start).collect() }
+    pub fn since(&self, index: usize) -> Self {
+        let start = self.start(index);
+        Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[index..].iter().map(|end| end - start).collect() }
     }
 
     /// All strings, in order.
@@ -47,8 +47,8 @@ impl TextList {
         self.ends.is_empty()
     }
 
-    fn start(&self, at: usize) -> usize {
-        at.checked_sub(1).map_or(0, |before| self.ends[before])
+    fn start(&self, index: usize) -> usize {
+        index.checked_sub(1).map_or(0, |previous| self.ends[previous])
     }
 }
 
@@ -60,7 +60,8 @@ impl<T: AsRef<[u8]>> FromIterator<T> for TextList {
     }
 }
 
-/// Finds strings by ID and IDs by string. As in an [`Interner`](super::interner::Interner), no ID is assigned twice.
+/// A table of strings: finds strings by ID and IDs by string. If IDs run out, further strings get the ID of another
+/// string, as in an [`Interner`](super::interner::Interner).
 #[derive(Debug, Clone)]
 pub struct Texts<Id> {
     list: TextList,

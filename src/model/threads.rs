@@ -54,27 +54,30 @@ impl Threads {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
         let nameless = self.texts.intern(b"");
-        let mut last: FxHashMap<Tid, ThreadNameNo> = FxHashMap::default();
-        let mut named: Vec<(Tid, Nanos, ThreadNameNo)> = Vec::with_capacity(events.len());
+        // The name that each thread has after the events so far.
+        let mut current: FxHashMap<Tid, ThreadNameNo> = FxHashMap::default();
+        let mut changes: Vec<(Tid, Nanos, ThreadNameNo)> = Vec::with_capacity(events.len());
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
-                // If the thread ID was reused, the earlier thread's name no longer applies.
-                ThreadEventKind::ForkedFrom(parent) => last.get(&parent).copied().unwrap_or(nameless),
+                // If nothing is known about the parent, the thread gets no name, rather than keep that of an earlier
+                // thread with the same ID.
+                ThreadEventKind::ForkedFrom(parent) => current.get(&parent).copied().unwrap_or(nameless),
             };
-            last.insert(tid, name);
-            named.push((tid, time, name));
+            current.insert(tid, name);
+            changes.push((tid, time, name));
         }
-        named.sort_by_key(|(tid, ..)| *tid);
-        self.threads.reserve(last.len());
-        for names in named.chunk_by(|(one, ..), (other, ..)| one == other) {
+        // The sort is stable, so each thread's changes stay in the order of time.
+        changes.sort_by_key(|(tid, ..)| *tid);
+        self.threads.reserve(current.len());
+        for names in changes.chunk_by(|(one, ..), (other, ..)| one == other) {
             let start = self.names.len() as u32;
             self.names.extend(names.iter().map(|&(_, time, name)| (time, name)));
             self.threads.insert(names[0].0, (start, self.names.len() as u32));
         }
     }
 
-    /// The names of a thread. If it has none, those of its process's first thread.
+    /// The names of a thread, by time. If the thread has none, those of its process's first thread.
     fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, ThreadNameNo)] {
         let main_thread = pid.map(|pid| Tid(pid.0));
         for tid in [tid, main_thread].into_iter().flatten() {
@@ -85,8 +88,8 @@ impl Threads {
         &[]
     }
 
-    /// The name of a thread at `time` (`None`: at the end of the recording). Before its first name, a thread has that
-    /// name, too, because recorders may write down existing threads late.
+    /// The name of a thread at `time` (`None`: at the end of the recording). A thread is assumed to have had its first
+    /// recorded name before that, too, because recorders may write down existing threads late.
     pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
         if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
             return Cow::Borrowed(b"swapper");

@@ -21,8 +21,7 @@ pub struct WasmModule {
     pub names: BTreeMap<u32, String>,
     /// The name and contents of each custom section.
     pub custom: Vec<(String, Range<usize>)>,
-    /// Hashes by which V8 may identify the module: that of the whole file, and that of the file without custom
-    /// sections.
+    /// Hashes by which V8 may identify the module: of the whole file, and of the file without custom sections.
     pub hashes: Vec<WasmHash>,
 }
 

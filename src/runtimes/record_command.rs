@@ -24,12 +24,12 @@ pub struct RecordCommand {
 impl RecordCommand {
     /// Starts with an existing command.
     pub fn from_perf(perf: PerfCommand<'_>) -> Self {
-        let (called, options, program) = (perf.called.to_vec(), perf.options.to_vec(), perf.program.to_vec());
+        let (called, options, program) = (perf.perf_words.to_vec(), perf.options.to_vec(), perf.program.to_vec());
         Self { variables: Vec::new(), called, options, program }
     }
 
     fn perf(&self) -> PerfCommand<'_> {
-        PerfCommand { called: &self.called, options: &self.options, program: &self.program, records_others: false }
+        PerfCommand { perf_words: &self.called, options: &self.options, program: &self.program, records_others: false }
     }
 
     fn add(&mut self, options: &[&str]) {

@@ -774,7 +774,7 @@ fn functions_of_third_parties_are_counted() {
     let project = Project::new(SCRIPT, map.as_bytes());
     let (shown, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!(shown, authored());
-    assert!(said.contains("8 of these are third-party code"), "{said}");
+    assert!(said.contains("8 functions are third-party code"), "{said}");
     write_map(&project, map.replace("[0]", "[7]"));
     assert_eq!(project.names(&["--source-maps", "auto"]).0, project.generated());
 }

@@ -26,7 +26,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let pid = sources.pid;
     let raw_code = raw_code(options, pid, &mut outcome.warnings)?;
     let loaded = sources.load(&job.pool, &mut outcome.warnings);
-    outcome.summary.extend(loaded.maps.remarks());
+    outcome.summary.extend(loaded.source_maps.remarks());
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let (object_path, object_name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, object_name, &job.pool);

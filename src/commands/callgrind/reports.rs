@@ -31,7 +31,7 @@ pub(super) fn run(
     let sources = find_sources(pid(report, head), options, &mut outcome.warnings)?;
     let pid = sources.pid;
     let loaded = sources.load(&job.pool, &mut outcome.warnings);
-    outcome.summary.extend(loaded.maps.remarks());
+    outcome.summary.extend(loaded.source_maps.remarks());
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
         let entry = names.find(addr)?;

@@ -77,7 +77,9 @@ impl<'a> Contents<'a> {
             let role = match kind {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
-                Kind::Log(id) if id.log().process.is_some() && !options.requested.contains(&OptionalPart::Cores) => {
+                Kind::Log(id)
+                    if id.log().find_process.is_some() && !options.requested.contains(&OptionalPart::Cores) =>
+                {
                     let message = "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
                          cores)";
                     warnings.push(Warning::new(message).in_file(path, None));

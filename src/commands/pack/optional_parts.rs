@@ -61,7 +61,7 @@ fn scripts(
     privacy: &mut Privacy<'_>,
     warnings: &mut Warnings,
 ) {
-    let files = examined.resolution.sources.maps.accounts.iter().flat_map(|account| &account.files);
+    let files = examined.resolution.sources.source_maps.accounts.iter().flat_map(|account| &account.files);
     for (recorded, here) in files {
         found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, privacy, warnings));
     }

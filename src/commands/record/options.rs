@@ -26,6 +26,6 @@ pub struct RecordOptions {
 impl RecordOptions {
     /// Parses the options for perf that the user typed.
     pub(super) fn typed(&self) -> PerfCommand<'_> {
-        PerfCommand { called: &[], options: &self.perf, program: &self.program, records_others: false }
+        PerfCommand { perf_words: &[], options: &self.perf, program: &self.program, records_others: false }
     }
 }

@@ -28,7 +28,7 @@ impl Plan {
     /// Plans the command. Options that the user typed stay as they are.
     pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
         let called = [b"perf".to_vec(), b"record".to_vec()];
-        let typed = PerfCommand { called: &called, ..options.typed() };
+        let typed = PerfCommand { perf_words: &called, ..options.typed() };
         let command = RecordCommand::from_perf(typed).with_clock();
         let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
         let command = match machine.event {

@@ -12,7 +12,8 @@ use rustc_hash::FxHashMap;
 
 /// Reports scripts whose source map is missing or was not used.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
-    let mut accounts = context.examined.resolution.sources.maps.accounts.iter().filter(|account| lacks_map(account));
+    let mut accounts =
+        context.examined.resolution.sources.source_maps.accounts.iter().filter(|account| lacks_map(account));
     let Some(first) = accounts.next() else { return Vec::new() };
     let samples_by_script = count_samples(context);
     let mut found = Vec::new();

@@ -43,7 +43,8 @@ pub(in super::super) struct Place {
 /// Why a walk along a path did not end at a file.
 #[derive(Debug)]
 pub(in super::super) enum Stop {
-    At(io::Error),
+    /// A component of the path is missing, or can't be examined.
+    Failed(io::Error),
     /// A link that can't be trusted was refused.
     Refused(Error),
     /// The path leads to this open descriptor of this process, such as `/dev/stdout`.
@@ -56,12 +57,12 @@ pub(in super::super) struct OutputName {
     pub(in super::super) directory: File,
     pub(in super::super) name: OsString,
     /// The file that currently has the name; `None` if there is none.
-    pub(in super::super) there: Option<Place>,
+    pub(in super::super) existing: Option<Place>,
 }
 
 impl From<io::Error> for Stop {
     fn from(error: io::Error) -> Self {
-        Self::At(error)
+        Self::Failed(error)
     }
 }
 
@@ -122,11 +123,12 @@ pub(in super::super) struct Walk {
     directories: Vec<File>,
     /// True if the path must not leave its first directory, which serves as the root.
     is_inside: bool,
-    /// The components of the path still to walk, last one first.
-    left: Vec<OsString>,
+    /// The components of the path that are still to be walked, last one first.
+    remaining: Vec<OsString>,
     links: Links,
-    /// The number of links followed so far.
-    followed: usize,
+    /// The number of links that were followed so far.
+    links_followed: usize,
+    /// True if everybody may search the directories on the way so far.
     is_reachable: bool,
 }
 
@@ -151,7 +153,7 @@ impl Walk {
         };
         let walk = |is_inside| Self::starting_at(open_directory(directory)?, is_inside, rest, links);
         match walk(true) {
-            Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => walk(false),
+            Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound => walk(false),
             done => done,
         }
     }
@@ -169,15 +171,15 @@ impl Walk {
     }
 
     fn new(directory: File, is_inside: bool, path: &Path, links: Links) -> Self {
-        let (directories, left) = (vec![directory], Vec::new());
-        let mut walk = Self { directories, is_inside, left, links, followed: 0, is_reachable: true };
+        let (directories, remaining) = (vec![directory], Vec::new());
+        let mut walk = Self { directories, is_inside, remaining, links, links_followed: 0, is_reachable: true };
         walk.add(path);
         walk
     }
 
-    /// Puts the components of a path before those still to walk.
+    /// Adds the components of a path, which are to be walked before the remaining ones.
     fn add(&mut self, path: &Path) {
-        self.left.extend(path.components().rev().filter_map(|component| match component {
+        self.remaining.extend(path.components().rev().filter_map(|component| match component {
             Component::Normal(name) => Some(name.to_owned()),
             Component::ParentDir => Some(OsString::from("..")),
             Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
@@ -186,11 +188,12 @@ impl Walk {
 
     /// Walks along all remaining components of the path, and returns the file at its end.
     fn walk_to_end(mut self) -> Result<Place, Stop> {
-        while let Some(name) = self.left.pop() {
+        while let Some(name) = self.remaining.pop() {
             if let Some(last) = self.step(&name)? {
                 return Ok(last);
             }
         }
+        // The path, or a link at its end, leads to a directory without naming it (`/`, `.` or `..`).
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
         Place::new(directory, self.is_reachable)
     }
@@ -201,8 +204,8 @@ impl Walk {
             self.go_up()?;
             return Ok(None);
         }
-        let is_last = self.left.is_empty();
-        let next = self.next(name, is_last)?;
+        let is_last = self.remaining.is_empty();
+        let next = self.examine(name, is_last)?;
         if next.about.is_symlink() && !(is_last && self.links == Links::TrustedOnTheWay) {
             self.follow(&next, name)?;
         } else if is_last {
@@ -217,30 +220,31 @@ impl Walk {
     /// name may exist or not.
     pub(in super::super) fn to_output(path: &Path) -> Result<OutputName, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
-        while let Some(name) = walk.left.pop() {
-            let is_last = walk.left.is_empty();
+        while let Some(name) = walk.remaining.pop() {
+            let is_last = walk.remaining.is_empty();
             let step = walk.step(&name);
-            let is_new = matches!(&step, Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound);
-            let there = if is_last && is_new { None } else { step? };
-            if is_last && walk.left.is_empty() && name != ".." && (there.is_some() || is_new) {
+            let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
+            let existing = if is_last && is_new { None } else { step? };
+            // After a link, components remain although `name` was the last one before.
+            if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
-                return Ok(OutputName { directory, name, there });
+                return Ok(OutputName { directory, name, existing });
             }
-            if let (Some(name), true) = (walk.left.last(), walk.left.len() == 1)
+            if let (Some(name), true) = (walk.remaining.last(), walk.remaining.len() == 1)
                 && let Some(number) = descriptor(walk.here()?, name)
             {
                 return Err(Stop::Descriptor(number));
             }
         }
-        Err(Stop::At(io::ErrorKind::IsADirectory.into()))
+        Err(Stop::Failed(io::ErrorKind::IsADirectory.into()))
     }
 
-    /// Walks to a directory for outputs. Missing directories are created.
+    /// Walks to a directory for outputs, and creates it and those on the way if they are missing.
     pub(in super::super) fn to_directory(path: &Path) -> Result<File, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
-        while let Some(name) = walk.left.pop() {
+        while let Some(name) = walk.remaining.pop() {
             let step = match walk.step(&name) {
-                Err(Stop::At(error)) if error.kind() == io::ErrorKind::NotFound => {
+                Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
                     match mkdirat(walk.here()?, &name, Mode::from_raw_mode(0o777)) {
                         // Another process has just created it, or it is a dangling link.
                         Ok(()) | Err(Errno::EXIST) => walk.step(&name)?,
@@ -265,7 +269,7 @@ impl Walk {
 
     /// Examines the entry `name` of the current directory, without opening it for reading. `is_last` says that it ends
     /// the path.
-    fn next(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
+    fn examine(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
         let here = self.here()?;
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
@@ -276,6 +280,7 @@ impl Walk {
             false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
         };
         let found = match found {
+            // It may be a link to a directory, which the caller follows.
             Err(Errno::NOTDIR) if !is_last => {
                 let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
                 if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
@@ -286,7 +291,7 @@ impl Walk {
         found
     }
 
-    /// Walks to the parent of the current directory, for a component `..`.
+    /// Walks to the parent of the current directory, for a component `..`. At a root, stays where it is.
     fn go_up(&mut self) -> Result<(), Stop> {
         if self.directories.len() > 1 {
             self.directories.pop();
@@ -302,8 +307,8 @@ impl Walk {
     /// they can create names in its directory, which isn't sticky. Refuses links in /proc such as `PID/root`, which
     /// would bypass the checks of the directories on the way.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
-        self.followed += 1;
-        if self.followed > MAX_LINKS {
+        self.links_followed += 1;
+        if self.links_followed > MAX_LINKS {
             return Err(Errno::LOOP.into());
         }
         let here = self.here()?;
@@ -313,7 +318,7 @@ impl Walk {
         // the end of the path must lead to a directory, which is opened through the link. At the end, the walk
         // continues with the link's text, as for an ordinary link, so the open file's path is checked like any other.
         let is_of_output = self.links == Links::OfOutput;
-        if is_trusted && leads_anywhere && is_of_output && !self.left.is_empty() {
+        if is_trusted && leads_anywhere && is_of_output && !self.remaining.is_empty() {
             let directory = openat(here, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
             self.directories.push(directory.into());
             return Ok(());
@@ -325,15 +330,16 @@ impl Walk {
                 "{said}, which somebody else may have put there, so it was not followed"
             ))));
         }
-        let to = readlinkat(&link.file, "", Vec::new())?.into_bytes();
-        let to = PathBuf::from(OsString::from_vec(to));
-        if to.is_absolute() {
+        let target = readlinkat(&link.file, "", Vec::new())?.into_bytes();
+        let target = PathBuf::from(OsString::from_vec(target));
+        // Continue at the root: that of the walk if it must stay inside, otherwise that of the file system.
+        if target.is_absolute() {
             self.directories.truncate(1);
             if !self.is_inside {
                 self.directories = vec![open_directory(Path::new("/"))?];
             }
         }
-        self.add(&to);
+        self.add(&target);
         Ok(())
     }
 }

@@ -8,8 +8,9 @@ use std::ops::Range;
 /// Bytes per piece. The parsed records of a few pieces per thread are in memory at a time.
 pub(super) const PIECE: u64 = 1 << 20;
 
-/// Calls `each` with every record of a jitdump, in file order. If there is a pool, its threads meanwhile parse the next
-/// pieces of the file, of `piece_size` bytes each. A piece that isn't parsed well is read again, record by record.
+/// Calls `each` with every record of a jitdump, in file order. If there is a pool and the file is large, the pool's
+/// threads meanwhile parse the next pieces of the file, of `piece_size` bytes each. If a piece turns out to begin in
+/// the wrong place or to be damaged, its records are read again, one by one.
 pub(super) fn for_each_record<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
@@ -26,7 +27,7 @@ pub(super) fn for_each_record<'data>(
         let ranges = starts.map(|start| start..start.saturating_add(piece_size).min(extent.end));
         let parse = |range: Range<u64>| (range.end, dump.piece(range));
         pool.each(ranges, parse, |(end, piece)| match piece {
-            // `records` is where the piece begins, and continues behind it.
+            // The piece begins exactly where `records` is, so that `records` can continue after the piece.
             Some(piece) if records.step_over(&piece) => {
                 for record in piece.records {
                     each(Ok(record));
@@ -43,6 +44,7 @@ pub(super) fn for_each_record<'data>(
             }
         });
     }
+    // All records if they weren't parsed in parallel; otherwise those that are left after the last piece.
     records.for_each(each);
 }
 

@@ -30,9 +30,9 @@ const MAX_TIME_PER_RECORD: u64 = 200_000;
 /// The minimum number of functions in a rundown. A shorter list may be the first functions that a compiler produced.
 const MIN_FUNCTIONS: usize = 64;
 
-/// Corrects the times of the rundown with which a process's jitdump begins, if it does: the list of all code that
-/// existed when the jitdump was opened. `marker` is when the process mapped the jitdump, if that was recorded.
-pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, processes: &Processes) {
+/// If a process's jitdump begins with a rundown (the list of all code that existed when the jitdump was opened),
+/// corrects the times of that code. `marker_time` is when the process mapped the jitdump, if that was recorded.
+pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Option<Nanos>, processes: &Processes) {
     let Some(process) = processes.by_pid.get(&pid) else { return };
     // The rundown extends as far as records follow each other quickly.
     let mut times = list.load_times();
@@ -51,7 +51,7 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Na
     if count < MIN_FUNCTIONS {
         return;
     }
-    let Some(began) = program_start(process, opened, marker) else { return };
+    let Some(began) = program_start(process, opened, marker_time) else { return };
     let memory = executable_memory(process, began, end);
     list.date_loads(count, |range, time| {
         let mapped = memory.overlapping(range.start.0..range.end.0).map(|part| part.value).max()?;
@@ -59,20 +59,21 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Na
     });
 }
 
-/// When the program began that opened its jitdump at time `opened`; `None` if it was just starting up.
-fn program_start(process: &Process, opened: Nanos, marker: Option<Nanos>) -> Option<Nanos> {
+/// When the program began that opened its jitdump at time `opened`. `None` if it opened the jitdump while it was
+/// starting up, or if it is unknown whether it did.
+fn program_start(process: &Process, opened: Nanos, marker_time: Option<Nanos>) -> Option<Nanos> {
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
     match exec.or(forked) {
         Some(began) if opened.0 - began.0 >= START_UP => Some(began),
         Some(_) => None,
         // The program was running before the recording began, and opened its jitdump during the recording.
-        None if marker.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
+        None if marker_time.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,
     }
 }
 
-/// For all executable memory that was mapped between two times: when each address was last mapped.
+/// The executable memory that was mapped between two times; the value at each address is when it was last mapped.
 fn executable_memory(process: &Process, first: Nanos, last: Nanos) -> RangeMap<Nanos> {
     let mut memory = RangeMap::default();
     for mapping in &process.mappings {

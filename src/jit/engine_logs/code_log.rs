@@ -22,8 +22,9 @@ pub struct JitLog {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a whole log. Damaged parts are skipped and counted. Fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// Finds the process of a log without reading all of it; `None` if that isn't possible for this kind of log.
-    pub process: Option<FindProcess>,
+    /// Finds the process of a log without reading all of it, for kinds of logs that are matched to processes by their
+    /// contents, such as core dumps. `None` for other kinds, whose file names are used.
+    pub find_process: Option<FindProcess>,
 }
 
 /// A function that finds the process of a log; `None` if the log doesn't contain it.
@@ -137,7 +138,7 @@ pub enum LogEventKind {
         /// Index of the load in [`CodeLog::events`].
         load: usize,
         /// The address that the code had.
-        at: u64,
+        addr: u64,
     },
 }
 
@@ -152,11 +153,11 @@ pub struct LogCode {
     pub size: u64,
     /// The machine code, `size` bytes, if it had to be copied from the log. See also `memory`.
     pub bytes: Option<TextId>,
-    /// The range of the log that [`CodeLog::positions`] decodes to source lines. Empty if the code has no lines.
+    /// The range of the log that [`CodeLog::positions`] decodes to source lines. Empty if the code has no lines, or if
+    /// there is a `position_key`.
     pub positions: (u64, u64),
-    /// A key with which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log
-    /// (`positions`).
-    pub place: Option<TextId>,
+    /// A key by which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log.
+    pub position_key: Option<TextId>,
     /// The range of the log that is the machine code, if the log contains it verbatim; otherwise empty.
     pub memory: (u64, u64),
     /// Unwinding information, if any ([`Unwind::eh_frame`](crate::model::code::Unwind)).
@@ -167,7 +168,7 @@ impl LogCode {
     /// Creates a code range of which only name, address and size are known.
     pub fn new(name: TextId, addr: u64, size: u64) -> Self {
         let (positions, memory) = ((0, 0), (0, 0));
-        Self { name, addr, size, bytes: None, positions, place: None, memory, unwind: None }
+        Self { name, addr, size, bytes: None, positions, position_key: None, memory, unwind: None }
     }
 
     /// The range of the log for [`CodeLog::positions`].
@@ -188,11 +189,11 @@ fn to_range((start, end): (u64, u64)) -> Range<usize> {
 /// Decodes source lines and inlined calls when they are needed: only code that was sampled needs them.
 pub trait LogPositions: Debug + Send + Sync {
     /// Decodes the source map of a code range. `entry` is the range [`LogCode::positions`] of the log `file`, or the
-    /// bytes of [`LogCode::place`]. Damaged input yields fewer lines, but never wrong ones.
+    /// bytes of [`LogCode::position_key`]. Damaged input yields fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 
-    /// The inlined calls of a code range, for logs that don't contain the addresses of inlined calls.
-    fn expanded(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
+    /// The inlined calls of a code range, for logs that list them without addresses. `entry` is as in `source_map`.
+    fn expanded_calls(&self, _entry: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
 }

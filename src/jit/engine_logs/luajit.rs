@@ -42,7 +42,7 @@ pub(super) const DUMP: JitLog = JitLog {
     files: &["luajit.dump", "luajit-PID.dump", "jdump.txt", "jdump.html"],
     sniff,
     read,
-    process: None,
+    find_process: None,
 };
 
 fn sniff(head: &[u8]) -> bool {
@@ -57,8 +57,8 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     let mut reader = TraceReader {
         log: CodeLog::new(LogClock::None, "line"),
         locations: FxHashMap::default(),
-        alive: Vec::new(),
-        expected: None,
+        live_loads: Vec::new(),
+        expected_code: None,
         in_code: false,
         has_traces: false,
         has_code: false,
@@ -74,12 +74,12 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     if !reader.has_code && (is_verbose_output || reader.has_traces) {
         return Err(Error::new("contains no addresses of machine code; run LuaJIT with -jdump=m,FILE"));
     }
-    // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
+    // A dump that was cut off ends before the line that ends a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
     Ok(log)
 }
 
-/// A line that begins with `---- TRACE `.
+/// A line that begins with `---- TRACE `, the head of a section of the dump.
 #[derive(Debug, PartialEq, Eq)]
 enum Head<'a> {
     /// A trace begins at a location in the source.
@@ -134,9 +134,9 @@ struct TraceReader {
     /// The source location at which each current trace starts, by the trace's number.
     locations: FxHashMap<u64, TextId>,
     /// The load events of traces that aren't discarded yet: (index of the event, address of the code).
-    alive: Vec<(usize, u64)>,
+    live_loads: Vec<(usize, u64)>,
     /// The trace whose machine code was announced, but whose first instruction is still to come.
-    expected: Option<ExpectedCode>,
+    expected_code: Option<ExpectedCode>,
     /// True while the current lines are the machine code of a trace.
     in_code: bool,
     /// True if any trace began.
@@ -155,20 +155,20 @@ struct ExpectedCode {
 }
 
 impl TraceReader {
-    /// Reads a line: the head of a section or, at the start of machine code, its first instruction, whose address is
-    /// that of the code.
+    /// Reads a line. Only two kinds matter: heads of sections, and the first instruction of a trace, whose address is
+    /// that of the trace's code.
     fn read_line(&mut self, line: &[u8], offset: u64) {
         if let Some(head) = Head::parse(line) {
             self.read_head(&head, offset);
-        } else if let Some(code) = self.expected
+        } else if let Some(code) = self.expected_code
             && let Some(addr) = instruction_address(line)
         {
-            self.expected = None;
+            self.expected_code = None;
             self.load(code.trace, addr, code.size, offset);
         }
     }
 
-    /// Applies the head of a section.
+    /// Applies the head of a section, which ends the section before it.
     fn read_head(&mut self, head: &Head<'_>, offset: u64) {
         self.end_code();
         match *head {
@@ -178,7 +178,7 @@ impl TraceReader {
                 self.locations.insert(trace, location);
             }
             Head::Code { trace, size } => {
-                self.expected = Some(ExpectedCode { trace, size, offset });
+                self.expected_code = Some(ExpectedCode { trace, size, offset });
                 self.in_code = true;
                 self.has_code = true;
             }
@@ -188,9 +188,9 @@ impl TraceReader {
         }
     }
 
-    /// Ends the code of a trace. Without an instruction, its address is unknown and it is skipped.
+    /// Ends the code of a trace. If no instruction was found, the code's address is unknown, and the code is skipped.
     fn end_code(&mut self) {
-        if let Some(code) = self.expected.take() {
+        if let Some(code) = self.expected_code.take() {
             let message = format!("trace {} has no instructions", code.trace);
             self.log.skipped.add(Error::new(message).at_offset(code.offset));
         }
@@ -211,14 +211,15 @@ impl TraceReader {
         }
         let name = self.log.texts.intern(&name);
         // A flush unloads the code, for which the index of its load event is needed.
-        self.alive.push((self.log.events.len(), addr));
+        self.live_loads.push((self.log.events.len(), addr));
         self.log.load(None, LogCode::new(name, addr, size));
     }
 
+    /// Unloads the code of all traces. Their numbers will be reused.
     fn flush(&mut self) {
         self.locations.clear();
-        for (load, at) in self.alive.drain(..) {
-            self.log.events.push(LogEvent { time: None, kind: LogEventKind::Unload { load, at } });
+        for (load, addr) in self.live_loads.drain(..) {
+            self.log.events.push(LogEvent { time: None, kind: LogEventKind::Unload { load, addr } });
         }
     }
 }

@@ -63,8 +63,8 @@ fn may_match(pattern: &str, name: &str) -> bool {
         && end.zip(name.bytes().rev()).all(|(one, other)| one == other)
 }
 
-/// Matches a name with a pattern. `None` if it doesn't match. The inner value is the number in place of `PID`, if the
-/// pattern contains it.
+/// Matches a name with a pattern. `None` if it doesn't match. The inner value is the number in place of `PID`; `None`
+/// if the pattern doesn't contain `PID`.
 fn match_pattern(pattern: &str, name: &str) -> Option<Option<i32>> {
     let Some((before, after)) = pattern.split_once("PID") else {
         return matches_glob(pattern.as_bytes(), name.as_bytes()).then_some(None);

@@ -23,8 +23,8 @@ const OVERWRITTEN: usize = 16;
 /// The longest file name to look for after overwritten bytes (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// Decodes the source lines of a piece of code: its entries up to the first one outside the code, without those whose
-/// file name is lost. The result is sorted by offset.
+/// Decodes the source lines of a piece of code, sorted by offset. Stops at the first entry that is damaged or outside
+/// the code. Leaves out entries whose file name is lost.
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
@@ -52,7 +52,8 @@ struct Entry<'data> {
     file: Option<&'data [u8]>,
 }
 
-/// Reads the next entry of a piece of code. `None` at the end, at damage, or if the address is outside the code.
+/// Reads the next entry of a piece of code. `None` at the end, if the entry is damaged, or if its address is outside
+/// the code.
 ///
 /// Old versions of V8 log names from freed memory, whose first bytes the allocator may have overwritten with pointers.
 /// Such a name may be that of the script in the function's own name; otherwise it is skipped.
@@ -64,7 +65,8 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     let name_start = *cursor;
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
-    // Control characters are bytes of a pointer. An intact name is followed by another entry or by the end.
+    // A control character in a name is a byte of a pointer that overwrote the name. An intact name is followed by
+    // another entry or by the end.
     let is_clean = !name.is_empty() && !has_control(name);
     if is_clean && can_be_next(cursor, lines) {
         return Some(Entry { line, file: Some(name) });
@@ -87,12 +89,13 @@ fn has_control(name: &[u8]) -> bool {
     name.iter().fold(false, |found, byte| found | byte.is_ascii_control())
 }
 
-/// Offset of an address in the code. `None` if it is outside.
+/// Offset of an address in the code. `None` if the address is outside; the end of the code counts as inside.
 fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
-/// True if the cursor is at the end of all entries, or at a position where an entry for this code may begin.
+/// True if the cursor is at the end of all entries, or at an address in this code, with which another entry would
+/// begin.
 fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     // Fewer bytes than an entry takes are padding at the end.

@@ -118,7 +118,7 @@ impl<'data> JitDump<'data> {
     /// The records in file order. After a record with a nonsensical length, the walk continues at the next position
     /// where two plausible records follow each other. If there is no such position, it ends.
     pub fn records(&self) -> Records<'data> {
-        Records { cursor: self.records, last_time: 0, dead: false }
+        Records { cursor: self.records, last_time: 0, is_cut: false }
     }
 }
 
@@ -159,7 +159,7 @@ pub struct Load<'data> {
     pub tid: i32,
     /// `code_addr`: where the code was when it was logged.
     pub addr: u64,
-    /// `code_index`. Producers reuse the same number.
+    /// `code_index`, to which MOVE records refer. Several loads may have the same number.
     pub index: u64,
     /// The function's name.
     pub name: &'data [u8],
@@ -180,7 +180,7 @@ pub struct Move {
     pub from: u64,
     /// `new_code_addr`: the address of the code after the move.
     pub to: u64,
-    /// `code_index`. Producers reuse the same number.
+    /// `code_index` of the load whose code moved: the latest load with this number.
     pub index: u64,
 }
 
@@ -193,7 +193,7 @@ pub struct DebugInfo<'data> {
     /// `nr_entry`: the number of entries that the record claims to have.
     pub count: u64,
     /// Address of the first entry; `None` if there are no entries.
-    pub first: Option<u64>,
+    pub first_addr: Option<u64>,
     /// The entries, undecoded.
     pub entries: &'data [u8],
 }
@@ -202,36 +202,34 @@ pub struct DebugInfo<'data> {
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     cursor: Cursor<'data>,
-    /// Timestamp of the last good record.
+    /// Timestamp of the last good record; 0 before the first one.
     last_time: u64,
-    /// True if the next record can't be read and no readable one was found after it. The walk then ends.
-    dead: bool,
+    /// True if a record couldn't be read and no readable one was found after it. The walk then ends.
+    is_cut: bool,
 }
 
 impl<'data> Iterator for Records<'data> {
     type Item = Result<Record<'data>>;
 
-    /// The next record, or an error for a damaged one, after which the records go on. `None` at the end, and if no
-    /// readable record comes after a damaged one. A load that is cut off at the end of the dump is returned without its
-    /// code.
+    /// The next record, or an error for a damaged one, after which the walk continues at the next readable record.
+    /// `None` at the end of the dump, and after a damaged record that no readable one follows. A load that is cut off
+    /// at the end of the dump is returned without its code.
     fn next(&mut self) -> Option<Self::Item> {
-        if self.dead || self.cursor.is_empty() {
+        if self.is_cut || self.cursor.is_empty() {
             return None;
         }
         let start = self.cursor;
         let offset = start.offset();
-        let prefix = self.read_prefix();
-        if self.dead {
-            self.resume(start);
-        }
-        let Prefix { id, timestamp, mut payload } = match prefix {
+        let Prefix { id, timestamp, mut payload } = match self.read_prefix() {
             Ok(prefix) => prefix,
             Err(torn) => {
-                let is_last = self.dead;
-                if is_last && let Some(load) = read_cut_load(start) {
+                self.is_cut = !self.skip_damage(start);
+                if self.is_cut
+                    && let Some(load) = read_cut_load(start)
+                {
                     return Some(Ok(load));
                 }
-                return Some(Err(torn.into_error(start, is_last)));
+                return Some(Err(torn.into_error(start, self.is_cut)));
             }
         };
         match read_body(id, &mut payload) {
@@ -239,6 +237,7 @@ impl<'data> Iterator for Records<'data> {
                 self.last_time = timestamp;
                 Some(Ok(Record { offset, timestamp, body }))
             }
+            // The end of the damaged record is known, so the walk continues there.
             Err(error) => Some(Err(error.at_offset(offset))),
         }
     }
@@ -247,33 +246,35 @@ impl<'data> Iterator for Records<'data> {
 impl<'data> Records<'data> {
     /// True if the walk ended before the end of the file, at an unreadable record.
     pub fn is_cut(&self) -> bool {
-        self.dead
+        self.is_cut
     }
 
-    /// Continues after the unreadable record at `bad`, at the next position where two plausible records follow each
-    /// other. Without such a position, [`Self::dead`] stays set.
-    fn resume(&mut self, bad: Cursor<'data>) {
-        let mut next = bad;
+    /// Moves from the unreadable record at `damaged` to the next position where two plausible records follow each
+    /// other, or one and then the end. Returns whether there is such a position.
+    fn skip_damage(&mut self, damaged: Cursor<'data>) -> bool {
+        let mut next = damaged;
         while next.bytes(1, "").is_ok() {
             skip_zeros(&mut next);
             if let Some(after) = self.skip_plausible(next)
                 && (after.is_empty() || self.skip_plausible(after).is_some())
             {
                 self.cursor = next;
-                self.dead = false;
-                return;
+                return true;
             }
         }
+        false
     }
 
-    /// The position after the record at `at`. `None` if the record isn't plausible: its type must be known, its length
-    /// long enough for the type, and its time between that of the last good record and three days later.
-    fn skip_plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
+    /// The position after the record at `position`. `None` if there doesn't seem to be a record: its type must be
+    /// known, its length must suit the type and not exceed the file, and its time must be between that of the last good
+    /// record and three days later.
+    fn skip_plausible(&self, position: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
-        let id = at.u32("id").ok()?;
-        let total_size = u64::from(at.u32("total_size").ok()?);
-        let elapsed = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
+        let mut cursor = position;
+        let id = cursor.u32("id").ok()?;
+        let total_size = u64::from(cursor.u32("total_size").ok()?);
+        let elapsed = cursor.u64("timestamp").ok()?.checked_sub(self.last_time)?;
         // The types are load, move, debug info, close and unwinding info.
         let has_fitting_size = match id {
             0 => total_size > 56,
@@ -283,27 +284,27 @@ impl<'data> Records<'data> {
             4 => total_size >= 40,
             _ => false,
         };
+        // The first record's time may be any: there is none before it to compare with.
         if !has_fitting_size || (self.last_time != 0 && elapsed >= THREE_DAYS) {
             return None;
         }
         let payload = total_size.checked_sub(PREFIX)?;
-        // A search calls this at every byte, so building an error that nobody reads would dominate its cost.
-        if payload > at.left() as u64 {
+        // `bytes` checks this, too, but a search calls this function at every byte, and building an error that nobody
+        // reads would dominate its cost.
+        if payload > cursor.left() as u64 {
             return None;
         }
-        at.bytes(payload, "record").ok()?;
-        Some(at)
+        cursor.bytes(payload, "record").ok()?;
+        Some(cursor)
     }
 
-    /// Reads the start of a record: type, size and timestamp. Sets [`Self::dead`] if that fails.
+    /// Reads the start of a record (type, size and timestamp), and moves to the end of the record.
     fn read_prefix(&mut self) -> Result<Prefix<'data>, Torn> {
-        self.dead = true;
         let id = self.cursor.u32("record id").map_err(|_| Torn::Prefix)?;
         let total_size = u64::from(self.cursor.u32("record total_size").map_err(|_| Torn::Prefix)?);
         let timestamp = self.cursor.u64("record timestamp").map_err(|_| Torn::Prefix)?;
         let Some(payload) = total_size.checked_sub(PREFIX) else { return Err(Torn::Short { id, total_size }) };
         let payload = self.cursor.part(payload, "record").map_err(|_| Torn::Long { id, total_size })?;
-        self.dead = false;
         Ok(Prefix { id, timestamp, payload })
     }
 }
@@ -321,13 +322,13 @@ struct Prefix<'data> {
 fn skip_zeros(cursor: &mut Cursor<'_>) {
     /// Number of bytes compared at once.
     const STEP: usize = 256;
-    let rest = cursor.rest();
-    if !rest.starts_with(&[0; 8]) {
+    let bytes = cursor.rest();
+    if !bytes.starts_with(&[0; 8]) {
         return;
     }
-    let whole = rest.chunks_exact(STEP).take_while(|chunk| **chunk == [0; STEP]).count() * STEP;
-    let zeros = whole + rest[whole..].iter().take_while(|byte| **byte == 0).count();
-    let skipped = if zeros == rest.len() { zeros } else { zeros - 7 };
+    let in_whole_chunks = bytes.chunks_exact(STEP).take_while(|chunk| **chunk == [0; STEP]).count() * STEP;
+    let zeros = in_whole_chunks + bytes[in_whole_chunks..].iter().take_while(|byte| **byte == 0).count();
+    let skipped = if zeros == bytes.len() { zeros } else { zeros - 7 };
     let _ = cursor.bytes(skipped as u64, "");
 }
 
@@ -384,26 +385,27 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
     })
 }
 
-/// The last LOAD of a dump that ends inside the record's code, if its header and name are complete.
+/// Reads the record at `start`, with which the dump ends, as a LOAD whose code is cut off. `None` if it is another
+/// record, or if not even its name is complete.
 fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
-    let mut at = start;
-    let id = at.u32("record id").ok()?;
-    let total_size = u64::from(at.u32("record total_size").ok()?);
-    let timestamp = at.u64("record timestamp").ok()?;
+    let mut cursor = start;
+    let id = cursor.u32("record id").ok()?;
+    let total_size = u64::from(cursor.u32("record total_size").ok()?);
+    let timestamp = cursor.u64("record timestamp").ok()?;
     // JIT_CODE_LOAD
     if id != 0 {
         return None;
     }
-    let load = read_load_header(&mut at).ok()?;
-    // The bytes that were read must fit into the length that the record claims; otherwise they are damaged.
-    let read = at.offset() - start.offset();
-    if read.checked_add(load.size)? > total_size {
+    let load = read_load_header(&mut cursor).ok()?;
+    // Header, name and code must fit into the length that the record claims; otherwise the record is damaged.
+    let len_before_code = cursor.offset() - start.offset();
+    if len_before_code.checked_add(load.size)? > total_size {
         return None;
     }
     Some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
 }
 
-/// Reads a JIT_CODE_LOAD record up to the name. The code follows.
+/// Reads a JIT_CODE_LOAD record up to the name, after which the code follows. The result has no code yet.
 fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;
@@ -449,20 +451,21 @@ fn read_debug_info<'data>(payload: &mut Cursor<'data>) -> Result<DebugInfo<'data
     let addr = payload.u64("code_addr")?;
     let count = payload.u64("nr_entry")?;
     let entries = payload.rest();
-    let first = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
-    Ok(DebugInfo { addr, count, first, entries })
+    let first_addr = if count == 0 { None } else { Some(payload.u64("entry addr")?) };
+    Ok(DebugInfo { addr, count, first_addr, entries })
 }
 
-/// Reads a JIT_CODE_UNWINDING_INFO record. `None` if it is empty.
+/// Reads a JIT_CODE_UNWINDING_INFO record. `None` if its `.eh_frame` is empty.
 fn read_unwinding<'data>(payload: &mut Cursor<'data>) -> Result<Option<Unwind<'data>>> {
     let size = payload.u64("unwinding_size")?;
     let header_size = payload.u64("eh_frame_hdr_size")?;
     let mapped_size = payload.u64("mapped_size")?;
     let mut data = payload.part(size, "unwinding data (unwinding_size)")?;
-    let Some(frames) = size.checked_sub(header_size) else {
+    // `.eh_frame` comes first, and `.eh_frame_hdr` after it.
+    let Some(eh_frame_size) = size.checked_sub(header_size) else {
         return Err(data.error(format!("eh_frame_hdr_size is {header_size}, more than unwinding_size, {size}")));
     };
-    let eh_frame = data.bytes(frames, ".eh_frame")?;
+    let eh_frame = data.bytes(eh_frame_size, ".eh_frame")?;
     let eh_frame_hdr = data.rest();
     Ok((!eh_frame.is_empty()).then_some(Unwind { eh_frame, eh_frame_hdr, mapped_size }))
 }

@@ -28,8 +28,8 @@ impl<'data> JitDump<'data> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
 
-    /// Reads the records that begin in `range`, whose start need not be that of a record. `None` if any of them is
-    /// damaged or no record seems to begin there.
+    /// Reads the records that begin in `range`, starting with the first position that looks like a record. `None` if
+    /// there is no such position, or if any of the records is damaged.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
@@ -53,7 +53,7 @@ impl<'data> JitDump<'data> {
 impl<'data> Records<'data> {
     /// Offset of the next record; `None` at the end.
     pub fn next_offset(&self) -> Option<u64> {
-        (!self.dead && !self.cursor.is_empty()).then(|| self.cursor.offset())
+        (!self.is_cut && !self.cursor.is_empty()).then(|| self.cursor.offset())
     }
 
     /// Skips the records of a piece, if the piece begins with the next record. Returns whether it does.
@@ -65,7 +65,8 @@ impl<'data> Records<'data> {
         is_next
     }
 
-    /// True if [`IN_A_ROW`] plausible records follow each other from this position, or fewer up to the end of the dump.
+    /// True if [`IN_A_ROW`] plausible records follow each other from this position, or at least one if the dump ends
+    /// after them.
     fn begins_row(&self, position: Cursor<'data>) -> bool {
         let mut next = position;
         for number in 0..IN_A_ROW {
@@ -78,7 +79,7 @@ impl<'data> Records<'data> {
         true
     }
 
-    /// Moves to the next position below `end` where several plausible records follow each other. `None` if there is
+    /// Moves to the next position before `end` where several plausible records follow each other. `None` if there is
     /// none.
     fn go_to_a_row(&mut self, end: u64) -> Option<()> {
         while self.cursor.offset() < end {

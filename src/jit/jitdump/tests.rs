@@ -63,7 +63,7 @@ fn said(bytes: &[u8]) -> Vec<String> {
                 )
             }
             Body::Move(moved) => format!("move {:#x} {:#x} {}", moved.from, moved.to, moved.index),
-            Body::DebugInfo(info) => format!("lines {:#x} {} {:x?}", info.addr, info.count, info.first),
+            Body::DebugInfo(info) => format!("lines {:#x} {} {:x?}", info.addr, info.count, info.first_addr),
             Body::Unwinding(unwind) => {
                 format!("unwind {:?}", unwind.map(|u| (u.eh_frame, u.eh_frame_hdr, u.mapped_size)))
             }

@@ -31,7 +31,7 @@ struct CoreFile {
     pid: Option<Pid>,
 }
 
-/// The core dumps of processes that have no better source.
+/// Plans to look at the core dumps of processes that have no better source.
 pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
     if !scene.processes_not_injected().any(|pid| search.needs_core(pid)) {
@@ -43,6 +43,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             None => continue,
             Some(Ok(opened)) => match logs::read_process(id, &opened.bytes) {
                 Some(LogProcess { pid: Some(inner), .. }) => Pid(inner),
+                // It isn't a core dump, or doesn't state its process.
                 _ => continue,
             },
             // The process in the core dump is unknown, so the file's name has to decide. The search opens the file
@@ -52,6 +53,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
                 None => continue,
             },
         };
+        // Several recorded processes have this ID in their own namespaces, so it doesn't tell which of them the core dump is from.
         if scene.shared_pids.contains(&inner) {
             continue;
         }
@@ -108,32 +110,33 @@ impl Scene<'_> {
 
 /// Recognizes a core dump by its file name. Returns its kind, and the process ID in the name if there is one.
 fn parse_core_name(name: &OsStr) -> Option<(LogId, Option<i32>)> {
-    LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().process.is_some())
+    LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().find_process.is_some())
 }
 
 /// Explains how the mapped files of a core dump's process differ from the recorded ones: another file at the same
-/// address, or most of the recorded files missing. `None` if they agree.
+/// address, or most of the recorded files missing. `None` if they agree, or if the core dump doesn't list its mapped
+/// files.
 fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
     if core.files.is_empty() {
         return None;
     }
-    // How many recorded files are mapped where they were, and at how many of their addresses no file is mapped.
-    let (mut same, mut gone) = (0, 0);
+    // How many of the recorded files the core dump has at the same address, and how many it doesn't have.
+    let (mut same, mut missing) = (0, 0);
     for mapping in recorded_files(recorded).into_values() {
         let addr = mapping.addr.0;
         match MappedFile::find(&core.files, addr) {
-            None => gone += 1,
+            None => missing += 1,
             Some(file) if file_name(&file.path) == file_name(&mapping.path) => same += 1,
             Some(_) => {
                 return Some(format!("the mapping of its process at {addr:#x} is not the recorded one"));
             }
         }
     }
-    if gone > same { Some("most of the recorded mappings are missing in the core dump".to_owned()) } else { None }
+    if missing > same { Some("most of the recorded mappings are missing in the core dump".to_owned()) } else { None }
 }
 
-/// The file name at the end of a path. Only file names are compared, because files in containers have other directories
-/// outside.
+/// The file name at the end of a path. Only file names are compared, because a file in a container has another
+/// directory if seen from outside.
 fn file_name(path: &[u8]) -> &[u8] {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
     base_name(path)

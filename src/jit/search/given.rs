@@ -23,17 +23,21 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Scene<'_> {
-    /// The jitdumps that the user named and that may belong to a process: in a directory, the file called `name`; of
-    /// the files, those called `name`, those that the user named for this process (`FILE@PID`), and those with `inner`,
-    /// the process's ID in its own namespace, in their header.
+    /// The paths that the user named where the jitdump of process `pid` may be. `name` is the jitdump's file name, and
+    /// `inner` the process's ID in its own namespace.
+    ///
+    /// If the user named a directory, the file called `name` in it. If the user named a file, this file, provided that
+    /// it was named for this process (`FILE@PID`), is called `name`, or has `inner` in its header.
     pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<NamedPath> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
         let mut paths = Vec::new();
-        for given in self.given.dumps.files_for(pid, is_shared) {
+        for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
+            // Of the files that the user named for a certain process, `files_for` only returns those for this one.
+            let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
-            } else if given.pid.is_some()
+            } else if is_for_process
                 || path.file_name() == Some(name)
                 || inner.is_some() && self.pid_in_dump(path) == inner
             {
@@ -43,19 +47,23 @@ impl Scene<'_> {
         paths
     }
 
-    /// The process ID in a jitdump's header; `None` if the file can't be read. Reads each file only once.
+    /// The process ID in the header of a jitdump that the user named; `None` if the file can't be read. Reads each file
+    /// only once.
     fn pid_in_dump(&self, path: &Path) -> Option<Pid> {
-        if let Some(known) = self.given.pids_in_dumps.borrow().get(path) {
+        if let Some(known) = self.given_files.pids_in_dumps.borrow().get(path) {
             return *known;
         }
         let opened = self.open(&NamedPath::new(path, Named::User)).and_then(Result::ok);
         let pid = opened.and_then(|opened| pid_in_header(&opened.bytes));
-        self.given.pids_in_dumps.borrow_mut().insert(path.to_owned(), pid);
+        self.given_files.pids_in_dumps.borrow_mut().insert(path.to_owned(), pid);
         pid
     }
 
-    /// The only process that a file from the user can belong to, even if the file states another process ID (`inner`).
-    /// `None` if there are several such processes.
+    /// The only process with JIT memory, to which a file from the user must belong even if the file states another
+    /// process ID (`inner`). `None` if there are several such processes, or none.
+    ///
+    /// While the list of processes isn't complete, this is the process of the first unnamed frames, and only for files
+    /// that state no process ID.
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),
@@ -75,6 +83,7 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
         for given in list {
             let path = given.path.as_path();
+            // The user may have passed the same file twice.
             if search.used_paths.contains(path) || planned.contains(path) || is_directory(path) {
                 continue;
             }
@@ -126,9 +135,9 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));
     let recorded = outer.filter(|pid| !is_shared && scene.process(*pid).is_some());
-    // What the user said wins.
+    // The process that the user stated (`FILE@PID`) takes precedence.
     let certain = given.pid.or(recorded).or_else(|| scene.only_candidate(inner));
-    // The samples may show later to which process the file belongs.
+    // If there are several candidates, the samples may show later to which of them the file belongs.
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
         return Step::Unassigned(path, kind);
     }
@@ -191,7 +200,7 @@ fn pid_in_header(bytes: &[u8]) -> Option<Pid> {
     jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid))
 }
 
-/// The error for a file that was passed with the option for another kind of file; `None` if the option is right.
+/// The error for a jitdump that was passed as a perf map, or the other way round; `None` for all other files.
 fn wrong_option_hint(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {

@@ -1,5 +1,5 @@
-//! Lookup tables for the files and directories that the user named. There may be one file for each of thousands of
-//! processes: an archive of a recording adds them.
+//! Lookup tables for the files and directories that the user named. If the recording is an archive, the files in it
+//! count as named by the user, too: there may be one for each of thousands of processes.
 
 use crate::io::is_directory;
 use crate::jit::options::{GivenFile, SourceOptions};
@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 /// Lookup tables for the jitdumps, perf maps and logs that the user named. There may be thousands of files.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
+    /// The paths of all these files and directories.
     paths: FxHashSet<&'a Path>,
     pub(super) dumps: GivenList<'a>,
     pub(super) maps: GivenList<'a>,
@@ -38,7 +39,8 @@ impl<'a> GivenFiles<'a> {
         }
     }
 
-    /// The longest path from the user that `path` equals or is inside of; `None` if there is none.
+    /// The part of `path` that the user typed: the whole path if the user named this file, or else the innermost
+    /// directory in it that the user named. `None` if the user named neither.
     pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.ancestors().find(|part| self.paths.contains(part))
     }
@@ -57,9 +59,9 @@ impl<'a> GivenList<'a> {
         list
     }
 
-    /// The files that may belong to the process with ID `pid`, in the order of the options: those that the user named
-    /// for it, and those that the user named for no particular process. If several processes have this ID in their own
-    /// namespaces (`is_shared`), only the former.
+    /// The files that may belong to process `pid`, in the order of the options: those that the user named for this
+    /// process, and those that the user named for no particular process. The latter are left out if `is_shared`, that
+    /// is, if other processes have the same ID in their own namespaces.
     pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
         let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
         if !is_shared {

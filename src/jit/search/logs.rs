@@ -20,7 +20,7 @@ pub(super) fn detect(bytes: &[u8]) -> Option<LogId> {
     LogId::detect(&bytes[..bytes.len().min(HEAD)])
 }
 
-/// The address ranges (start, end) of a log's code; `None` if it isn't a log of this kind.
+/// The address ranges (start, end) of a log's code; `None` if it isn't a log of this kind, or can't be read.
 pub(super) fn code_ranges(id: LogId, bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
     if detect(bytes) != Some(id) {
         return None;
@@ -47,7 +47,7 @@ pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
     if detect(bytes) != Some(id) {
         return None;
     }
-    let read = id.log().process?;
+    let read = id.log().find_process?;
     read(bytes)
 }
 
@@ -75,7 +75,7 @@ pub(super) fn named_logs(scene: &Scene<'_>) -> Vec<NamedLog> {
         found.sort_unstable();
         for (name, id, pid) in found {
             // Kinds of logs that state their process, such as core dumps, are handled by `cores`.
-            if id.log().process.is_some() {
+            if id.log().find_process.is_some() {
                 continue;
             }
             // The first directory that contains a file of this name wins.

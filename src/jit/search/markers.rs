@@ -1,4 +1,5 @@
-//! Looks up a recording's jitdump markers by process and by path. There may be as many markers as processes.
+//! Looks up a recording's jitdump markers by process and by path. A marker is a mapping of a jitdump into the process
+//! that writes it, made so that the recording mentions the jitdump. There may be as many markers as processes.
 
 use crate::jit::engine_logs::LogId;
 use crate::model::Pid;
@@ -34,14 +35,14 @@ impl<'a> Markers<'a> {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The file that a process mapped as its first marker with the process ID `inner` in its name; `None` if there is
-    /// none or the file's identity wasn't recorded.
+    /// The device and inode of the jitdump with the process ID `inner` in its name that a process mapped first. `None`
+    /// if the process mapped no such jitdump, or if device and inode weren't recorded.
     pub(super) fn file_with_pid_in_name(&self, pid: Pid, inner: Pid) -> Option<FileId> {
         self.process_markers(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
     }
 
-    /// True if another process mapped a different file under the marker's path, so that the path doesn't identify the
-    /// jitdump.
+    /// True if another process mapped a different file with the same path as the marker (in another container, for
+    /// example), so that the path doesn't identify the jitdump.
     pub(super) fn is_contested(&self, marker: &Marker) -> bool {
         let Some(marker_file) = marker.file else { return false };
         let Some(files) = self.by_path.get(marker.path.as_os_str()) else { return false };

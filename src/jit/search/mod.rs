@@ -17,7 +17,7 @@
 //! | `orphans` | files with other process IDs, by their contents | all files and directories that the user named, the input's directory, `/tmp` |
 //! | `placed_objects` | ELF objects | `--elf` |
 //!
-//! The places of a file that is named after its process, in order of precedence ([`Scene::possible_paths`]):
+//! Where a file that is named after its process is looked for, in order of precedence ([`Scene::possible_paths`]):
 //!
 //! | | jitdump | perf map |
 //! |---|---|---|
@@ -117,7 +117,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     }
     search.report_missing_dumps();
     search.report_reused_pids();
-    search.date_logs();
+    search.store_first_times_in_logs();
     let Search { scene: Scene { live, .. }, files, failed, .. } = search;
     Found {
         files,

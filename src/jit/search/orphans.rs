@@ -36,10 +36,13 @@ const JUST_AFTER: Duration = Duration::from_secs(10);
 struct Orphan {
     path: PathBuf,
     kind: Kind,
+    /// Who named the path.
     named: Named,
     /// True if the user named the file, or the directory that it is in.
     is_from_user: bool,
+    /// The file's device and inode, to compare with those of markers.
     id: Option<FileId>,
+    /// When the file was last modified.
     written: Option<SystemTime>,
     /// Address ranges of its code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
@@ -57,12 +60,14 @@ struct PossibleOwner {
     mapped: Vec<(u64, u64)>,
     /// Sampled addresses in memory for JIT code, and how often each was sampled.
     samples: Vec<(Addr, u64)>,
+    /// When the process was forked or, if that wasn't recorded, when it first called exec.
     began: Option<Nanos>,
     ended: Option<Nanos>,
+    /// The jitdumps that the process mapped as its markers.
     markers: Vec<FileId>,
     /// The process ID in the process's own PID namespace, if the process is still running.
     inner: Option<Pid>,
-    /// JIT memory that it may share with other processes.
+    /// JIT memory that the process may share with others.
     memory: Option<SharedMemory>,
 }
 
@@ -70,10 +75,11 @@ struct PossibleOwner {
 #[derive(Debug, Clone, Copy)]
 struct SampledTimes {
     clock: Clock,
-    sampled: TimeExtent,
+    extent: TimeExtent,
 }
 
-/// Files that aren't named after a recorded process, matched to processes without a source.
+/// Matches files that aren't named after a recorded process to processes without a source, by the samples in their
+/// code.
 pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
     let mut steps = Vec::new();
@@ -88,11 +94,12 @@ pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     }
     let sampled = samples();
     let Some(times) = sampled.times else { return steps };
+    // Processes that have a source are compared, too: a file that may be theirs isn't certain to be another's.
     let mut processes: Vec<PossibleOwner> = Vec::new();
     for &pid in &scene.jit_processes {
         processes.extend(PossibleOwner::find(pid, without_source.contains(&pid), scene, &sampled));
     }
-    let when = SampledTimes { clock: scene.processes.clock, sampled: times };
+    let when = SampledTimes { clock: scene.processes.clock, extent: times };
     let fits = compare_all(&files, &processes, &when);
     for (index, file) in files.iter().enumerate() {
         steps.extend(plan_verdict(judge(index, &fits), file, scene));
@@ -109,6 +116,7 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
     for (path, kind) in &search.unassigned {
         files.extend(read_orphan(NamedPath::new(path, Named::User), *kind, scene, steps));
     }
+    // The same directory may be in the list twice, for example as the input's directory and as `/tmp`.
     let mut listed = BTreeSet::new();
     for NamedPath { path: directory, named } in scene.orphan_directories() {
         if !listed.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
@@ -159,7 +167,7 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
         }
         Verdict::Offered(fit) => Some(offer(fit, file, scene)),
         Verdict::Refused(fit) => {
-            let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
+            let why = format!("from another run: {}", fit.contradiction.as_deref().unwrap_or_default());
             Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
         }
         Verdict::Unmatched if file.is_from_user => {
@@ -210,7 +218,7 @@ impl PossibleOwner {
             }
         }
         let (mapped, jit) = (merge_ranges(mapped), merge_ranges(jit));
-        let samples = sampled.at.get(&pid)?.iter().map(|(addr, count)| (*addr, *count));
+        let samples = sampled.address_counts.get(&pid)?.iter().map(|(addr, count)| (*addr, *count));
         let samples: Vec<(Addr, u64)> = samples.filter(|(addr, _)| ranges_contain(&jit, addr.0)).collect();
         if samples.is_empty() {
             return None;
@@ -241,7 +249,7 @@ fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MAX_PER_DIRECTORY).map(|(_, path, kind)| (path, kind)).collect()
 }
 
-/// True if a file with this name belongs in a recording's directory, because it is that of a jitdump, perf map or log.
+/// True if this is the name of a jitdump, perf map or log. Such files belong in a recording's directory.
 pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }
@@ -303,7 +311,7 @@ fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTime
 }
 
 /// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows
-/// that the two belong together or don't. `index` is the file's index.
+/// that the two belong together or don't. `index` is the file's index in the list that `evidence` judges.
 fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
@@ -312,8 +320,8 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
             covered += count;
         }
     }
-    let mapped = file.ranges.iter().filter(|(start, _)| ranges_contain(&process.mapped, *start)).count();
-    let (times_fit, contradiction) = match compare_times(file, process, when) {
+    let mapped_ranges = file.ranges.iter().filter(|(start, _)| ranges_contain(&process.mapped, *start)).count();
+    let (times_fit, contradicting_times) = match compare_times(file, process, when) {
         Some(Ok(())) => (true, None),
         Some(Err(why)) => (false, Some(why)),
         None => (false, None),
@@ -338,13 +346,14 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
         is_wanted: process.is_wanted,
         covered,
         samples,
-        is_mapped: mapped * 2 >= file.ranges.len(),
+        is_mapped: mapped_ranges * 2 >= file.ranges.len(),
         sign,
-        against: contradiction.or_else(|| find_contradiction(file, process, when)),
+        contradiction: contradicting_times.or_else(|| find_contradiction(file, process, when)),
     }
 }
 
-/// Evidence against a file belonging to a process, apart from the times of its records; `None` if there is none.
+/// Explains why a file can't belong to a process, judged by the process ID in its name and by when it was written (the
+/// times of its records are compared elsewhere). `None` if nothing contradicts.
 fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<String> {
     if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
         && in_name != inner
@@ -358,15 +367,15 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// Whether the times of a jitdump's records fit the process. The error says why they don't. `None` if that can't be
-/// determined.
+/// Tells whether the times of a jitdump's records fit the process; the error says why they don't. `None` if that can't
+/// be determined, because the file has no usable times or the two are on different clocks.
 fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {
         return None;
     }
     let (first, last) = file.times?;
     let records = format!("its records are from {} to {}", format_seconds(first), format_seconds(last));
-    let end = process.ended.unwrap_or(when.sampled.last);
+    let end = process.ended.unwrap_or(when.extent.last);
     if first.0 > end.0.saturating_add(SLACK) {
         return Some(Err(format!("{records}, but the process was last seen at {}", format_seconds(end))));
     }
@@ -375,16 +384,16 @@ fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) ->
             Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
         }
         Some(_) => Some(Ok(())),
-        // The marker isn't recorded: the process mapped it before the recording began, but loaded code during the
-        // recording.
-        None if last >= when.sampled.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
+        // The process began before the recording did. Its jitdump may be that old, too, but if it is this process's,
+        // its last code was loaded while samples were taken and the process was running.
+        None if last >= when.extent.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
         None => None,
     }
 }
 
 /// True if the file was last written while samples were taken, or within [`JUST_AFTER`] of the last one.
 fn was_written_during_recording(file: &Orphan, when: &SampledTimes) -> bool {
-    let (first, last) = (wall_time(&when.clock, when.sampled.first), wall_time(&when.clock, when.sampled.last));
+    let (first, last) = (wall_time(&when.clock, when.extent.first), wall_time(&when.clock, when.extent.last));
     match (first, last, file.written) {
         (Some(first), Some(last), Some(written)) => (first..=last + JUST_AFTER).contains(&written),
         _ => false,

@@ -1,5 +1,5 @@
-//! Decides at which paths sources may be. Some names contain the process ID, so their paths can be tried one by one; for
-//! other names, directories are listed.
+//! Decides at which paths sources may be. If a name contains only the process ID, its paths can be tried one by one;
+//! for other names, directories are listed.
 
 use super::markers::inner_pid;
 use super::scene::Scene;
@@ -27,7 +27,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Where the jitdump may be that a process mapped as its marker.
+    /// The paths at which the jitdump may be that a process mapped as its marker, in order of precedence.
     fn paths_of_marked_dump(&self, marker: &Marker) -> Vec<NamedPath> {
         let Some(name) = marker.path.file_name() else { return Vec::new() };
         // A file that the user named takes precedence over the recorded path.
@@ -35,7 +35,8 @@ impl<'a> Scene<'a> {
         paths.extend(self.path_in_container(marker.pid, &marker.path));
         paths.push(NamedPath::new(&marker.path, Named::Marker));
         paths.extend(self.usual_paths_of_dump(name));
-        // Several processes mapped different files at this path. Only the file with the marker's inode counts then.
+        // Several processes mapped different files at this path. Then only the file with the marker's inode counts,
+        // and the one in the process's own container, where the path is unambiguous.
         if self.markers.is_contested(marker) {
             paths.retain(|named_path| {
                 matches!(named_path.named, Named::Inside(_)) || self.is_marker_file(named_path, marker)
@@ -44,7 +45,7 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// Where the jitdump of a process may be that mapped no marker.
+    /// The paths at which the jitdump of a process that mapped no marker may be, in order of precedence.
     fn paths_of_dump(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::JitDump, inner);
         let mut paths = self.given_dumps(&name, Some(inner), pid);
@@ -55,17 +56,18 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// Where the perf map of a process may be, best first. `inner` is the process's ID in its own PID namespace.
+    /// The paths at which a process's perf map may be, in order of precedence. `inner` is the process's ID in its own
+    /// PID namespace.
     fn paths_of_map(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::PerfMap, inner);
         let in_tmp = Path::new("/tmp").join(&name);
         let is_shared = self.shared_pids.contains(&inner);
         let mut paths = Vec::new();
-        for directory in self.given.maps.directories_for(pid, is_shared) {
+        for directory in self.given_files.maps.directories_for(pid, is_shared) {
             paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
         paths.extend(self.path_in_container(pid, &in_tmp));
-        // Outside its container, a file named by an ID that several processes have may be from any of them.
+        // If several processes have this ID in their own containers, a file outside may be from any of them.
         if !is_shared {
             paths.extend(self.site.input_dir.map(|input_dir| NamedPath::new(input_dir.join(&name), Named::Convention)));
             paths.push(NamedPath::new(in_tmp, Named::Convention));
@@ -73,12 +75,14 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// Where a perf map or jitdump may be of a process that has no recorded JIT memory.
+    /// The paths at which the perf map or jitdump of a process without recorded JIT memory may be, in order of
+    /// precedence.
     fn paths_of_unexpected_file(&self, pid: Pid, inner: Pid, kind: Kind) -> Vec<NamedPath> {
         let name = file_name(kind, inner);
-        let given = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
+        let given_list = if kind == Kind::PerfMap { &self.given_files.maps } else { &self.given_files.dumps };
         let mut paths = Vec::new();
-        for directory in given.directories_for(pid, false) {
+        // Processes whose ID several processes have in their own namespaces get no such candidate.
+        for directory in given_list.directories_for(pid, false) {
             paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
         for directory in self.site.input_dir.into_iter().chain([Path::new("/tmp")]) {
@@ -144,7 +148,7 @@ fn file_name(kind: Kind, inner: Pid) -> OsString {
     }
 }
 
-/// An empty path means the current directory.
+/// A directory that will be listed. An empty path means the current directory.
 fn listed_directory(path: &Path, named: Named) -> NamedPath {
     NamedPath::new(if path.as_os_str().is_empty() { Path::new(".") } else { path }, named)
 }

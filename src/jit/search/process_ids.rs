@@ -21,7 +21,8 @@ impl Scene<'_> {
         // A copy of the file may have been renamed by somebody who knew the recorded ID.
         all.push(pid);
         if !is_known {
-            // A child inherits its parent's marker, whose name contains the parent's ID.
+            // The name of a process's marker contains its inner ID. IDs of recorded processes are left out: a child
+            // inherits its parent's marker, whose name contains the parent's ID.
             let in_markers = self.markers.process_markers(pid).iter().filter_map(|marker| inner_pid(&marker.path));
             all.extend(in_markers.filter(|inner| self.process(*inner).is_none()));
         }
@@ -33,7 +34,8 @@ impl Scene<'_> {
     /// Finds IDs that several processes have in their own PID namespaces. Processes whose markers are the same file
     /// count as one, because they are forks of the process that wrote it.
     pub(super) fn find_shared_pids(&self) -> BTreeSet<Pid> {
-        /// Who has an ID: all processes with the same marker, or one process without a marker.
+        /// Who has an ID: all processes whose marker with this ID is the same file, or one process without such a
+        /// marker.
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Claimant {
             Marker(FileId),
@@ -42,7 +44,7 @@ impl Scene<'_> {
         let mut claims: BTreeMap<Pid, BTreeSet<Claimant>> = BTreeMap::new();
         for &pid in &self.jit_processes {
             for inner in self.inner_pids(pid) {
-                // A file with the recorded ID of a process that has JIT memory is taken for that process's.
+                // A file named after the recorded ID of a process with JIT memory is taken to be that process's file.
                 if self.jit_processes.binary_search(&inner).is_ok() {
                     continue;
                 }

@@ -24,12 +24,13 @@ pub(super) struct Search<'a> {
     pub(super) kinds: BTreeSet<(Pid, Kind)>,
     /// The paths of files that are already used as sources, so that none is read twice.
     pub(super) used_paths: BTreeSet<PathBuf>,
-    /// Files from the user that state no process ID, or one that isn't recorded.
+    /// Files from the user whose process isn't known: they state no process ID, or one that isn't recorded or that
+    /// several processes have.
     pub(super) unassigned: Vec<(PathBuf, Kind)>,
     /// Markers whose jitdump wasn't found, and the paths that were tried.
     pub(super) missing: Vec<(&'a Marker, Vec<PathBuf>)>,
-    /// Reports about unused files that were already made: process, file and reason. A file may be found by several
-    /// paths.
+    /// The process, the file and the reason of each report about an unused file, so that a file that is found by
+    /// several paths is reported only once.
     pub(super) reported: BTreeSet<(Pid, FileId, String)>,
     pub(super) warnings: &'a mut Warnings,
 }
@@ -50,8 +51,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Uses the first acceptable file among those that exist at the candidate's possible paths. Reports each
-    /// unacceptable file before it.
+    /// Uses the first acceptable file among those that exist at the candidate's possible paths. Reports the
+    /// unacceptable files before it, except for unexpected candidates. Remembers a marker whose jitdump isn't found.
     fn look_for(&mut self, candidate: &Candidate<'a>) {
         if !self.is_needed(candidate) {
             return;
@@ -72,7 +73,7 @@ impl<'a> Search<'a> {
                     continue;
                 }
             };
-            // Most core dumps contain no registered code.
+            // Most core dumps contain no registered code. They are left out without a report.
             if matches!(candidate.clue, Clue::Core(_)) && !logs::has_code(candidate.kind, &opened.bytes) {
                 continue;
             }
@@ -99,6 +100,8 @@ impl<'a> Search<'a> {
         match candidate.clue {
             Clue::JitMemory | Clue::Parent => !self.kinds.contains(&(candidate.pid, candidate.kind)),
             Clue::Core(_) => self.needs_core(candidate.pid),
+            // A process may have several markers and logs. Candidates without JIT memory are only planned for processes
+            // that have no source.
             Clue::Marker(_) | Clue::Unexpected | Clue::Log(_) => true,
         }
     }
@@ -137,11 +140,12 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Reports that a file isn't used: as an account of the source, and as a warning. If the same was already reported
-    /// for another path of the file, reports nothing.
+    /// Reports that a file isn't used: as an account of the source, and as a warning. Reports nothing if the same was
+    /// already reported for another path of the file.
     fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
+        // Accounts are displayed after "not used:", so they don't need these words.
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
         let file = self.scene.door(path, Named::Convention).look(path).map(|about| file_id(&about));
         if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
@@ -152,17 +156,17 @@ impl<'a> Search<'a> {
         self.warnings.push(warning);
     }
 
-    /// Reports the jitdumps that processes mapped but that weren't found, unless their absence doesn't matter or was
-    /// reported already.
+    /// Reports the jitdumps that processes mapped but that weren't found, each once. Leaves out processes for which
+    /// another jitdump was found, and jitdumps at whose path a file was refused, because that was reported.
     pub(super) fn report_missing_dumps(&mut self) {
-        let mut reported: BTreeSet<PathBuf> = self.failed.iter().map(|account| account.path.clone()).collect();
+        let mut reported_paths: BTreeSet<PathBuf> = self.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
             let has_dump = self.kinds.contains(&(marker.pid, Kind::JitDump));
             // The names of injected code are already in the recording, so a missing jitdump doesn't matter.
             let is_injected = self.scene.process(marker.pid).is_some_and(Process::is_injected);
-            let is_reported = looked_at.iter().any(|path| reported.contains(path));
+            let is_reported = looked_at.iter().any(|path| reported_paths.contains(path));
             if !has_dump && !is_injected && !is_reported {
-                reported.insert(marker.path.clone());
+                reported_paths.insert(marker.path.clone());
                 self.report_missing_dump(marker, looked_at);
             }
         }
@@ -195,9 +199,9 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Stores in each log when each address of its process was first sampled, so that the log can be dated. Only for
-    /// logs whose times aren't on the recording's clock. If a process has several such logs, each gets a copy.
-    pub(super) fn date_logs(&mut self) {
+    /// Stores in each log when each address of its process was first sampled, so that the log can be dated later. If a
+    /// process has several logs, each gets a copy. Does nothing for processes that have a jitdump.
+    pub(super) fn store_first_times_in_logs(&mut self) {
         let Some(samples) = self.scene.site.samples else { return };
         // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.
         let dumps = self.files.iter().filter(|source| source.kind == Kind::JitDump);
@@ -209,7 +213,7 @@ impl<'a> Search<'a> {
         }
         let sampled = samples();
         for log in logs {
-            log.seen = sampled.first.get(&log.pid).cloned().unwrap_or_default();
+            log.first_seen = sampled.first_times.get(&log.pid).cloned().unwrap_or_default();
         }
     }
 }

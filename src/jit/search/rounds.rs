@@ -15,7 +15,7 @@ use crate::model::process::{Marker, Process, SharedMemory};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 
-/// The jitdumps that markers refer to.
+/// Plans to look for the jitdumps that processes mapped as their markers.
 pub(super) fn marked_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut markers: Vec<&Marker> = search.scene.processes.markers.iter().collect();
     // Markers of processes that wrote their jitdump come before markers that a child inherited; then in the order of
@@ -35,7 +35,7 @@ fn is_written_by_its_process(marker: &Marker, search: &Search<'_>) -> bool {
     marker.pid == search.scene.recorded_pid(inner)
 }
 
-/// The jitdump and the perf map of each process with JIT memory, by the process ID in their names.
+/// Plans to look for the jitdump and the perf map of each process with JIT memory, by the process ID in their names.
 pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for &pid in &search.scene.jit_processes {
@@ -49,11 +49,13 @@ pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Jitdumps and perf maps that are named after processes without recorded JIT memory ([`Clue::Unexpected`]).
+/// Plans to look for jitdumps and perf maps of processes without recorded JIT memory and without any source, by the
+/// process ID in their names ([`Clue::Unexpected`]).
 pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {
         let inner = process.inner_pid.unwrap_or(pid);
+        // ID 0 is the kernel's idle task, and negative IDs stand for no process.
         let is_candidate = pid.0 > 0 && !process.has_jit_memory && !process.is_injected();
         if !is_candidate || search.scene.shared_pids.contains(&inner) || search.kinds_of(pid).next().is_some() {
             continue;
@@ -65,7 +67,8 @@ pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Perf maps that are named after a running ancestor of a recorded process and name code in memory that the two share.
+/// Plans to look for perf maps that are named after a running ancestor of a recorded process and name code in memory
+/// that the two share.
 ///
 /// A server such as PHP-FPM may fork its workers before the recording begins. The recording doesn't say whose children
 /// they are, but they run the server's JIT code in shared memory, and the perf map for that code is named after the
@@ -85,8 +88,8 @@ pub(super) fn maps_of_parents<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Uses perf maps that were found for one process for other processes that share its JIT memory: the maps name their
-/// code, too.
+/// If a perf map was found for a process, uses it also for each process that shares the JIT memory of the first and has
+/// no perf map: the map names the code of both.
 pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (pid, memory) in sharing_processes_without_map(search) {
@@ -101,7 +104,7 @@ pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Processes without a perf map whose JIT memory may be shared with other processes, each with that memory.
+/// Lists the processes without a perf map whose JIT memory may be shared with other processes, each with that memory.
 fn sharing_processes_without_map(search: &Search<'_>) -> Vec<(Pid, SharedMemory)> {
     let mut sharing = Vec::new();
     for &pid in &search.scene.jit_processes {
@@ -118,7 +121,7 @@ fn shared_memory_of(pid: Pid, search: &Search<'_>) -> Option<SharedMemory> {
     search.scene.process(pid).filter(|process| !process.is_injected()).and_then(Process::shared_jit_memory)
 }
 
-/// The logs of processes for which the user named none, by the process ID in their names.
+/// Plans to use the logs that are named after processes for which no log has been found yet.
 pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut without_log: Vec<Pid> = search.scene.processes_not_injected().collect();
     without_log.retain(|pid| !search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_))));
@@ -148,7 +151,8 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Code that running processes without any source have registered with GDB's JIT interface.
+/// Copies the code that running processes without any source have registered with GDB's JIT interface, and plans to use
+/// the copies.
 pub(super) fn registered_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let Some((log, _)) = LogId::find_by_name("core").next() else { return Vec::new() };
     let kind = Kind::Log(log);

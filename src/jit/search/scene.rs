@@ -25,7 +25,7 @@ pub(super) struct Scene<'a> {
     /// Processes with memory for JIT code, sorted by ID.
     pub(super) jit_processes: Vec<Pid>,
     pub(super) markers: Markers<'a>,
-    pub(super) given: GivenFiles<'a>,
+    pub(super) given_files: GivenFiles<'a>,
     /// The recorded processes that are still running, by their recorded ID.
     pub(super) live: BTreeMap<Pid, LiveProcess>,
     /// For processes whose ID is in use again: why the process that has it now isn't the recorded one.
@@ -34,6 +34,7 @@ pub(super) struct Scene<'a> {
     pub(super) shared_pids: BTreeSet<Pid>,
     /// The directories that agents create for each run. Listed when first needed.
     pub(super) directories_of_agents: OnceCell<Vec<PathBuf>>,
+    /// The recorded processes by their IDs in their own PID namespaces.
     in_namespaces: NamespacePids,
 }
 
@@ -47,7 +48,7 @@ impl<'a> Scene<'a> {
             site,
             jit_processes: has_jit_memory.map(|(pid, _)| *pid).collect(),
             markers: Markers::new(processes),
-            given: GivenFiles::new(options),
+            given_files: GivenFiles::new(options),
             live: BTreeMap::new(),
             not_running: BTreeMap::new(),
             shared_pids: BTreeSet::new(),
@@ -72,7 +73,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The recorded ID of the process that a file calls `inner` ([`outer_pid`]).
+    /// Converts the process ID `inner`, which a file states, to the ID of that process in the recording
+    /// ([`outer_pid`]).
     pub(super) fn recorded_pid(&self, inner: Pid) -> Pid {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
@@ -88,8 +90,8 @@ impl<'a> Scene<'a> {
         pids.filter(|pid| !self.process(*pid).is_some_and(Process::is_injected))
     }
 
-    /// Opens a file that may be a source, if its type, its owner and the links on the way to it permit that. `None` if
-    /// it doesn't exist.
+    /// Opens a file that may be a source; an error if its type, its owner or the links on the way to it forbid that.
+    /// `None` if the file doesn't exist, or if its path is meant for another machine.
     pub(super) fn open(&self, NamedPath { path, named }: &NamedPath) -> Option<Result<Opened>> {
         if self.is_of_another_machine(path, *named) {
             return None;
@@ -113,7 +115,7 @@ impl<'a> Scene<'a> {
     /// The rules for opening a path. If it starts with a directory that the user typed, links on the way to that
     /// directory are followed.
     pub(super) fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
-        let start = match (self.given.typed_part(path), self.site.input_dir) {
+        let start = match (self.given_files.typed_part(path), self.site.input_dir) {
             (Some(typed), _) => Start::Typed(typed),
             (None, Some(input_dir)) if path.starts_with(input_dir) => Start::Typed(input_dir),
             _ => Start::Here,

@@ -50,9 +50,10 @@ impl Scene<'_> {
         }
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| *first != 0)?;
-        // If the first record shows that the jitdump isn't stale, the others needn't be read.
-        explain_other_process(source.pid, source.marker, self.processes, first, first)?;
-        explain_other_process(source.pid, source.marker, self.processes, first, times.last()?)
+        // Even if all records were as early as the first one, would the jitdump be stale? If not, the others needn't be
+        // read.
+        explain_other_process(source.pid, source.marker_time, self.processes, first, first)?;
+        explain_other_process(source.pid, source.marker_time, self.processes, first, times.last()?)
     }
 }
 

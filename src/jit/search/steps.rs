@@ -17,8 +17,8 @@ pub(super) enum Step<'a> {
     Use(Box<Source>),
     /// Report that a file isn't used: it can't be opened, or isn't what the user said.
     Refuse { path: PathBuf, kind: Kind, pid: Pid, error: Error },
-    /// Report that a file may belong to a process but isn't used, or that it belongs to none. The warning is for files
-    /// that the user named.
+    /// Report that a file may belong to a process but isn't used, or that it belongs to none. There is a warning if the
+    /// user named the file.
     NotMatched { account: Account, warning: Option<Warning> },
     /// Leave a file from the user to the round that matches files by their contents.
     Unassigned(PathBuf, Kind),
@@ -34,6 +34,7 @@ pub(super) struct Candidate<'a> {
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace.
     pub(super) inner: Option<Pid>,
+    /// Why the source may exist.
     pub(super) clue: Clue<'a>,
 }
 
@@ -52,11 +53,12 @@ pub(super) enum Clue<'a> {
     Unexpected,
     /// A directory contains this file, which is named like a log of the process.
     Log(NamedPath),
-    /// A directory contains this core dump. It states the process, or if it can't be opened, its name does.
+    /// A directory contains this core dump, which states the process. If the core dump can't be opened, the process is
+    /// that in its name.
     Core(NamedPath),
 }
 
-/// The path of a file that may be a source, and who named it. The latter decides how it is opened.
+/// The path of a file that may be a source, and who named the path, which decides how the file may be opened.
 #[derive(Debug, Clone)]
 pub(super) struct NamedPath {
     pub(super) path: PathBuf,
@@ -70,22 +72,22 @@ impl NamedPath {
 }
 
 impl Candidate<'_> {
-    /// True if the candidate isn't looked for once one of its files is used, for this or another process. A perf map
-    /// may be used twice, because forked processes run the code of their parent's map.
+    /// True if the candidate isn't looked for once the file at one of its possible paths is used, for this or another
+    /// process. A perf map may be used twice, because forked processes run the code of their parent's map.
     pub(super) fn excludes_used_files(&self) -> bool {
         self.kind != Kind::PerfMap || matches!(self.clue, Clue::Unexpected)
     }
 
     /// The source for a file that was found at this path.
     pub(super) fn to_source(&self, named_path: &NamedPath, opened: Opened) -> Source {
-        // When the process mapped the file. A time of 0 means that this was before the recording began.
-        let marked = match self.clue {
+        // A time of 0 means that the process mapped the marker before the recording began.
+        let marker_time = match self.clue {
             Clue::Marker(marker) => Some(marker.time).filter(|time| time.0 != 0),
             _ => None,
         };
         Source {
             inner: self.inner,
-            marker: marked,
+            marker_time,
             remark: self.remark(named_path),
             ..Source::new(named_path.path.clone(), self.kind, self.pid, opened)
         }
@@ -110,10 +112,11 @@ impl Candidate<'_> {
 /// Stands for the process of a file if it isn't known.
 pub(super) const UNKNOWN_PROCESS: Pid = Pid(-1);
 
-/// How the warning about a file that isn't used begins. Left out where only the reason is shown.
+/// How the warning about a file that isn't used begins. Removed from messages that are displayed after these words.
 pub(super) const NOT_USED: &str = "not used: ";
 
-/// The account of a file that belongs to no process, for this reason.
+/// The account of a file that isn't used for process `pid`, or for none if that is [`UNKNOWN_PROCESS`]. `why` is the
+/// reason.
 pub(super) fn not_matched(path: PathBuf, kind: Kind, pid: Pid, why: String) -> Account {
     let remark = Some(not_matched_remark(&path, &why));
     let state = SourceState::Refused { why, reason: RefusalReason::Content };

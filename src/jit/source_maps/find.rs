@@ -83,8 +83,8 @@ pub(super) const MAX_SIZE: u64 = 1 << 30;
 /// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
 pub(super) const MAX_MAPS: usize = 1000;
 
-/// The maximum number of times that one script may have been generated from another, for example by a compiler, a
-/// bundler and a minifier.
+/// How many steps to go back from a generated script to the scripts that it was generated from. For example, a minifier
+/// may have read the output of a bundler, and the bundler that of a compiler.
 const MAX_DEPTH: usize = 3;
 
 /// A script's path in the recording and on this machine.
@@ -117,6 +117,7 @@ struct EarlierScript {
 
 /// A source map that may belong to a script.
 struct Candidate {
+    /// The map's name in messages.
     name: String,
     /// The path of the source map; `None` if it is part of the script.
     path: Option<PathBuf>,
@@ -146,29 +147,30 @@ pub(super) struct Finder<'a> {
     /// The directories from the user that have been read.
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
     /// Warnings about files in the user's directories that could not be read.
-    unread: RefCell<Warnings>,
-    /// The user's source maps that were used for a script.
-    used: RefCell<FxHashSet<PathBuf>>,
+    read_warnings: RefCell<Warnings>,
+    /// The source maps from the user that belong to a script.
+    used_maps: RefCell<FxHashSet<PathBuf>>,
     /// All available WebAssembly modules.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
 impl<'a> Finder<'a> {
     pub(super) fn new(search: MapSearch<'a>) -> Self {
-        let (about_maps, directories, unread, used) = Default::default();
-        Self { search, about_maps, directories, unread, used, modules: OnceCell::new() }
+        let (about_maps, directories, read_warnings, used_maps) = Default::default();
+        Self { search, about_maps, directories, read_warnings, used_maps, modules: OnceCell::new() }
     }
 
     /// Returns and clears the warnings about files in the user's directories that could not be read.
-    pub(super) fn take_unread(&self) -> Warnings {
-        self.unread.take()
+    pub(super) fn take_read_warnings(&self) -> Warnings {
+        self.read_warnings.take()
     }
 
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
         // The script's path on the recorded machine, and where it may be on this one.
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
-            // A runtime spells a script's path in one way. Ignoring other spellings avoids reading a file twice.
+            // A runtime spells a script's path without `.` and `..`. Ignoring other spellings avoids reading a script
+            // twice.
             if normalize(&recorded).as_os_str() != recorded.as_os_str() {
                 return Lookup::Nothing;
             }
@@ -187,6 +189,7 @@ impl<'a> Finder<'a> {
         };
         let paths = ScriptPaths { recorded: &recorded, actual: &actual };
         let mention = Mention::find(&text);
+        // What the user named takes precedence over what the script says.
         let found = self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention));
         let candidate = match found {
             None => return Lookup::Nothing,
@@ -217,8 +220,9 @@ impl<'a> Finder<'a> {
         paths: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Result<LoadedScript, String> {
-        // A short map could give a long directory to very many sources.
         let map = source_map::parse(&file).map_err(|error| error.to_string())?;
+        // Each path will begin with the map's directory. If that is long, even a short map with very many sources could
+        // use up all memory.
         let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
         if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
             return Err("the paths of its sources are too long".to_owned());
@@ -268,8 +272,9 @@ impl<'a> Finder<'a> {
         earlier
     }
 
-    /// Loads a script that another one was generated from; `None` if it has no matching source map. `index` is its
-    /// index among the files of the generated script's `map`, and `generated` are the generated script's paths.
+    /// Loads `file`, a script that another script was generated from. `index` is the index of `file` among the sources
+    /// of the generated script's `map`, and `generated` are the generated script's paths. `None` if `file` can't be
+    /// read or has no matching source map.
     fn load_earlier_script(
         &self,
         map: &ScriptMap,
@@ -279,6 +284,7 @@ impl<'a> Finder<'a> {
         max_depth: usize,
     ) -> Option<EarlierScript> {
         // Read only files in the generated script's own directory or below it: anybody may have written its source map.
+        // The text may also be in the map itself.
         let actual = match file.strip_prefix(normalize(generated.recorded.parent()?)) {
             Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
             Err(_) => None,
@@ -292,7 +298,7 @@ impl<'a> Finder<'a> {
         let mention = Mention::find(&ending);
         let actual = match actual {
             Some(actual) => actual,
-            // The map is part of the text, so no file is needed.
+            // The script's source map is part of its text, so no file is needed.
             None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
             None => return None,
         };
@@ -363,7 +369,7 @@ impl<'a> Finder<'a> {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err(why)),
         };
-        // UTF-8 stays as it is, mapped rather than copied.
+        // UTF-8 isn't copied: large files are mapped, and stay so.
         let converted = match strip_mark(&bytes) {
             Cow::Owned(converted) => Some(converted),
             Cow::Borrowed(_) => None,
@@ -383,7 +389,7 @@ impl<'a> Finder<'a> {
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
-    /// The source map from the user that belongs to a script; `None` if none of them does.
+    /// Finds the first source map from the user that belongs to a script; `None` if none of them does.
     fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
@@ -394,7 +400,7 @@ impl<'a> Finder<'a> {
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
             };
             if found.is_some() {
-                self.used.borrow_mut().insert(path.clone());
+                self.used_maps.borrow_mut().insert(path.clone());
                 return found;
             }
         }
@@ -403,7 +409,7 @@ impl<'a> Finder<'a> {
 
     /// The source maps from the user that belong to none of the scripts.
     pub(super) fn unused_maps(&self) -> Vec<&Path> {
-        let used = self.used.borrow();
+        let used = self.used_maps.borrow();
         let mut unused = Vec::new();
         for GivenMap { path, .. } in &self.search.options.given {
             let is_map = path.extension().is_some_and(|extension| extension == "map");
@@ -414,8 +420,8 @@ impl<'a> Finder<'a> {
         unused
     }
 
-    /// The source map for a script in a directory from the user: the one named after the script, or else one that says
-    /// that it belongs to the script.
+    /// The source map for a script in a directory from the user: the one named after the script or, if the script
+    /// states a `debugId`, one that says that it belongs to the script.
     fn find_in_directory(
         &self,
         directory: &Path,
@@ -430,7 +436,7 @@ impl<'a> Finder<'a> {
         let debug_id = mention.debug_id?.to_ascii_lowercase();
         let maps = self.maps_in_directory(directory);
         let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
-        // Of a map with the script's `debugId` and a map with the script's name, the first in the directory.
+        // One map may state the script's `debugId`, and another one the script's name. The first in the directory wins.
         let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
         self.read_map_through(door, &maps.paths[*first])
     }
@@ -452,7 +458,7 @@ impl<'a> Finder<'a> {
         let mut entries = match door.list(directory, |name| name.as_encoded_bytes().ends_with(b".map")) {
             Some(Ok(entries)) => entries,
             Some(Err(error)) => {
-                self.unread.borrow_mut().push(error.into_warning());
+                self.read_warnings.borrow_mut().push(error.into_warning());
                 return maps;
             }
             None => return maps,
@@ -465,7 +471,7 @@ impl<'a> Finder<'a> {
                 Some(Ok(bytes)) => bytes,
                 Some(Err(why)) => {
                     let warning = Warning::new(format!("not used as a source map: {why}"));
-                    self.unread.borrow_mut().push(warning.in_file(&path, None));
+                    self.read_warnings.borrow_mut().push(warning.in_file(&path, None));
                     continue;
                 }
             };
@@ -526,8 +532,9 @@ impl<'a> Finder<'a> {
         Some(Ok(Candidate { name, path: Some(path.to_owned()), file: FileBytes::new(bytes), base, is_given: false }))
     }
 
-    /// The source map that a script refers to, or else the one next to it; `None` if there is neither. A file is used
-    /// only if it is in the script's directory or below it, because anybody may have written the script.
+    /// Finds the source map that a script refers to, or else the one next to the script. `None` if there is neither. A
+    /// file is used only if it is in the script's directory or below it, because anybody may have written the script.
+    /// If the script refers to another place, and there is no map next to it, returns the reason as an error.
     fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
@@ -591,8 +598,9 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. The
-/// result is next to the script's recorded path as `map` is next to the script's actual path.
+/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. If that
+/// is below the script's actual directory, the result is at the same place below the script's recorded directory;
+/// otherwise it is the usual path of a source map next to the script.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),

@@ -43,7 +43,8 @@ pub struct SourceMaps {
     /// The WebAssembly module from the user for functions in native code. The profile doesn't say which module these
     /// belong to.
     native: Option<AuthoredModule>,
-    /// For each generated name in V8's spelling, the authored name in the same spelling.
+    /// For each generated name as it occurs in the profile, such as `JS:*f /a.js:1:2`, the authored name in the same
+    /// spelling.
     names: FxHashMap<Box<[u8]>, String>,
     /// True if the text of authored files may be shown.
     shows_text: bool,
@@ -67,7 +68,7 @@ pub struct MapAccount {
     pub minified: bool,
     /// How many of the script's functions got another name.
     pub renamed: usize,
-    /// How many of the script's functions got an authored position.
+    /// How many of the script's functions got an authored position. Includes all that got another name.
     pub placed: usize,
     /// How many of the script's functions are third-party code according to the map (`ignoreList`).
     pub third_party: usize,
@@ -118,7 +119,7 @@ impl SourceMaps {
             }
         }
         maps.add_native(native, &finder, warnings);
-        warnings.append(finder.take_unread());
+        warnings.append(finder.take_read_warnings());
         maps
     }
 
@@ -135,7 +136,7 @@ impl SourceMaps {
     }
 
     /// Looks for the source map of a script and applies it. `functions` are the script's functions by position and
-    /// name, with all names in the profile that refer to each.
+    /// name, each with all of its spellings in the profile.
     fn add(
         &mut self,
         script: &str,
@@ -167,7 +168,7 @@ impl SourceMaps {
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);
                 } else {
-                    // Many functions aren't in its text where they ran.
+                    // Many functions aren't at the positions in its text that the profile states.
                     account.trouble = Some("the script is not the one that ran".to_owned());
                 }
             }
@@ -177,7 +178,8 @@ impl SourceMaps {
     }
 
     /// Looks for the debugging information of a WebAssembly module, and applies it. `functions` are the module's
-    /// functions by position and name. The column of a position is the offset in the module.
+    /// functions by position and name. In positions in a module, the line is always 1, and the column is the offset
+    /// (from 0 in a [`Place`], and from 1 in what [`Authored`] is asked for).
     fn add_module(
         &mut self,
         url: &str,
@@ -212,7 +214,6 @@ impl SourceMaps {
         }
         let mut account = MapAccount::new("native WebAssembly code", functions.len());
         let found = account.take_found(finder.find_given_module(functions));
-        // `is_repeated` is true if one source has two functions with the same name.
         if *is_repeated && found.is_some() {
             account.trouble = Some("some functions were compiled twice, so they may be from two modules".to_owned());
         } else if let Some(module) = found {
@@ -223,6 +224,7 @@ impl SourceMaps {
                 account.renamed += usize::from(spelled.as_bytes() != *name);
                 self.names.insert((*name).into(), spelled);
             }
+            // `placed` and `renamed` count names, because a function may occur under several names.
             account.functions = names.len();
         }
         warnings.extend(account.warning());
@@ -336,16 +338,17 @@ impl MapAccount {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
         };
+        // Every function that was renamed also counts as placed.
         if self.placed == 0 && *contradicted == 0 {
             return None;
         }
         let third_party = match third_party {
             0 => String::new(),
-            count => format!("; {count} of these are third-party code (ignoreList)"),
+            count => format!("; {count} functions are third-party code (ignoreList)"),
         };
         let contradicted = match contradicted {
             0 => String::new(),
-            count => format!("; {count} don't match the map and keep their names"),
+            count => format!("; {count} functions don't match the map and keep their names"),
         };
         Some(format!(
             "{map}: {renamed} of {functions} functions have authored names, {} more have only authored \

@@ -38,7 +38,8 @@ pub(crate) fn is_wasm_module(url: &str) -> bool {
     v8_url(url).is_some() || url.split(['?', '#']).next().is_some_and(|path| path.ends_with(".wasm"))
 }
 
-/// The module's name, if it has one, and its hash from a URL that V8 made up. `None` for other URLs.
+/// Parses a URL that V8 made up. Returns the module's name, if the URL contains one, and its hash. `None` for other
+/// URLs.
 fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
     let rest = url.strip_prefix("wasm://wasm/")?;
     let (name, hash) = match rest.rsplit_once('-') {
@@ -52,9 +53,9 @@ fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
 }
 
 impl Finder<'_> {
-    /// Finds the module that the runtime calls `url` and that has these functions. V8 makes up a URL for a module that
-    /// wasn't loaded from one; all available modules are then compared with the functions. Two modules with different
-    /// code that both match are refused.
+    /// Finds the module that the runtime calls `url` and that has these functions. If V8 made up the URL, because the
+    /// module wasn't loaded from one, all available modules are compared with the functions. If two modules with
+    /// different code match, none is used.
     pub(super) fn find_module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let is_v8_url = v8_url(url).is_some();
         let module_at_url;
@@ -100,51 +101,60 @@ impl Finder<'_> {
         paths.into_iter().find_map(|path| self.read_module(ModulePath { path, door, is_given: false }))
     }
 
-    /// The module from the user that has these functions of native code. Functions are given by index and, if known,
-    /// name.
+    /// Finds the module from the user that has these functions of native code. `functions` has the index and, if known,
+    /// the name of each. If no module has all of them, the reason is given for the first one.
     pub(super) fn find_given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
-        let given: Vec<&ModuleFile> = self.module_files().iter().filter(|file| file.is_given).collect();
-        let mut matching = given.iter().filter(|file| find_mismatch(&file.module, functions).is_none());
-        let Some(first) = matching.next() else {
-            let Some(file) = given.first() else { return Lookup::Nothing };
-            let Some(index) = find_mismatch(&file.module, functions) else { return Lookup::Nothing };
-            return refuse(file, &format!("its function {index} is missing or has a different name"));
-        };
-        if let Some(other) = matching.find(|other| !other.module.has_code_of(&first.module)) {
+        let mut matching = Vec::new();
+        let mut first_refusal = None;
+        for file in self.module_files().iter().filter(|file| file.is_given) {
+            match find_mismatch(&file.module, functions) {
+                None => matching.push(file),
+                Some(index) if first_refusal.is_none() => {
+                    let why = format!("its function {index} is missing or has a different name");
+                    first_refusal = Some(refuse(file, &why));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(&first) = matching.first() else { return first_refusal.unwrap_or(Lookup::Nothing) };
+        if let Some(other) = matching.iter().find(|other| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches as well", other.path.display()));
         }
         let indices: BTreeSet<u32> = functions.iter().map(|(index, _)| *index).collect();
+        // Native code has no URL for its module, and states indices instead of offsets.
         self.combine_files("", first, indices.into_iter().map(|index| (index, index)))
     }
 
-    /// Combines the information in all files that have the same code as `first`. Each function is given by its index in
-    /// the module, and by the offset that the runtime states for it (or the index again, if it states none).
+    /// Combines the information in all files that have the same code as `first`. `functions` has, for each function,
+    /// its index in the module and the offset that the runtime states for it (or the index again, if the runtime states
+    /// none).
     fn combine_files(
         &self,
         url: &str,
         first: &ModuleFile,
         functions: impl Iterator<Item = (u32, u32)>,
     ) -> Lookup<AuthoredModule> {
-        let mut same = vec![first];
+        let mut files = vec![first];
         for file in self.module_files() {
             if file.path != first.path && file.module.has_code_of(&first.module) {
-                same.push(file);
+                files.push(file);
             }
         }
-        let modules: Vec<Rc<WasmModule>> = same.iter().map(|file| Rc::clone(&file.module)).collect();
+        let modules: Vec<Rc<WasmModule>> = files.iter().map(|file| Rc::clone(&file.module)).collect();
         // In messages, name the largest file: it probably has the most information.
-        let best = same.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
+        let best = files.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
         Lookup::Found {
             map: best.path.display().to_string(),
             found: AuthoredModule::new(url, &modules, functions),
-            places: same.iter().map(|file| (file.path.clone(), file.path.clone())).collect(),
+            places: files.iter().map(|file| (file.path.clone(), file.path.clone())).collect(),
             size: modules.iter().map(|module| module.file.bytes().len()).sum(),
             is_given: false,
         }
     }
 
     /// All modules that the user named, that are in directories with debugging information, or that are in the input's
-    /// directory. Read once.
+    /// directory, in this order. They are read at the first call. Those beyond the limits ([`MAX_MAPS`], [`MAX_SIZE`])
+    /// are left out.
     fn module_files(&self) -> &[ModuleFile] {
         self.modules.get_or_init(|| {
             let mut files: Vec<ModuleFile> = Vec::new();
@@ -166,8 +176,8 @@ impl Finder<'_> {
 
     /// The files that may be the module with a function's authored source, in the order in which they are read: what
     /// the user passed with `--source-maps`, then the directories with debug files, then the input's directory. Each
-    /// file comes with the checks (`door`) that it must pass to be opened. A file that the user passed for one
-    /// particular script isn't `is_given`, because the user doesn't claim that it belongs to a module.
+    /// file comes with the checks (`door`) that it must pass to be opened. `is_given` is false for a file that the user
+    /// passed for one particular script: it is not meant for native code.
     fn module_paths(&self) -> Vec<ModulePath<'_>> {
         let mut paths = Vec::new();
         for GivenMap { path, script } in &self.search.options.given {
@@ -212,7 +222,8 @@ fn refuse<T>(file: &ModuleFile, why: &str) -> Lookup<T> {
     Lookup::Refused { map: Some(file.path.display().to_string()), why: why.to_owned() }
 }
 
-/// The indices of these functions in a module; `None` if the module doesn't have all of them or doesn't match the URL.
+/// Finds these functions in a module and returns their indices. `None` if the module doesn't have all of them or
+/// doesn't match the URL.
 fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_>]) -> Option<Vec<u32>> {
     for code_section in possible_code_offsets(module, url) {
         let indices = functions.iter().map(|function| find_function(module, *function, code_section));

@@ -48,8 +48,7 @@ pub(super) fn authored_name(source: &str, base: &Path) -> String {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", to_text(normalize(Path::new(path))))
         }
-        // The directory of the source map is itself a URL, because the file that the map belongs to has a URL for a
-        // name.
+        // A relative path whose base is a URL, because the script has a URL for a name.
         None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
             return authored_name(&format!("{}/{source}", base.display()), base);
         }

@@ -39,23 +39,26 @@ impl<T: Span> IntervalTree<T> {
     /// Calls `each` with every item that overlaps a range, in the order of their starts. An empty range overlaps items
     /// that begin before it and end after it.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
-        self.visit_among(0..self.list.len(), &range, &mut each);
+        self.visit_subtree(0..self.list.len(), &range, &mut each);
     }
 
-    /// Visits a subtree: `among` are the indices of the subtree's items in `list`.
-    fn visit_among(&self, among: Range<usize>, range: &Range<u64>, each: &mut impl FnMut(&T)) {
-        let middle = among.start.midpoint(among.end);
-        if among.is_empty() || self.ends[middle] <= range.start {
+    /// Visits the items of a subtree that overlap `range`, in the order of their starts. `indices` are the indices of
+    /// the subtree's items in `list`.
+    fn visit_subtree(&self, indices: Range<usize>, range: &Range<u64>, each: &mut impl FnMut(&T)) {
+        let middle = indices.start.midpoint(indices.end);
+        // Nothing in the subtree reaches the range.
+        if indices.is_empty() || self.ends[middle] <= range.start {
             return;
         }
-        self.visit_among(among.start..middle, range, each);
+        self.visit_subtree(indices.start..middle, range, each);
         let item = &self.list[middle];
         let item_range = item.range();
+        // If this item begins after the range, so do those after it.
         if item_range.start < range.end {
             if range.start < item_range.end {
                 each(item);
             }
-            self.visit_among(middle + 1..among.end, range, each);
+            self.visit_subtree(middle + 1..indices.end, range, each);
         }
     }
 }

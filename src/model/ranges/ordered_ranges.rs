@@ -36,9 +36,11 @@ pub struct OrderedRanges<T> {
 struct NodeLists {
     /// Where each node's list starts, and where the last one ends.
     starts: Vec<u32>,
+    /// All lists, one after the other.
     positions: Vec<u32>,
-    /// The first tree node whose list isn't empty.
-    first: usize,
+    /// The first tree node whose list isn't empty; `usize::MAX` if there is none. Searches towards the root can stop
+    /// there.
+    first_node: usize,
 }
 
 impl<T> Default for OrderedRanges<T> {
@@ -71,7 +73,7 @@ impl<T: Span> OrderedRanges<T> {
         self.edges.len().next_power_of_two()
     }
 
-    /// For each range, the leaves of the segments that it covers.
+    /// For each range, the leaves of the segments that it covers, as numbers from 0. Empty for an empty range.
     fn leaves(&self) -> Vec<Range<u32>> {
         let leaf = |addr: u64| self.edges.partition_point(|edge| *edge < addr) as u32;
         let mut all_leaves = Vec::with_capacity(self.list.len());
@@ -123,14 +125,14 @@ impl<T: Span> OrderedRanges<T> {
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
         let mut node = self.leaf_count() + leaf;
-        while node >= self.covering.first {
+        while node >= self.covering.first_node {
             each(self.covering.list(node));
             node /= 2;
         }
     }
 
     /// Calls `each` with lists of positions. Together, they are the positions of all ranges that overlap `range`. Each
-    /// of these is listed at, above or below a node that covers part of `range`.
+    /// of these ranges is listed at one of the nodes that cover `range`, above one of them, or below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -159,31 +161,35 @@ impl<T> OrderedRanges<T> {
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `for_each_node` visits for the range's leaves. `count` is the number of
-    /// leaves in the tree.
+    /// Lists each range at the nodes that `for_each_node` visits for the range's leaves. `leaf_count` is the number of
+    /// leaves in the tree, and `leaves_of_ranges` has the leaves of each range.
     fn new(
-        count: usize,
-        leaves: &[Range<u32>],
+        leaf_count: usize,
+        leaves_of_ranges: &[Range<u32>],
         for_each_node: impl Fn(Range<u32>, usize, &mut dyn FnMut(usize)),
     ) -> Self {
-        let mut starts = vec![0; 2 * count + 1];
-        for leaves in leaves {
-            for_each_node(leaves.clone(), count, &mut |node| starts[node + 1] += 1);
+        // Count each node's ranges one element late, so that the sums up to an element are where its node's list
+        // starts.
+        let mut starts = vec![0; 2 * leaf_count + 1];
+        for leaves in leaves_of_ranges {
+            for_each_node(leaves.clone(), leaf_count, &mut |node| starts[node + 1] += 1);
         }
-        let first = starts.iter().position(|len| *len > 0).map_or(usize::MAX, |behind| behind - 1);
+        let first_node = starts.iter().position(|len| *len > 0).map_or(usize::MAX, |index| index - 1);
         let mut sum = 0;
         for start in &mut starts {
             sum += *start;
             *start = sum;
         }
+        // Where to put the next position of each node.
         let (mut next, mut positions) = (starts.clone(), vec![0; sum as usize]);
-        for (position, leaves) in (0..).zip(leaves) {
-            for_each_node(leaves.clone(), count, &mut |node| {
+        for (position, leaves) in (0..).zip(leaves_of_ranges) {
+            for_each_node(leaves.clone(), leaf_count, &mut |node| {
                 positions[next[node] as usize] = position;
                 next[node] += 1;
             });
         }
-        Self { starts, positions, first: first.max(1) }
+        // The root is node 1: there is no node 0.
+        Self { starts, positions, first_node: first_node.max(1) }
     }
 
     #[inline]
@@ -192,10 +198,12 @@ impl NodeLists {
     }
 }
 
-/// Calls `each` once with each of the fewest nodes that together cover some adjacent leaves. `count` is the number of
-/// leaves in the tree; leaf N is node `count` + N, and the parent of node N is node N / 2.
-fn for_each_covering(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
-    let (mut low, mut high) = (leaves.start as usize + count, leaves.end as usize + count);
+/// Covers some adjacent leaves with as few nodes as possible, and calls `each` with each of these nodes. `leaf_count`
+/// is the number of leaves in the tree; leaf N is node `leaf_count` + N, and the parent of node N is node N / 2.
+fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
+    // The nodes of the current level that are still to be covered, from the leaves up. A node at either end whose
+    // parent has other leaves, too, is taken; the parents of the others are the nodes of the next level.
+    let (mut low, mut high) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     while low < high {
         if low % 2 == 1 {
             each(low);
@@ -210,17 +218,17 @@ fn for_each_covering(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usiz
     }
 }
 
-/// Calls `each` once with each node above those that together cover some adjacent leaves. Each is an ancestor of the
-/// first or the last leaf.
-fn for_each_ancestor(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
-    let (start, end) = (leaves.start as usize + count, leaves.end as usize + count);
+/// Calls `each` once with each ancestor of the nodes that [`for_each_covering`] finds for these leaves. All of them are
+/// ancestors of the first or the last leaf.
+fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
+    let (start, end) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     if start >= end {
         return;
     }
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // A node without other leaves is one of the nodes that cover these leaves, or is below one.
+        // A node that has none but these leaves is one of the nodes that cover them, or is below one.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);
@@ -234,15 +242,15 @@ fn for_each_ancestor(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usiz
 /// The last position in a list that is smaller than `position`.
 #[inline]
 fn last_before(list: &[u32], position: usize) -> Option<usize> {
-    let count = list.partition_point(|at| (*at as usize) < position);
+    let count = list.partition_point(|other| (*other as usize) < position);
     count.checked_sub(1).map(|last| list[last] as usize)
 }
 
 /// The first position in a list that is at least `position`; `usize::MAX` if there is none.
 #[inline]
 fn first_from(list: &[u32], position: usize) -> usize {
-    let count = list.partition_point(|at| (*at as usize) < position);
-    list.get(count).map_or(usize::MAX, |at| *at as usize)
+    let count = list.partition_point(|other| (*other as usize) < position);
+    list.get(count).map_or(usize::MAX, |first| *first as usize)
 }
 
 #[cfg(test)]

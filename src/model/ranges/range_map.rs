@@ -24,7 +24,7 @@ pub struct RangeMap<V> {
     starts: Vec<u64>,
 }
 
-/// An address range with its value. [`RangeMap::clear`] also describes each part that it removes as an entry.
+/// An address range with its value: an entry of the map, or a part of an entry that was removed ([`RangeMap::clear`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.
@@ -88,6 +88,7 @@ impl<V: Copy> RangeMap<V> {
             && entry.start < range.end
         {
             removed(entry.part(entry.start.max(range.start)..entry.end.min(range.end)));
+            // Does a part of the entry stay before the range, and one after it?
             match (entry.start < range.start, range.end < entry.end) {
                 (false, false) => self.remove_entry(place),
                 (true, false) => {
@@ -97,17 +98,17 @@ impl<V: Copy> RangeMap<V> {
                 (false, true) => return self.replace_entry(place, entry.part(range.end..entry.end)),
                 (true, true) => {
                     self.replace_entry(place, entry.part(entry.start..range.start));
-                    let behind = EntryPlace { index: place.index + 1, ..place };
-                    return self.insert_entry(behind, entry.part(range.end..entry.end));
+                    let next_place = EntryPlace { index: place.index + 1, ..place };
+                    return self.insert_entry(next_place, entry.part(range.end..entry.end));
                 }
             }
             place = self.skip_block_end(place);
         }
     }
 
-    /// Removes entries that overlap a range and whose value `wanted` accepts, and calls `evicted` with each. Each
-    /// entry is removed as a whole, also its parts outside the range.
-    pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
+    /// Removes the entries that overlap a range and whose value `is_evicted` accepts, and calls `each` with every entry
+    /// that it removes. Entries are removed as a whole, also their parts outside the range.
+    pub fn evict(&mut self, range: Range<u64>, is_evicted: impl Fn(&V) -> bool, mut each: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
         }
@@ -115,9 +116,9 @@ impl<V: Copy> RangeMap<V> {
         while let Some(entry) = self.entry(place)
             && entry.start < range.end
         {
-            if wanted(&entry.value) {
+            if is_evicted(&entry.value) {
                 self.remove_entry(place);
-                evicted(entry);
+                each(entry);
             } else {
                 place.index += 1;
             }
@@ -160,7 +161,8 @@ impl<V: Copy> RangeMap<V> {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// Where the first entry is that ends after an address: the entry that contains the address, or else the next one.
+    /// The place of the first entry that ends after an address: the entry that contains the address, or else the next
+    /// one. A place without an entry if there is none.
     fn first_ending_after(&self, addr: u64) -> EntryPlace {
         let block = self.block_for(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
@@ -208,9 +210,9 @@ impl<V: Copy> RangeMap<V> {
         entries.insert(index, entry);
         self.starts[block] = entries[0].start;
         if entries.len() > BLOCK {
-            let behind = entries.split_off(BLOCK / 2);
-            self.starts.insert(block + 1, behind[0].start);
-            self.blocks.insert(block + 1, behind);
+            let second_half = entries.split_off(BLOCK / 2);
+            self.starts.insert(block + 1, second_half[0].start);
+            self.blocks.insert(block + 1, second_half);
         }
     }
 }

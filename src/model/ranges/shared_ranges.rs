@@ -20,9 +20,12 @@ type Tree<V> = Option<Arc<RangeNode<V>>>;
 #[derive(Debug, Clone)]
 struct RangeNode<V> {
     entry: Entry<V>,
+    /// A random number; not larger than the ranks of both children.
     rank: u64,
-    before: Tree<V>,
-    behind: Tree<V>,
+    /// The entries at lower addresses.
+    left: Tree<V>,
+    /// The entries at higher addresses.
+    right: Tree<V>,
 }
 
 /// Generates the random ranks of tree nodes. An attacker can't predict them.
@@ -56,14 +59,15 @@ impl<V: Copy> SharedRanges<V> {
 
     /// Inserts all entries of another map, and overwrites whatever this map has there.
     pub fn overlay(&mut self, other: &Self, ranks: &mut Ranks) {
+        // Visit the nodes by address. `waiting` has the nodes whose left subtree is being visited.
         let (mut waiting, mut next) = (Vec::new(), &other.root);
         loop {
             if let Some(node) = next {
                 waiting.push(node);
-                next = &node.before;
+                next = &node.left;
             } else if let Some(node) = waiting.pop() {
                 self.put(node.entry, ranks);
-                next = &node.behind;
+                next = &node.right;
             } else {
                 return;
             }
@@ -79,7 +83,7 @@ impl<V: Copy> SharedRanges<V> {
             if (start..end).contains(&addr) {
                 return Some(node.entry);
             }
-            next = if addr < start { &node.before } else { &node.behind };
+            next = if addr < start { &node.left } else { &node.right };
         }
         None
     }
@@ -89,28 +93,31 @@ impl<V: Copy> SharedRanges<V> {
         self.root.is_none()
     }
 
+    /// Puts an entry in place of whatever the map has in its range.
     fn put(&mut self, entry: Entry<V>, ranks: &mut Ranks) {
-        let (before, rest) = split(self.root.take(), entry.start);
-        let (_, behind) = split(rest, entry.end);
-        let node = Some(Arc::new(RangeNode { entry, rank: ranks.next(), before: None, behind: None }));
-        self.root = join(join(before, node), behind);
+        let (below, from_start) = split(self.root.take(), entry.start);
+        let (_, above) = split(from_start, entry.end);
+        let node = Some(Arc::new(RangeNode { entry, rank: ranks.next(), left: None, right: None }));
+        self.root = join(join(below, node), above);
     }
 }
 
-/// Splits a tree in two: the entries below an address, and those from it on. An entry that contains the address is cut.
+/// Splits a tree in two: the entries below an address, and those at or above it. An entry that contains the address is
+/// cut in two.
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
-    let RangeNode { entry, rank, before, behind } = Arc::unwrap_or_clone(node);
-    let tree = |entry, before, behind| Some(Arc::new(RangeNode { entry, rank, before, behind }));
+    let RangeNode { entry, rank, left, right } = Arc::unwrap_or_clone(node);
+    let tree = |entry, left, right| Some(Arc::new(RangeNode { entry, rank, left, right }));
     if entry.end <= addr {
-        let (low, high) = split(behind, addr);
-        (tree(entry, before, low), high)
+        let (low, high) = split(right, addr);
+        (tree(entry, left, low), high)
     } else if addr <= entry.start {
-        let (low, high) = split(before, addr);
-        (low, tree(entry, high, behind))
+        let (low, high) = split(left, addr);
+        (low, tree(entry, high, right))
     } else {
-        let rest = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
-        (tree(Entry { end: addr, ..entry }, before, None), tree(rest, None, behind))
+        let low_part = Entry { end: addr, ..entry };
+        let high_part = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
+        (tree(low_part, left, None), tree(high_part, None, right))
     }
 }
 
@@ -120,12 +127,13 @@ fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
         (Some(low), Some(high)) => (low, high),
         (one, other) => return one.or(other),
     };
+    // The node with the smaller rank becomes the root.
     if low.rank <= high.rank {
         let low = Arc::unwrap_or_clone(low);
-        Some(Arc::new(RangeNode { behind: join(low.behind, Some(high)), ..low }))
+        Some(Arc::new(RangeNode { right: join(low.right, Some(high)), ..low }))
     } else {
         let high = Arc::unwrap_or_clone(high);
-        Some(Arc::new(RangeNode { before: join(Some(low), high.before), ..high }))
+        Some(Arc::new(RangeNode { left: join(Some(low), high.left), ..high }))
     }
 }
 
@@ -166,8 +174,7 @@ mod tests {
         (0..10_000).for_each(|n| shared.insert(n..n + 1, n, &mut ranks));
         let (mut depth, mut level) = (0, vec![&shared.root]);
         while !level.is_empty() {
-            level =
-                level.iter().filter_map(|tree| tree.as_ref()).flat_map(|node| [&node.before, &node.behind]).collect();
+            level = level.iter().filter_map(|tree| tree.as_ref()).flat_map(|node| [&node.left, &node.right]).collect();
             depth += 1;
         }
         assert!(depth < 80, "{depth}");

@@ -14,13 +14,14 @@ pub struct Part {
     about: About,
     names: TextList,
     frames: Vec<Frame>,
+    /// For each stack, the ID of its caller's stack and its innermost frame.
     stacks: Vec<(Option<u32>, FrameId)>,
     tracks: Vec<Track>,
     series: Vec<Series>,
     perf_names: bool,
 }
 
-/// How many entries of each table of a worker's profile earlier parts contained.
+/// For each table of a worker's profile, how many of its entries are in the parts that were taken so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     names: usize,
@@ -51,7 +52,8 @@ impl Profile {
             series: std::mem::take(&mut self.series),
             perf_names: self.perf_names,
         };
-        self.sums.iter_mut().for_each(|places| places.clear());
+        // The rows are gone, so the indices of sums among them no longer apply.
+        self.sums.iter_mut().for_each(|indices| indices.clear());
         *taken = Taken {
             names: self.names.len(),
             frames: self.frames.items().len(),
@@ -61,24 +63,24 @@ impl Profile {
         part
     }
 
-    /// Merges a worker's part into this profile. `numbers` translates that worker's IDs, and gets those of the part's
-    /// new entries.
-    pub fn add_part(&mut self, part: &Part, numbers: &mut Renumbered) {
+    /// Merges a worker's part into this profile. `merged_ids` translates the IDs of that worker. It must have the
+    /// entries of the worker's earlier parts, and gets those of this part.
+    pub fn add_part(&mut self, part: &Part, merged_ids: &mut Renumbered) {
         self.about.merge(&part.about);
-        numbers.names.extend(part.names.iter().map(|name| self.name(name)));
+        merged_ids.names.extend(part.names.iter().map(|name| self.name(name)));
         for frame in &part.frames {
-            let name = |id: NameId| numbers.names[id.index()];
+            let name = |id: NameId| merged_ids.names[id.index()];
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
             let start = frame.start.map_names(name);
-            numbers.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, start, ..*frame }));
+            merged_ids.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, start, ..*frame }));
         }
         for (parent, frame) in &part.stacks {
-            let parent = parent.map(|parent| numbers.stacks[parent as usize]);
-            numbers.stacks.push(self.stack(parent, numbers.frames[frame.index()]));
+            let parent = parent.map(|parent| merged_ids.stacks[parent as usize]);
+            merged_ids.stacks.push(self.stack(parent, merged_ids.frames[frame.index()]));
         }
-        numbers.tracks.extend(part.tracks.iter().map(|track| self.track(track.clone())));
+        merged_ids.tracks.extend(part.tracks.iter().map(|track| self.track(track.clone())));
         self.perf_names |= part.perf_names;
-        self.add_rows(&part.series, &numbers.stacks, &numbers.tracks);
+        self.add_rows(&part.series, &merged_ids.stacks, &merged_ids.tracks);
     }
 }
 

@@ -87,10 +87,10 @@ impl<'data> Survey<'data> {
                 && sample.cpumode == CpuMode::User
                 && let Some(ip) = sample.ip
             {
-                *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
+                *sampled.address_counts.entry(pid).or_default().entry(ip).or_default() += 1;
             }
             if let Some(time) = time {
-                let first_times = sampled.first.entry(pid).or_default();
+                let first_times = sampled.first_times.entry(pid).or_default();
                 for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
                     let first = first_times.entry(frame.for_lookup()).or_insert(time);
                     *first = time.min(*first);

@@ -190,7 +190,7 @@ impl TextFilter<'_> {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
                     let nameless = processes_without_code(&loaded.map, &processes, &feeder.facts);
-                    let maps = loaded.maps.remarks().collect();
+                    let maps = loaded.source_maps.remarks().collect();
                     return match feeder.blocks.failed {
                         Some(error) => Err(Error::new("cannot read the rest").because(error)),
                         None => Ok(Filtered { counts, nameless, maps }),

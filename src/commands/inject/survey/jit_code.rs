@@ -28,7 +28,7 @@ impl<'data> JitCode<'data> {
     ) -> Self {
         let processes = &survey.first_pass.processes;
         let loaded = found.load(processes, &context.job.pool, &mut context.outcome.warnings);
-        context.outcome.summary.extend(loaded.maps.remarks());
+        context.outcome.summary.extend(loaded.source_maps.remarks());
         let machine = processes.machine.or(loaded.machine).unwrap_or(EM_X86_64);
         Self { loaded, machine, mode: found.mode() }
     }

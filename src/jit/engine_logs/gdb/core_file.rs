@@ -7,8 +7,8 @@ use crate::jit::engine_logs::code_log::MappedFile;
 use object::elf;
 use std::ops::Range;
 
-/// With this `e_phnum`, the number of program headers is in `sh_info` of the first section header instead.
-const MANY: u64 = 0xffff;
+/// If `e_phnum` has this value, the number of program headers is in `sh_info` of the first section header instead.
+const TOO_MANY_TO_COUNT: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
@@ -64,8 +64,8 @@ impl<'data> Core<'data> {
         let (headers, sections) = (header.u64("e_phoff")?, header.u64("e_shoff")?);
         header.bytes(8, "e_flags, e_ehsize and e_phentsize")?;
         let mut count = u64::from(header.u16("e_phnum")?);
-        // If there are more program headers than the field can count, the first section tells how many.
-        if count == MANY {
+        // If there are more program headers than the field can count, the first section header tells how many.
+        if count == TOO_MANY_TO_COUNT {
             count = header_count_of_section(bytes, sections, endian).unwrap_or(count);
         }
         let (segments, pid, files) = (Vec::new(), None, Vec::new());
@@ -122,6 +122,7 @@ impl<'data> Core<'data> {
             let (name, size, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);
             notes.bytes(u64::from(name).next_multiple_of(4), "n_name")?;
             let mut description = notes.part(u64::from(size), "n_desc")?;
+            // The last note need not be padded.
             notes.bytes(u64::from(size.next_multiple_of(4) - size).min(notes.left() as u64), "padding")?;
             match elf::NoteType(kind) {
                 elf::NT_PRPSINFO => self.pid = parse_pid(description),
@@ -132,7 +133,8 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// Parses NT_FILE: number of files, page size, then start, end and offset (in pages) of each, then their names.
+    /// Parses an NT_FILE note: the number of mapped files and the page size; then, for each file, start and end of the
+    /// mapping and the offset in the file (in pages); then all names.
     fn read_mapped_files(&mut self, note: &mut Cursor<'data>) -> Result<()> {
         let (count, page) = (note.u64("count")?, note.u64("page_size")?);
         let mut ranges = note.part(count.saturating_mul(24), "mapped files")?;
@@ -149,7 +151,7 @@ impl<'data> Core<'data> {
     /// is initialized data of a program or library, so it is in writable memory that is mapped from a file. If the core
     /// dump doesn't list which memory is mapped from files, returns the first [`UNLISTED`] bytes of writable memory of
     /// any kind.
-    pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
+    pub(super) fn ranges_to_search(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
         let mut ranges = Vec::new();
         if !self.files.is_empty() {
@@ -171,7 +173,8 @@ impl<'data> Core<'data> {
         ranges
     }
 
-    /// The range of the file that holds this memory. `None` if the file doesn't contain all of it, or not contiguously.
+    /// The range of the core dump with the `size` bytes of memory from `addr` on. `None` if the core dump doesn't
+    /// contain all of them, or doesn't contain them in one piece.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
@@ -187,6 +190,7 @@ impl<'data> Core<'data> {
             segment_end = segment.addr.end;
             file_end = segment.file_end()?;
         }
+        // `addr` may be in a gap after the first segment.
         let has_all = addr < segment_end && end <= segment_end;
         if has_all { Some(start..start + size as usize) } else { None }
     }

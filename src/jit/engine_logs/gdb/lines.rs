@@ -13,24 +13,25 @@ use std::sync::OnceLock;
 
 type LineTableReader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// The registered objects of a core dump that have line information.
+/// Those registered objects of a core dump that have line information.
 #[derive(Debug, Default)]
-pub(super) struct Registered {
-    pub(super) objects: Vec<RegisteredObject>,
+pub(super) struct ObjectsWithLines {
+    pub(super) objects: Vec<ObjectWithLines>,
 }
 
 #[derive(Debug)]
-pub(super) struct RegisteredObject {
-    /// The object's range in the core.
+pub(super) struct ObjectWithLines {
+    /// The object's range in the core dump.
     range: Range<usize>,
+    /// ELF `e_machine` of the process that registered the object.
     machine: u16,
     lines: OnceLock<ObjectLines>,
 }
 
-impl Registered {
-    /// Adds an object with lines. Returns its number, for [`encode_key`].
+impl ObjectsWithLines {
+    /// Adds an object with lines. Returns the object's number, for [`encode_key`].
     pub(super) fn push(&mut self, range: Range<usize>, machine: u16) -> u32 {
-        self.objects.push(RegisteredObject { range, machine, lines: OnceLock::new() });
+        self.objects.push(ObjectWithLines { range, machine, lines: OnceLock::new() });
         self.objects.len() as u32 - 1
     }
 }
@@ -48,7 +49,7 @@ fn decode_key(key: &[u8]) -> Option<(u32, u64)> {
     Some((u32::from_le_bytes(*object), u64::from_le_bytes(*addr.first_chunk()?)))
 }
 
-impl LogPositions for Registered {
+impl LogPositions for ObjectsWithLines {
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
         let Some((object, addr)) = decode_key(entry) else { return SourceMap::default() };
         let Some(object) = self.objects.get(object as usize) else { return SourceMap::default() };
@@ -151,8 +152,8 @@ impl ObjectLines {
     }
 }
 
-/// Start and end addresses of all inlined calls in an object, sorted. Only at these addresses, and at rows of the line
-/// table, can the source line of the code change.
+/// Start and end addresses of all inlined calls in an object, sorted. The source line of the code can only change at
+/// these addresses and where a row of the line table begins.
 fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -191,8 +192,8 @@ struct DwarfFrame {
 }
 
 impl LineProgramReader<'_> {
-    /// Reads the lines of a function at all addresses where the line or the inlined calls may change. Stops when the
-    /// object has more lines than it can contain.
+    /// Reads the lines of a function at all addresses where the line or the inlined calls may change. Stops once `room`
+    /// is used up: the object can't contain so many lines, so it is damaged.
     fn read_function(&mut self, function: &Function<'_>) -> FunctionLines {
         let mut lines = FunctionLines::default();
         let mut call_indices = FxHashMap::default();
@@ -226,8 +227,8 @@ impl LineProgramReader<'_> {
         points
     }
 
-    /// Reads the source line at an address, which is `offset` bytes into the function. Inlined calls that are new there
-    /// are added to `lines`. `call_indices` holds the indices of those added before.
+    /// Reads the source line at an address, which is `offset` bytes into the function. Adds the inlined calls at this
+    /// address to `lines`, unless they were added before; `call_indices` holds the indices of all that were added.
     fn read_row(
         &mut self,
         addr: u64,
@@ -236,7 +237,8 @@ impl LineProgramReader<'_> {
         call_indices: &mut FxHashMap<Call, u32>,
     ) -> LineRow {
         let frames = self.find_frames(addr);
-        // The innermost frame is first, so each frame but the last is inlined into the next one.
+        // The innermost frame is first, so each frame but the last is inlined into the next one. Start with the
+        // outermost call, because each inlined call refers to the one that contains it.
         let mut inlined = None;
         for pair in frames.windows(2).rev() {
             let [callee, caller] = pair else { break };
@@ -256,6 +258,7 @@ impl LineProgramReader<'_> {
     /// The frames at an address, innermost first.
     fn find_frames(&mut self, addr: u64) -> Vec<DwarfFrame> {
         let mut frames = Vec::new();
+        // Objects in memory have no split debug information that would have to be loaded.
         let Ok(mut found) = self.context.find_frames(addr).skip_all_loads() else { return frames };
         while let Ok(Some(frame)) = found.next() {
             let texts = &mut self.lines.texts;

@@ -67,7 +67,8 @@ pub(super) struct List {
 /// that begins at each.
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
-    // Addresses of entries and objects. Lists that run in a circle, or share entries, are followed only once.
+    // Addresses of the entries and objects so far, so that a list that runs in a circle ends, and no entry or object is
+    // read twice.
     let mut seen = FxHashSet::default();
     let mut chunk = vec![0; CHUNK + DESCRIPTOR];
     for range in data {
@@ -129,8 +130,8 @@ fn leads_to_object(memory: &impl Memory, entry: u64) -> bool {
 }
 
 impl List {
-    /// Adds the entries of the list that begins at `first`. `seen` holds the addresses of all entries and objects so
-    /// far.
+    /// Adds the entries of the list whose first entry is at the address `first`. `seen` holds the addresses of all
+    /// entries and objects so far.
     fn follow(&mut self, memory: &impl Memory, first: u64, seen: &mut FxHashSet<u64>) {
         let mut addr = first;
         while addr != 0 {

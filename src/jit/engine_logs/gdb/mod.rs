@@ -45,7 +45,7 @@ pub use snapshot::{SnapshotProcess, snapshot};
 use super::code_log::{CodeLog, JitLog, LogClock, LogCode, LogProcess};
 use crate::error::{Error, Result};
 use core_file::Core;
-use lines::Registered;
+use lines::ObjectsWithLines;
 use symfile::Symfile;
 use unwind::UnwindRecords;
 
@@ -59,14 +59,14 @@ pub(super) const CORE: JitLog = JitLog {
     files: &["core", "core.PID", "core-PID", "core.*.PID", "core.*.PID.*"],
     sniff: core_file::is_core,
     read,
-    process: Some(read_process),
+    find_process: Some(find_process),
 };
 
 /// Reads the objects that the process of a core dump had registered. Fails if there are none.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let core = Core::parse(bytes)?;
     let mut log = CodeLog::new(LogClock::None, "registered object");
-    let list = list::find(&core, &core.data_of_files());
+    let list = list::find(&core, &core.ranges_to_search());
     (log.pid, log.machine, log.torn) = (core.pid, Some(core.machine), core.is_cut);
     for damage in list.damage {
         log.skipped.add(damage);
@@ -76,8 +76,9 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     }
     // The objects together may not be larger than the file, so that a damaged list can't refer to the same bytes again
     // and again.
-    let (mut budget, mut registered) = (bytes.len(), Registered::default());
-    // In reverse, so that the newest entry, which is the first of the list, is added last.
+    let (mut budget, mut with_lines) = (bytes.len(), ObjectsWithLines::default());
+    // In reverse, so that the newest entry, which is the first of the list, is added last: later code replaces earlier
+    // code at the same address.
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
@@ -88,36 +89,36 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         budget -= range.len();
         match Symfile::parse(&bytes[range.clone()], core.machine) {
             Ok(symfile) => {
-                let number = symfile.has_lines().then(|| registered.push(range, core.machine));
+                let number = symfile.has_lines().then(|| with_lines.push(range, core.machine));
                 add_object(&symfile, number, &core, &mut log);
             }
             Err(error) => log.skipped.add(error.at_offset(range.start as u64)),
         }
     }
-    if !registered.objects.is_empty() {
-        log.positions = Some(Box::new(registered));
+    if !with_lines.objects.is_empty() {
+        log.positions = Some(Box::new(with_lines));
     }
     Ok(log)
 }
 
-/// Adds the functions of an object to the log. `number` is the object's number in [`Registered`] if it has lines.
+/// Adds the functions of an object to the log. `number` is the object's number in [`ObjectsWithLines`] if it has lines.
 fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: &mut CodeLog) {
     let mut records = UnwindRecords::read(symfile);
     for function in symfile.functions() {
         let unwind = records.as_mut().and_then(|records| records.convert(&function));
         let unwind = unwind.map(|unwind| log.texts.push(&unwind));
         // From the object's number and the function's address, its lines are read when they are needed.
-        let place = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
+        let position_key = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
         let name = log.texts.intern(function.name);
         let memory = core.range(function.addr, function.size).unwrap_or_default();
         let memory = (memory.start as u64, memory.end as u64);
-        let code = LogCode { memory, place, unwind, ..LogCode::new(name, function.addr, function.size) };
+        let code = LogCode { memory, position_key, unwind, ..LogCode::new(name, function.addr, function.size) };
         log.load(None, code);
     }
 }
 
-/// Reads the process of a core from its notes only.
-fn read_process(bytes: &[u8]) -> Option<LogProcess> {
+/// Finds the process of a core dump, without reading the registered objects.
+fn find_process(bytes: &[u8]) -> Option<LogProcess> {
     let core = Core::parse(bytes).ok()?;
     Some(LogProcess { pid: core.pid, files: core.files })
 }

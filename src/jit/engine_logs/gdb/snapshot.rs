@@ -10,7 +10,7 @@ use std::ops::Range;
 /// Memory is copied in whole pages.
 const PAGE: u64 = 4096;
 
-/// Limit of the memory that is copied, in bytes.
+/// How much memory is copied at most, in bytes.
 const MOST: u64 = 256 << 20;
 
 /// The size of an entry of a list, `struct jit_code_entry`, in bytes.
@@ -34,7 +34,7 @@ pub struct SnapshotProcess {
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProcess) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
     let mut has_code = false;
-    let mut pages = MemoryPages { ranges: Vec::new(), left: MOST };
+    let mut pages = MemoryPages { ranges: Vec::new(), bytes_left: MOST };
     for addr in &list.descriptors {
         pages.add(*addr, DESCRIPTOR as u64);
     }
@@ -42,8 +42,8 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
         pages.add(entry.addr, ENTRY);
     }
     for entry in &list.entries {
-        // The snapshot would become too large.
-        if entry.size > pages.left {
+        // Leave out objects with which the snapshot would become too large.
+        if entry.size > pages.bytes_left {
             continue;
         }
         pages.add(entry.symfile, entry.size);
@@ -64,10 +64,11 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     Some(write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
-/// The memory pages to copy into the core dump. `left` is the number of bytes that may still be added.
+/// The memory pages to copy into the core dump.
 struct MemoryPages {
     ranges: Vec<Range<u64>>,
-    left: u64,
+    /// How many more bytes may be added.
+    bytes_left: u64,
 }
 
 impl MemoryPages {
@@ -75,12 +76,12 @@ impl MemoryPages {
     fn add(&mut self, addr: u64, len: u64) {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
-        let Some(end) = end.filter(|end| end - start <= self.left) else { return };
+        let Some(end) = end.filter(|end| end - start <= self.bytes_left) else { return };
         // Consecutive requests are usually for the same pages.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }
-        self.left -= end - start;
+        self.bytes_left -= end - start;
         self.ranges.push(start..end);
     }
 

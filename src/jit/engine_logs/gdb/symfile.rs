@@ -25,13 +25,15 @@ pub(super) struct Function<'data> {
 impl<'data> Symfile<'data> {
     /// Parses an object. `machine` is the machine of the process that registered it.
     pub(super) fn parse(bytes: &'data [u8], machine: u16) -> Result<Self> {
-        let file = object::File::parse(bytes).map_err(|error| Error::new("a damaged object").because(error))?;
+        let file = object::File::parse(bytes).map_err(|error| Error::new("the object is damaged").because(error))?;
         let object::File::Elf64(elf) = &file else {
-            return Err(Error::new("an object that is not a 64-bit ELF file"));
+            return Err(Error::new("the object is not a 64-bit ELF file"));
         };
         let object_machine = elf.elf_header().e_machine.get(elf.endian()).0;
         if object_machine != machine {
-            return Err(Error::new(format!("an object for machine {object_machine}, in a core of machine {machine}")));
+            let why =
+                format!("the object is for ELF machine {object_machine}, but the process ran on machine {machine}");
+            return Err(Error::new(why));
         }
         Ok(Self { file, size: bytes.len() })
     }
@@ -93,6 +95,7 @@ impl<'data> Symfile<'data> {
                 (RelocationKind::Absolute | RelocationKind::Relative, 32) => 4,
                 _ => return None,
             };
+            // A relative value counts from the address of the field itself.
             let base = if kind == RelocationKind::Relative { section.address().wrapping_add(offset) } else { 0 };
             let start = usize::try_from(offset).ok()?;
             let field = out.to_mut().get_mut(start..start.checked_add(width)?)?;
@@ -164,7 +167,7 @@ fn is_loaded(section: &object::Section<'_, '_>) -> bool {
     matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.contains(elf::SHF_ALLOC))
 }
 
-/// Keeps one function per address, the longest, and cuts each one where the next begins.
+/// Sorts functions, keeps only the longest one at each address, and cuts each function where the next one begins.
 fn make_disjoint(functions: &mut Vec<Function<'_>>) {
     functions.sort_by_key(|function| (function.addr, Reverse(function.size)));
     functions.dedup_by_key(|function| function.addr);

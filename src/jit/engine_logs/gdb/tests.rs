@@ -184,7 +184,7 @@ fn a_snapshot_of_memory_shows_what_the_memory_does() {
     let nothing = copy(MEMORY + 8, MEMORY + 64);
     let copy = copy(MEMORY, MEMORY + memory.bytes.len() as u64).unwrap();
     assert_eq!(codes(&copy), codes(&memory.core()));
-    assert_eq!(read_process(&copy), Some(LogProcess { pid: Some(77), files: Vec::new() }));
+    assert_eq!(find_process(&copy), Some(LogProcess { pid: Some(77), files: Vec::new() }));
     assert!(nothing.is_none());
     let memory = TestMemory::with_objects(&[b"This is data that is not an object.".to_vec()]);
     let whole = MEMORY..MEMORY + memory.bytes.len() as u64;
@@ -211,7 +211,7 @@ fn notes_show_the_process_and_its_files() {
     // The only segment contains notes.
     core[64] = 4;
     let file = MappedFile { start: 0x1000, end: 0x3000, offset: 0x2000, path: b"/usr/bin/lli".to_vec() };
-    assert_eq!(read_process(&core), Some(LogProcess { pid: Some(4711), files: vec![file] }));
+    assert_eq!(find_process(&core), Some(LogProcess { pid: Some(4711), files: vec![file] }));
 }
 
 #[test]
@@ -234,7 +234,7 @@ fn damaged_cores_do_no_harm() {
             let mut changed = core.clone();
             changed[at] ^= change;
             read_all(&changed);
-            read_process(&changed);
+            find_process(&changed);
         }
     }
 }

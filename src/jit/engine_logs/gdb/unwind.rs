@@ -15,7 +15,8 @@ pub(super) struct UnwindRecords<'data> {
     section: Cow<'data, [u8]>,
     endian: Endian,
     records: Vec<UnwindRecord>,
-    /// How many more bytes [`Self::convert`] may produce. Functions may share a record, but not without limit.
+    /// How many more bytes [`Self::convert`] may produce. Limited because functions may share records, each of which is
+    /// copied for each function.
     room: usize,
 }
 
@@ -63,12 +64,13 @@ impl<'data> UnwindRecords<'data> {
         if records.is_empty() {
             return None;
         }
-        // Functions may share records, which are copied for each. In a damaged object, that could be without end.
+        // Without a limit, the functions of a damaged object could have any number of copies of the same record.
         let room = symfile.size.saturating_mul(4);
         Some(Self { section, endian, records, room })
     }
 
-    /// The records of a function. `None` if it has none, or if they can't be converted.
+    /// Converts the records of a function to an `.eh_frame` of its own. `None` if the function has no records, or if
+    /// they can't be converted.
     pub(super) fn convert(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
         let Some(mut records) = self.build_records(function) else {
             // Failures reduce the limit too, so that they can't be repeated endlessly.
@@ -79,13 +81,14 @@ impl<'data> UnwindRecords<'data> {
         if records.is_empty() {
             return None;
         }
-        // A record of length 0 ends the list.
+        // An `.eh_frame` ends with a record of length 0.
         records.extend_from_slice(&[0; LENGTH]);
         Some(records)
     }
 
-    /// Builds the `.eh_frame` of a function, as if it began at the first multiple of 8 after the function's code. Empty
-    /// if the function has no records; `None` if they can't be converted or exceed `room`.
+    /// Builds the `.eh_frame` of a function, for the address at which readers of jitdumps expect it: the first multiple
+    /// of 8 after the function's code. Empty if the function has no records; `None` if they can't be converted or
+    /// exceed `room`.
     fn build_records(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let records_addr = end.checked_next_multiple_of(8)?;

@@ -77,11 +77,11 @@ struct CompilationReader {
     log: CodeLog,
     /// Index of the load event, by compilation ID.
     loads_by_id: FxHashMap<u32, usize>,
-    /// The ranges of the code cache in use, by start address. They don't overlap.
+    /// The memory of the compiled methods that haven't been unloaded, by start address. The ranges don't overlap.
     blobs: BTreeMap<u64, LoadedBlob>,
 }
 
-/// A range of memory in the code cache.
+/// The memory of a compiled method (which HotSpot calls a blob): header, code and data.
 #[derive(Debug, Clone, Copy)]
 struct LoadedBlob {
     /// End address, exclusive.
@@ -116,8 +116,9 @@ impl CompilationReader {
         }
     }
 
-    /// Adds the code of a compiled method. Code whose memory it takes is unloaded at the same time.
+    /// Adds the code of a compiled method. Earlier code in the same memory is unloaded at the same time.
     fn load(&mut self, method: &Nmethod) {
+        // The code must exist before its first sample, so take the earliest time that it can have been installed.
         let time = method.stamp.map(|stamp| stamp.saturating_sub(MOST_DEVIATION));
         self.unload_overlapping(&method.blob, time);
         let name = self.log.texts.intern(&method.name);
@@ -138,7 +139,7 @@ impl CompilationReader {
             }
             self.blobs.remove(&start);
             if let LogEventKind::Load(code) = self.log.events[load].kind {
-                self.log.events.push(LogEvent { time, kind: LogEventKind::Unload { load, at: code.addr } });
+                self.log.events.push(LogEvent { time, kind: LogEventKind::Unload { load, addr: code.addr } });
             }
         }
     }
@@ -147,6 +148,7 @@ impl CompilationReader {
     fn find_tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {
+            // A task without an end, as in the log of a killed JVM, extends at most to the start of the next one.
             let task = &bytes[start..starts.peek().copied().unwrap_or(bytes.len())];
             let id = tag(task).and_then(|tag| attribute(tag, b"compile_id")).and_then(number::<u32>);
             if let Some(load) = id.and_then(|id| self.loads_by_id.get(&id))
@@ -161,6 +163,7 @@ impl CompilationReader {
 
 /// An `nmethod` element of the log, which describes the code of a compiled method.
 struct Nmethod {
+    /// The compilation ID, by which the method's `task` element is found.
     id: Option<u32>,
     name: Vec<u8>,
     /// Address range of the whole method, from its header to the end of its data.
@@ -195,11 +198,12 @@ impl Nmethod {
                 _ => {}
             }
         }
-        // The memory of a compiled method (blob): the header, the code (from `entry` on, and stubs), then data.
+        // The memory of a compiled method (blob) has the header, then the code (from `entry` on) with its stubs, then
+        // data.
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
-        // The code ends where the first data begins that comes after it.
+        // The code ends where the first of the data after it begins.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);
         let first_data = data_offsets.into_iter().min().unwrap_or(size);
         let code = entry..header.checked_add(first_data)?;
@@ -253,7 +257,7 @@ mod tests {
                     let name = String::from_utf8_lossy(log.texts.get(code.name)).into_owned();
                     format!("{time} {:x} {:x} {name}", code.addr, code.size)
                 }
-                LogEventKind::Unload { load, at } => format!("{time} {at:x} no {load}"),
+                LogEventKind::Unload { load, addr } => format!("{time} {addr:x} no {load}"),
                 LogEventKind::Move { .. } => unreachable!(),
             });
         }

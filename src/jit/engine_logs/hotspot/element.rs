@@ -8,7 +8,7 @@ use crate::bytes::digits::hex;
 use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;
 
-/// The text between `<` at the start of `bytes` and the next `>`. `None` if the line or file ends before.
+/// The text between `<`, with which `bytes` begin, and the next `>`. `None` if the line or file ends before that.
 pub(super) fn tag(bytes: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr2(b'>', b'\n', bytes)?;
     (bytes[end] == b'>').then(|| bytes[1..end].strip_suffix(b"/").unwrap_or(&bytes[1..end]))
@@ -48,6 +48,7 @@ pub(super) fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
     let mut plain = Vec::with_capacity(value.len());
     let mut rest = value;
     while let Some((&first, after)) = rest.split_first() {
+        // Escapes of characters beyond 16 bits are pairs. Half a pair isn't a character and stays as it is.
         if let Some((Some(letter), len)) = utf16_letter(rest) {
             plain.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             rest = &rest[len..];

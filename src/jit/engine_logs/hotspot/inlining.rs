@@ -25,8 +25,8 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::sync::Arc;
 
-/// The list of arguments in a method's name is cut after this many bytes, because each type ID in a damaged or hostile
-/// log may stand for a name of any length. Names in Java class files are at most this long.
+/// When a method's name has this many bytes, the rest of its arguments are left out: in a damaged or hostile log, each
+/// type ID may stand for a name of any length. Names in Java class files are at most this long.
 const LONGEST_METHOD: usize = 1 << 16;
 
 /// Decodes the inlined calls of a code range from its `task` element, when they are needed.
@@ -38,8 +38,9 @@ impl LogPositions for Inlining {
         SourceMap::default()
     }
 
-    /// The calls that were inlined into a method, callers first. `entry` is the method's `task` element.
-    fn expanded(&self, entry: &[u8]) -> Vec<ExpandedCall> {
+    /// The calls that were inlined into a method; callers come before their callees. `entry` is the method's `task`
+    /// element.
+    fn expanded_calls(&self, entry: &[u8]) -> Vec<ExpandedCall> {
         let mut task = CompileTask::default();
         let mut rest = entry;
         while let Some(start) = memchr::memchr(b'<', rest) {
@@ -85,6 +86,7 @@ struct CompileTask<'a> {
     types: FxHashMap<&'a [u8], &'a [u8]>,
     /// The start tags of methods, by ID.
     methods: FxHashMap<&'a [u8], &'a [u8]>,
+    /// The `parse` elements since the compiler last started over, in the order of their start tags.
     parsed: Vec<ParsedMethod<'a>>,
     /// Index of the first element of `parsed` with this parent, method and bytecode index.
     parsed_calls: FxHashMap<(usize, &'a [u8], u32), usize>,
@@ -131,8 +133,9 @@ impl<'a> CompileTask<'a> {
         }
     }
 
-    /// Handles the start of a `parse` element: the method itself if no other method is open, else a call that is
-    /// inlined into the innermost open one, or a postponed call.
+    /// Handles the start of a `parse` element. If another element is open, this is a call that is inlined into the
+    /// innermost open one. If none is open, it is a postponed call if its callers were listed before, and otherwise the
+    /// method that the task compiles.
     fn start_method(&mut self, method: &'a [u8]) {
         let late_callers = self.late_callers.take().unwrap_or_default();
         let (mut parent, mut bytecode) = (None, 0);
@@ -154,7 +157,8 @@ impl<'a> CompileTask<'a> {
     }
 
     /// The index of the parsed method into which a postponed call was inlined. `callers` has the callers of that call,
-    /// the innermost first. Follows them from the method itself inwards, as far as they are known.
+    /// the innermost first; the last one is the compiled method. Follows them from there inwards. If one of them is
+    /// unknown, returns the caller before it.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         // The compiled method itself has index 0.
         let mut found = 0;
@@ -168,7 +172,8 @@ impl<'a> CompileTask<'a> {
         found
     }
 
-    /// For each parsed method with inlined calls, the indices of these calls, by descending bytecode index.
+    /// For each parsed method with inlined calls, the indices of these calls, by descending bytecode index:
+    /// `callers_first` takes them from the end.
     fn calls_by_caller(&self) -> FxHashMap<usize, Vec<usize>> {
         let mut calls: FxHashMap<usize, Vec<usize>> = FxHashMap::default();
         for (index, call) in self.parsed.iter().enumerate() {
@@ -182,8 +187,8 @@ impl<'a> CompileTask<'a> {
         calls
     }
 
-    /// All inlined calls, with callers before callees. Calls that are nested too deep are only counted: one entry at
-    /// the end stands for all of them.
+    /// All inlined calls, with callers before callees and the calls of a method in the order of its bytecode. Calls
+    /// that are nested too deep are only counted: one entry at the end stands for all of them.
     fn callers_first(&self) -> Vec<ExpandedCall> {
         let mut calls_by_caller = self.calls_by_caller();
         let mut expanded = Vec::new();
@@ -191,7 +196,7 @@ impl<'a> CompileTask<'a> {
         let mut names: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
         // The calls still to visit, each with its depth. The last one is next.
         let mut stack: Vec<(usize, u32)> = Vec::new();
-        // The compiled method itself has index 0.
+        // Begin with the calls of the compiled method itself, which has index 0.
         stack.extend(calls_by_caller.remove(&0).unwrap_or_default().into_iter().map(|call| (call, 0)));
         while let Some((index, depth)) = stack.pop() {
             let call = &self.parsed[index];
@@ -211,7 +216,7 @@ impl<'a> CompileTask<'a> {
         expanded
     }
 
-    /// A method's name as in a perf map, given its ID. What the log doesn't name becomes `?`.
+    /// Spells the name of the method with this ID as in a perf map. What the log doesn't name becomes `?`.
     fn spell_method(&self, method: &[u8]) -> Vec<u8> {
         let Some(tag) = self.methods.get(method) else { return b"?".to_vec() };
         let result = attribute(tag, b"return").map(|id| self.spell_type(id)).unwrap_or_default();
@@ -257,7 +262,7 @@ mod tests {
     /// Each call as `@ BYTECODE FUNCTION`, indented by its depth.
     fn call_lines(body: &str) -> Vec<String> {
         let mut lines = Vec::new();
-        for call in Inlining.expanded([HEAD, body].concat().as_bytes()) {
+        for call in Inlining.expanded_calls([HEAD, body].concat().as_bytes()) {
             let indent = "  ".repeat(call.depth as usize);
             lines.push(format!("{indent}@ {} {}", call.bytecode, String::from_utf8_lossy(&call.function)));
         }
@@ -294,14 +299,14 @@ mod tests {
         let (most, all) = (MOST_INLINED, 100_000);
         let parse = "<bc bci='1'/><parse method='11'>";
         let body = format!("<parse method='10'>{}{}</parse>", parse.repeat(all), "</parse>".repeat(all));
-        let calls = Inlining.expanded([HEAD, &body].concat().as_bytes());
+        let calls = Inlining.expanded_calls([HEAD, &body].concat().as_bytes());
         assert_eq!((calls.len(), calls[most - 1].depth as usize), (most + 1, most - 1));
         let last = String::from_utf8_lossy(&calls[most].function);
         assert_eq!(last, format!("[{} more calls, nested more than {most} deep]", all - most));
         // Each postponed call lists all of its callers.
         let callers: String = (0..2000).map(|_| "<jvms bci='1' method='11'/>").collect();
         let late = format!("<late_inline method='11'>{callers}</late_inline><parse method='11'></parse>");
-        assert!(Inlining.expanded([HEAD, &body, &late.repeat(50)].concat().as_bytes()).len() > most);
+        assert!(Inlining.expanded_calls([HEAD, &body, &late.repeat(50)].concat().as_bytes()).len() > most);
     }
 
     #[test]
@@ -310,10 +315,10 @@ mod tests {
             <late_inline method='13'><jvms bci='1' method='12'/><jvms bci='4' method='10'/></late_inline><parse method='13'></parse>";
         let text = [HEAD, body].concat();
         for at in 0..text.len() {
-            assert!(Inlining.expanded(&text.as_bytes()[..at]).len() <= 3);
+            assert!(Inlining.expanded_calls(&text.as_bytes()[..at]).len() <= 3);
             let mut bent = text.clone().into_bytes();
             bent[at] ^= 1 << (at % 8);
-            assert!(Inlining.expanded(&bent).len() <= 4);
+            assert!(Inlining.expanded_calls(&bent).len() <= 4);
         }
     }
 }

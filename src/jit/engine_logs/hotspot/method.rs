@@ -73,8 +73,8 @@ fn parse_descriptor(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     rest.is_empty().then_some((arguments, result))
 }
 
-/// Spells a class in Java's way, given as the compilation log has it: `java.lang.String`, or for arrays a descriptor
-/// with dots, `[Ljava.lang.String;`.
+/// Converts the name of a class from the compilation log to Java's spelling. Only arrays differ: in the log, they are
+/// descriptors with dots, such as `[Ljava.lang.String;` for `java.lang.String[]`.
 pub(super) fn spell_class(name: &[u8]) -> Vec<u8> {
     let mut rest = name;
     if name.starts_with(b"[")

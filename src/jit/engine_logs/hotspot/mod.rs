@@ -28,7 +28,7 @@ pub(super) const COMPILATION: JitLog = JitLog {
     files: &["hotspot_pidPID.log", "hotspot_PID.log", "hotspot.log"],
     sniff: compilation::sniff,
     read: compilation::read,
-    process: None,
+    find_process: None,
 };
 
 /// The output of `jcmd PID Compiler.codelist`.
@@ -39,5 +39,5 @@ pub(super) const CODE_LIST: JitLog = JitLog {
     files: &["codelist-PID.txt", "codelist.txt"],
     sniff: code_list::sniff,
     read: code_list::read,
-    process: None,
+    find_process: None,
 };

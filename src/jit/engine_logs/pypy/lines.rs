@@ -8,12 +8,14 @@ use std::ops::Range;
 /// The start of a section, `[3f857057e8f0] {jit-backend-dump`, or its end, `[3f8570582ade] jit-backend-dump}`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bracket<'a> {
+    /// The time as logged: the value of the time-stamp counter (x86), or else the CPU time of the thread.
     pub(super) time: u64,
+    /// The section's name.
     pub(super) section: &'a [u8],
     pub(super) is_begin: bool,
 }
 
-/// Parses the start or end of a section. Newer versions of PyPy write the thread's number before it (`0# `).
+/// Parses the start or end of a section. Newer versions of PyPy write the number of the thread in front (`0# `).
 pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
     let thread_len = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let line = if thread_len > 0 { line[thread_len..].strip_prefix(b"# ")? } else { line };
@@ -54,8 +56,8 @@ pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
     Some(MergePointLine { depth: u32::try_from(depth).ok()?, call, text: quote + 1..end })
 }
 
-/// Parses the line above a trace's operations, such as `Loop 1 (…) : loop with 76 ops`, and returns the trace. `offset`
-/// is the line's offset in the log.
+/// Parses the line above a trace's operations, such as `Loop 1 (…) : loop with 76 ops`, and returns the trace's ID.
+/// `offset` is the line's offset in the log.
 pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
     let end =
         if head.starts_with(b"Loop ") { memmem::rfind(head, b") : ")? + 1 } else { memmem::rfind(head, b" with ")? };

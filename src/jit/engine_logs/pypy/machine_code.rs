@@ -34,33 +34,33 @@ impl Block {
 #[derive(Debug, Default)]
 pub(super) struct MachineCode {
     pub(super) blocks: Vec<Block>,
-    /// Index by start address of the blocks that were not overwritten.
-    newest: BTreeMap<u64, usize>,
+    /// The indices of the blocks that haven't been overwritten, by their start addresses.
+    current_blocks: BTreeMap<u64, usize>,
 }
 
 impl MachineCode {
-    /// Adds a dump of machine code. A short one inside an existing block is a patch of it (PyPy changes jumps later);
-    /// any other is a new block. Returns true if it was a patch.
+    /// Adds a dump of machine code. A short dump inside an existing block patches that block (PyPy changes jumps
+    /// later); any other dump is a new block. Returns true for a patch.
     pub(super) fn add_dump(&mut self, dump: Block) -> bool {
         let Some(end) = dump.start.checked_add(dump.bytes.len() as u64) else { return false };
         if dump.bytes.len() <= LONGEST_PATCH && self.patch(dump.start, &dump.bytes) {
             return true;
         }
         // Remove the blocks that the new one overwrites.
-        while let Some((&start, &block)) = self.newest.range(..end).next_back() {
+        while let Some((&start, &block)) = self.current_blocks.range(..end).next_back() {
             if self.blocks[block].end() <= dump.start {
                 break;
             }
-            self.newest.remove(&start);
+            self.current_blocks.remove(&start);
         }
-        self.newest.insert(dump.start, self.blocks.len());
+        self.current_blocks.insert(dump.start, self.blocks.len());
         self.blocks.push(dump);
         false
     }
 
     /// Index of the block that is currently at an address; `None` if there is none.
     pub(super) fn find_block(&self, addr: u64) -> Option<usize> {
-        let (_, &block) = self.newest.range(..=addr).next_back()?;
+        let (_, &block) = self.current_blocks.range(..=addr).next_back()?;
         (addr < self.blocks[block].end()).then_some(block)
     }
 

@@ -51,7 +51,7 @@ pub(super) const LOG: JitLog = JitLog {
     files: &["pypy.log", "pypy-PID.log", "*.pypylog"],
     sniff,
     read,
-    process: None,
+    find_process: None,
 };
 
 fn sniff(head: &[u8]) -> bool {

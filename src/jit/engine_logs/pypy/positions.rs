@@ -20,23 +20,23 @@ pub(super) struct Operations {
     /// block.
     code_offset: u64,
     /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
-    begins_in: Option<MergePointId>,
+    start_point: Option<MergePointId>,
 }
 
 impl Operations {
-    /// Takes what is needed from a trace. `block_start` is the start address of its block of machine code; `None` if
-    /// the block wasn't dumped.
+    /// Takes what is needed from a trace. `block_start` is the start address of the trace's block of machine code;
+    /// `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
     pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
-        let begins_in = trace.begins_in;
+        let start_point = trace.start_point;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
         let code_offset = trace.code.start.saturating_sub(block_start);
         // Without operations, there is only the location in the line that announces a loop.
         if trace.operations.is_empty()
             && let TraceId::Loop(_, location) = &trace.id
         {
-            return Self { entry: location.clone(), is_location: true, code_offset, begins_in };
+            return Self { entry: location.clone(), is_location: true, code_offset, start_point };
         }
-        Self { entry: trace.operations.clone(), is_location: false, code_offset, begins_in }
+        Self { entry: trace.operations.clone(), is_location: false, code_offset, start_point }
     }
 }
 
@@ -61,11 +61,13 @@ impl LogPositions for Positions {
             walk.add_operation(0);
             return walk.map;
         }
-        // A bridge begins inside the calls that were open at the guard where it leaves its loop.
-        let outer: Vec<_> = self.points.with_callers(operations.begins_in).collect();
+        // A bridge begins inside the calls that were open at the guard where it leaves its loop. Enter them from the
+        // outermost one inwards.
+        let outer: Vec<_> = self.points.with_callers(operations.start_point).collect();
         for point in outer.iter().rev() {
             walk.enter(point.depth, None, point.location(file));
         }
+        // Up to the first operation, the code belongs to the location at which the bridge begins.
         walk.add_operation(0);
         for line in entry.split(|&byte| byte == b'\n') {
             walk.read_line(line, operations.code_offset);
@@ -117,8 +119,8 @@ impl<'a> OperationWalk<'a> {
     }
 
     /// Moves the interpreter to a location in a call of depth `depth`. `number` is the number of that call, if known.
-    /// Deeper calls have then returned. Another call of the same depth is replaced; a new one is inlined into the call
-    /// around it.
+    /// Calls that are deeper have then returned, and so has a different call of the same depth. If the call is new, it
+    /// is added as a call that is inlined into the call around it.
     fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();

@@ -25,12 +25,12 @@ pub(super) fn read(bytes: &[u8]) -> CodeLog {
         traces: Vec::new(),
         loops: FxHashMap::default(),
         bridges: FxHashMap::default(),
-        in_block: FxHashMap::default(),
+        traces_by_block: FxHashMap::default(),
         guards: FxHashMap::default(),
         points: MergePoints::default(),
-        operations: None,
-        current: None,
-        patched: None,
+        open_operations: None,
+        current_trace: None,
+        patched_trace: None,
     };
     for (offset, line) in lines(bytes) {
         reader.read_line(line, offset as usize);
@@ -45,8 +45,8 @@ struct OpenOperations {
     start: usize,
     /// Index of the trace; `None` until the line that names it was read.
     trace: Option<usize>,
-    /// The last merge point so far.
-    point: Option<MergePointId>,
+    /// The merge point that the current operation belongs to.
+    current_point: Option<MergePointId>,
 }
 
 #[derive(Debug)]
@@ -56,21 +56,23 @@ struct PypyLogReader<'a> {
     /// The time of the last line that begins or ends a section.
     time: Option<u64>,
     code: MachineCode,
+    /// All traces so far, in the order in which the log announces them.
     traces: Vec<Trace>,
     /// Index of the last trace for each loop number.
     loops: FxHashMap<i64, usize>,
     /// Index of the last bridge for each guard.
     bridges: FxHashMap<u64, usize>,
     /// For each block of machine code that contains a trace, the index of the trace.
-    in_block: FxHashMap<usize, usize>,
+    traces_by_block: FxHashMap<usize, usize>,
     /// The merge point before each guard.
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
-    operations: Option<OpenOperations>,
+    /// `None` outside of sections with operations.
+    open_operations: Option<OpenOperations>,
     /// Index of the trace that the current backend section describes.
-    current: Option<usize>,
+    current_trace: Option<usize>,
     /// Index of another trace whose code was patched in the current backend section.
-    patched: Option<usize>,
+    patched_trace: Option<usize>,
 }
 
 impl PypyLogReader<'_> {
@@ -78,7 +80,7 @@ impl PypyLogReader<'_> {
     fn read_line(&mut self, line: &[u8], offset: usize) {
         if let Some(bracket) = parse_bracket(line) {
             self.read_bracket(bracket, offset);
-        } else if self.operations.is_some() {
+        } else if self.open_operations.is_some() {
             self.read_operation(line, offset);
         } else if let Some(dump) = line.strip_prefix(b"CODE_DUMP @") {
             self.read_dump(dump, offset);
@@ -87,10 +89,10 @@ impl PypyLogReader<'_> {
         } else if line.starts_with(b"Loop ") || line.starts_with(b"bridge ") {
             self.read_trace(line, offset);
         } else if line.starts_with(b" ")
-            && let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace))
+            && let Some(trace) = self.current_trace.and_then(|trace| self.traces.get_mut(trace))
             && trace.read_detail(line)
         {
-            self.find_block();
+            self.assign_block();
         }
     }
 
@@ -99,26 +101,28 @@ impl PypyLogReader<'_> {
     fn read_bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
         self.time = Some(bracket.time);
         match (bracket.section, bracket.is_begin) {
-            (b"jit-backend", true) => (self.current, self.patched) = (None, None),
+            (b"jit-backend", true) => (self.current_trace, self.patched_trace) = (None, None),
             (b"jit-backend", false) => self.end_backend(),
             (b"jit-log-opt-loop" | b"jit-log-opt-bridge", true) => {
-                self.operations = Some(OpenOperations { start: offset, trace: None, point: None });
+                self.open_operations = Some(OpenOperations { start: offset, trace: None, current_point: None });
             }
             (b"jit-log-opt-loop" | b"jit-log-opt-bridge", false) => self.end_operations(offset),
             _ => {}
         }
     }
 
+    /// Ends a `jit-backend` section: the trace in it leaves the trace whose code was patched in it.
     fn end_backend(&mut self) {
-        let leaves = self.patched.filter(|&other| Some(other) != self.current);
-        if let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace)) {
-            trace.leaves = leaves;
+        let left_trace = self.patched_trace.filter(|&other| Some(other) != self.current_trace);
+        if let Some(trace) = self.current_trace.and_then(|trace| self.traces.get_mut(trace)) {
+            trace.left_trace = left_trace;
         }
-        (self.current, self.patched) = (None, None);
+        (self.current_trace, self.patched_trace) = (None, None);
     }
 
+    /// Ends a section with operations at offset `end` of the log.
     fn end_operations(&mut self, end: usize) {
-        let Some(open) = self.operations.take() else { return };
+        let Some(open) = self.open_operations.take() else { return };
         if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
             trace.operations = open.start..end;
         }
@@ -142,14 +146,14 @@ impl PypyLogReader<'_> {
                 .skipped
                 .add(Error::new("CODE_DUMP extends beyond the address space").at_offset(offset as u64));
         };
-        // A bridge is attached by patching the code of the trace that it leaves.
+        // PyPy attaches a new bridge by patching the code of the trace that the bridge leaves.
         let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });
         if is_patch
             && let Some(block) = self.code.find_block(start)
-            && let Some(&trace) = self.in_block.get(&block)
-            && Some(trace) != self.current
+            && let Some(&trace) = self.traces_by_block.get(&block)
+            && Some(trace) != self.current_trace
         {
-            self.patched = Some(trace);
+            self.patched_trace = Some(trace);
         }
     }
 
@@ -171,55 +175,55 @@ impl PypyLogReader<'_> {
             }
         }
         self.traces.push(trace);
-        self.current = Some(index);
-        self.find_block();
+        self.current_trace = Some(index);
+        self.assign_block();
     }
 
-    /// Finds the block of machine code that contains the current trace.
-    fn find_block(&mut self) {
-        let Some(index) = self.current else { return };
+    /// Finds the block of machine code that contains the current trace, and records that the two belong together.
+    fn assign_block(&mut self) {
+        let Some(index) = self.current_trace else { return };
         let Some(trace) = self.traces.get_mut(index) else { return };
         trace.block = self.code.find_block(trace.code.start);
         if let Some(block) = trace.block {
-            self.in_block.insert(block, index);
+            self.traces_by_block.insert(block, index);
         }
     }
 
     /// Reads a line in a section with operations. Keeps track of the merge point that the current operation belongs to:
     /// a position in the source, with the call that it is in.
     fn read_operation(&mut self, line: &[u8], offset: usize) {
-        let Some(open) = &mut self.operations else { return };
+        let Some(open) = &mut self.open_operations else { return };
         if let Some(point) = parse_merge_point(line) {
             let text = offset + point.text.start..offset + point.text.end;
-            open.point = self.points.push(text, point.depth, open.point);
+            open.current_point = self.points.push(text, point.depth, open.current_point);
             if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
-                trace.first = trace.first.or(open.point);
+                trace.first_point = trace.first_point.or(open.current_point);
             }
         } else if let Some(head) = line.strip_prefix(b"# ") {
             self.read_operations_head(head, offset + 2);
         } else if let Some(guard) = parse_guard(line) {
-            self.guards.insert(guard, open.point);
+            self.guards.insert(guard, open.current_point);
         } else if leaves_call(line)
-            && let Some(caller) = open.point.and_then(|point| self.points.get(point).caller)
+            && let Some(caller) = open.current_point.and_then(|point| self.points.get(point).caller)
         {
-            open.point = Some(caller);
+            open.current_point = Some(caller);
         }
     }
 
-    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`: the trace to which the
-    /// operations belong. A bridge begins where the guard is that it leaves.
+    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`, which states the trace that the
+    /// operations belong to. A bridge begins at the merge point of the guard that it leaves.
     fn read_operations_head(&mut self, head: &[u8], offset: usize) {
-        let Some(open) = &mut self.operations else { return };
+        let Some(open) = &mut self.open_operations else { return };
         open.trace = match parse_head(head, offset) {
             Some(TraceId::Loop(number, _)) => self.loops.get(&number).copied(),
             Some(TraceId::Bridge(guard)) => {
-                open.point = self.guards.get(&guard).copied().flatten();
+                open.current_point = self.guards.get(&guard).copied().flatten();
                 self.bridges.get(&guard).copied()
             }
             None => None,
         };
         if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
-            trace.begins_in = open.point;
+            trace.start_point = open.current_point;
         }
     }
 
@@ -230,13 +234,14 @@ impl PypyLogReader<'_> {
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
         let mut parts = self.helpers();
         let mut operations = FxHashMap::default();
-        // For each trace, the name of the loop that it belongs to. A bridge comes after the trace that it leaves.
+        // For each trace so far, the name of the loop that it belongs to. A bridge may take its name from there,
+        // because it comes after the trace that it leaves.
         let mut roots = Vec::with_capacity(self.traces.len());
         for trace in std::mem::take(&mut self.traces) {
             let TraceName { name, root } = self.trace_name(&trace, &roots);
             let block = trace.block.and_then(|block| self.code.blocks.get(block));
             let positions = Operations::new(&trace, block.map(|block| block.start));
-            if let Some(code) = self.load(&trace, &name, &positions) {
+            if let Some(code) = self.describe_code(&trace, &name, &positions) {
                 parts.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
             }
             operations.insert(positions.entry.start, positions);
@@ -255,12 +260,12 @@ impl PypyLogReader<'_> {
         self.log
     }
 
-    /// The code of the helpers: blocks that contain neither a loop nor a bridge.
+    /// Lists the code of the helper functions: blocks that contain neither a loop nor a bridge.
     fn helpers(&mut self) -> Vec<LoggedCodePart> {
         let name = self.log.texts.intern(HELPER);
         let mut helpers = Vec::new();
         for (index, block) in self.code.blocks.iter().enumerate() {
-            if self.in_block.contains_key(&index) {
+            if self.traces_by_block.contains_key(&index) {
                 continue;
             }
             let bytes = Some(self.log.texts.push(&block.bytes));
@@ -270,8 +275,8 @@ impl PypyLogReader<'_> {
         helpers
     }
 
-    /// Makes the code of a trace. `None` if its addresses are invalid.
-    fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
+    /// Describes the code of a trace for the log. `None` if the trace's addresses are invalid.
+    fn describe_code(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
             self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
             return None;
@@ -284,8 +289,9 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// Composes the name of a trace: that of the source location where a loop begins; for a bridge, that of the loop
-    /// from which it comes, with `bridge`. `roots` holds the names of these loops for each trace before it.
+    /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge is named after
+    /// its outermost call or, if that is unknown, after the loop that it comes from, followed by `bridge`. `roots`
+    /// holds the names of the loops that the earlier traces belong to.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {
@@ -297,10 +303,10 @@ impl PypyLogReader<'_> {
                 TraceName { name: name.clone(), root: Some(name) }
             }
             TraceId::Bridge(guard) => {
-                let outermost = self.points.with_callers(trace.first.or(trace.begins_in)).last();
+                let outermost = self.points.with_callers(trace.first_point.or(trace.start_point)).last();
                 let root = match outermost {
                     Some(point) => Some(point.location(self.bytes).name()),
-                    None => trace.leaves.and_then(|other| roots.get(other)?.clone()),
+                    None => trace.left_trace.and_then(|other| roots.get(other)?.clone()),
                 };
                 let name = match &root {
                     Some(root) => [root, &b" bridge"[..]].concat(),
@@ -314,7 +320,7 @@ impl PypyLogReader<'_> {
 
 struct TraceName {
     name: Vec<u8>,
-    /// Name of the loop's location, or of the outermost call that a bridge continues. `None` if unknown.
+    /// The name of the loop's location or, for a bridge, of the outermost call that it continues. `None` if unknown.
     root: Option<Vec<u8>>,
 }
 

@@ -33,7 +33,7 @@ impl<'a> SourceLocation<'a> {
         Some(Self { function, file, line, operation })
     }
 
-    /// Parses `<code object …>`. In merge points, it has periods in place of commas.
+    /// Parses `<code object …>`. In the text of merge points, PyPy writes periods in place of the commas.
     fn parse_code_object(text: &'a [u8]) -> Option<Self> {
         let rest = text.strip_prefix(b"<code object ")?;
         let (function, rest) = split(rest, memmem::find(rest, b" file ")?, b" file ".len())?;

@@ -34,11 +34,11 @@ pub(super) struct Trace {
     /// Range of the trace's operations in the log; empty if they weren't logged.
     pub(super) operations: Range<usize>,
     /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
-    pub(super) begins_in: Option<MergePointId>,
+    pub(super) start_point: Option<MergePointId>,
     /// The first merge point among the trace's operations.
-    pub(super) first: Option<MergePointId>,
+    pub(super) first_point: Option<MergePointId>,
     /// For a bridge: index of the trace that it leaves. `None` unless the patch of that trace was logged.
-    pub(super) leaves: Option<usize>,
+    pub(super) left_trace: Option<usize>,
 }
 
 impl Trace {
@@ -64,13 +64,14 @@ impl Trace {
             block_start: None,
             block: None,
             operations: 0..0,
-            begins_in: None,
-            first: None,
-            leaves: None,
+            start_point: None,
+            first_point: None,
+            left_trace: None,
         })
     }
 
-    /// Parses a line after that of the trace, such as `     gc table: 0x…`. Returns false for other lines.
+    /// Parses one of the lines with more addresses that follow the line of the trace, such as `     gc table: 0x…`.
+    /// Returns false for other lines.
     pub(super) fn read_detail(&mut self, line: &[u8]) -> bool {
         let Some(key_len) = memmem::find(line, b": 0x") else { return false };
         let Some(addr) = hex(&line[key_len + b": 0x".len()..]) else { return false };
@@ -111,7 +112,7 @@ pub(super) struct MergePoint {
 }
 
 impl MergePoint {
-    /// The location, given the whole log.
+    /// Parses the merge point's location. `log` is the whole log.
     pub(super) fn location<'a>(&self, log: &'a [u8]) -> SourceLocation<'a> {
         let text = log.get(self.text.0 as usize..self.text.1 as usize).unwrap_or_default();
         SourceLocation::parse(text)
@@ -127,7 +128,8 @@ pub(super) struct MergePointId(u32);
 pub(super) struct MergePoints(Vec<MergePoint>);
 
 impl MergePoints {
-    /// Adds the merge point that follows `last` in the log.
+    /// Adds a merge point. `last` is the one before it in the trace, from which its caller is found. `None` if there
+    /// are too many merge points.
     pub(super) fn push(&mut self, text: Range<usize>, depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
         let caller = self.find_caller(last, depth);
         let id = u32::try_from(self.0.len()).ok()?;

@@ -50,7 +50,7 @@ pub(super) const V8_LOG: JitLog = JitLog {
     files: &["isolate-*-PID-v8.log", "isolate-*-PID-v8-*.log", "v8.log"],
     sniff,
     read: reader::read,
-    process: None,
+    find_process: None,
 };
 
 /// True if a file that starts with `head` is a log of V8.

@@ -4,19 +4,19 @@ use super::records::Creation;
 use crate::bytes::digits::hex;
 use crate::bytes::escapes::{utf16_letter, utf16_unit};
 
-/// The number of the kind of WebAssembly code, counted from that of builtins (src/objects/code-kind.h).
+/// What to add to the number of the kind "builtin" to get that of WebAssembly code (src/objects/code-kind.h).
 const WASM: i64 = 2;
 
 /// How the location after a function's name may begin.
 const LOCATIONS: &[&[u8]] = &[b" /", b" file:", b" node:"];
 
-/// Writes the name of code: its tag, the mark of its tier, and the function's name. `builtins` is the number that the
-/// log uses for the kind "builtin".
-pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) {
+/// Writes the name of code: its tag, the mark of its tier, and the function's name. `builtin_kind` is the number that
+/// the log uses for the kind "builtin".
+pub(super) fn spell(creation: &Creation<'_>, builtin_kind: i64, name: &mut Vec<u8>) {
     name.clear();
     name.extend_from_slice(creation.tag);
     name.push(b':');
-    if is_wasm(creation, builtins) {
+    if is_wasm(creation, builtin_kind) {
         return spell_wasm(creation, name);
     }
     name.extend_from_slice(creation.tier);
@@ -28,14 +28,14 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
 
 /// True for machine code that V8 generated. Bytecode isn't machine code, and a negative kind means a native function of
 /// the program itself.
-pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
-    let is_bytecode = creation.tier == b"~" && creation.kind != builtins;
+pub(super) fn is_native(creation: &Creation<'_>, builtin_kind: i64) -> bool {
+    let is_bytecode = creation.tier == b"~" && creation.kind != builtin_kind;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode
 }
 
 /// True for WebAssembly code.
-pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
-    creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier, b"" | b"*")
+pub(super) fn is_wasm(creation: &Creation<'_>, builtin_kind: i64) -> bool {
+    creation.function.is_some() && creation.kind == builtin_kind + WASM && matches!(creation.tier, b"" | b"*")
 }
 
 /// Appends the name of a WebAssembly function as V8's jitdumps spell it: with its number, if it has no other name, and
@@ -52,7 +52,7 @@ fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
     name.extend_from_slice(if creation.tier.is_empty() { b"-liftoff" } else { b"-turbofan" });
 }
 
-/// Writes a function's name unchanged, and the location after it unescaped.
+/// Appends a function's name unchanged, followed by its location, unescaped.
 pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
     let first_location = LOCATIONS.iter().filter_map(|start| memchr::memmem::find(text, start)).min();
     let end = first_location.or_else(|| memchr::memrchr(b' ', text)).unwrap_or(text.len());

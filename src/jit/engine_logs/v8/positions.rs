@@ -6,30 +6,33 @@ use crate::bytes::digits::decimal;
 /// A `code-source-info` record. Its lists are parsed on demand.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SourceInfo<'a> {
+    /// The address of the code that the record describes.
     pub(super) addr: u64,
+    /// The ID of the script that contains the function.
     pub(super) script: u64,
     /// The undecoded list of positions; empty if the record has none.
     pub(super) positions: &'a [u8],
-    inlined: &'a [u8],
+    inlined_calls: &'a [u8],
     functions: &'a [u8],
 }
 
-/// States that the code from offset `code` on was compiled from offset `script` in the script.
+/// States which offset in the script the code from `code_offset` on was compiled from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
-    pub(super) code: u64,
-    pub(super) script: Option<u32>,
+    pub(super) code_offset: u64,
+    /// `None` if the number is missing or negative.
+    pub(super) script_offset: Option<u32>,
     /// Index of the inlined call that the code belongs to; `None` if it belongs to the function itself.
     pub(super) inlined: Option<u32>,
 }
 
-/// A call that was inlined.
+/// A call that was inlined, as the record lists it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Inlined {
+pub(super) struct InlinedEntry {
     /// Index of the called function in the record's list of functions; `None` if it is missing.
     pub(super) function: Option<u32>,
-    /// Offset of the call in the script of its caller.
-    pub(super) script: Option<u32>,
+    /// Offset of the call in the script of its caller; `None` if it is missing or negative.
+    pub(super) call_offset: Option<u32>,
     /// Index of the inlined call that contains this one; `None` if the call is in the code's own function.
     pub(super) parent: Option<u32>,
 }
@@ -42,30 +45,31 @@ impl<'a> SourceInfo<'a> {
         fields.next().and_then(decimal).ok_or("has no start")?;
         fields.next().and_then(decimal).ok_or("has no end")?;
         let positions = fields.next().ok_or("is incomplete")?;
-        let inlined = fields.next().ok_or("is incomplete")?;
+        let inlined_calls = fields.next().ok_or("is incomplete")?;
         let functions = fields.next().ok_or("is incomplete")?;
-        Ok(Self { addr, script, positions, inlined, functions })
+        Ok(Self { addr, script, positions, inlined_calls, functions })
     }
 
-    /// The positions in log order, up to any damage.
+    /// The positions in the order of the log, up to the first damage.
     pub(super) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
         let mut list = PositionList(self.positions);
         std::iter::from_fn(move || {
-            let code = list.number(b'C')??;
-            let script = to_u32(list.number(b'O')?);
+            let code_offset = list.number(b'C')??;
+            let script_offset = to_u32(list.number(b'O')?);
+            // `I` and its number are left out if the code belongs to the function itself.
             let inlined = to_u32(list.number(b'I').flatten());
-            Some(Position { code, script, inlined })
+            Some(Position { code_offset, script_offset, inlined })
         })
     }
 
-    /// The inlined calls in log order, up to any damage.
-    pub(super) fn inlined(&self) -> impl Iterator<Item = Inlined> + use<'a> {
-        let mut list = PositionList(self.inlined);
+    /// The inlined calls in the order of the log, up to the first damage.
+    pub(super) fn inlined_calls(&self) -> impl Iterator<Item = InlinedEntry> + use<'a> {
+        let mut list = PositionList(self.inlined_calls);
         std::iter::from_fn(move || {
             let function = to_u32(list.number(b'F')?);
-            let script = to_u32(list.number(b'O')?);
+            let call_offset = to_u32(list.number(b'O')?);
             let parent = to_u32(list.number(b'I').flatten());
-            Some(Inlined { function, script, parent })
+            Some(InlinedEntry { function, call_offset, parent })
         })
     }
 
@@ -85,8 +89,8 @@ fn to_u32(number: Option<u64>) -> Option<u32> {
 struct PositionList<'a>(&'a [u8]);
 
 impl PositionList<'_> {
-    /// Reads the number after this letter. The inner `None` means that the number is missing or negative, the outer one
-    /// that something other than the letter comes next.
+    /// Reads this letter and the number after it. `None` if something other than the letter comes next; `Some(None)` if
+    /// the number is missing or negative.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {
         let rest = self.0.strip_prefix(&[letter])?;
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();

@@ -19,17 +19,17 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
         file,
         log,
         sources: Sources::default(),
-        builtins: BUILTINS,
+        builtin_kind: BUILTINS,
         time: 0,
-        at_addr: FxHashMap::default(),
-        last: None,
+        load_by_addr: FxHashMap::default(),
+        last_created: None,
         scratch: Vec::new(),
     };
     let mut next = 0;
     while let Some(record) = LogRecord::parse(file, next) {
         next = record.end();
-        reader.log.torn = !record.whole;
-        if record.whole
+        reader.log.torn = !record.is_whole;
+        if record.is_whole
             && let Err(why) = reader.read_record(&record)
         {
             let word = String::from_utf8_lossy(record.word().unwrap_or(b"a line")).into_owned();
@@ -46,22 +46,25 @@ struct V8LogReader<'a> {
     log: CodeLog,
     sources: Sources,
     /// The number that this version of V8 uses for the kind "builtin".
-    builtins: i64,
+    builtin_kind: i64,
     /// The time of the last record with a time, in nanoseconds.
     time: u64,
     /// Index of the last load event at each address.
-    at_addr: FxHashMap<u64, u32>,
-    last: Option<Created<'a>>,
+    load_by_addr: FxHashMap<u64, u32>,
+    /// The code that was created last, until a `code-source-info` for it was read.
+    last_created: Option<Created<'a>>,
+    /// Reused for composing names.
     scratch: Vec<u8>,
 }
 
-/// The code that was created last; a `code-source-info` refers to it.
+/// Code that a `code-creation` record reported. A `code-source-info` describes the code that was created last.
 struct Created<'a> {
     /// Offset in the log of the `code-creation` record.
     offset: usize,
     creation: Creation<'a>,
     /// Index of the load event; `None` if the code isn't machine code.
     load: Option<u32>,
+    /// Index of the function in [`Sources`]; `None` if the record doesn't identify one.
     function: Option<u32>,
 }
 
@@ -99,25 +102,25 @@ impl<'a> V8LogReader<'a> {
         self.time = self.time.max(time.unwrap_or(0));
     }
 
-    /// Adds the code that a `code-creation` record reports. Interpreted functions only get a name, because they have
-    /// no native code of their own.
+    /// Adds the code that a `code-creation` record reports. For interpreted functions, adds only the function and its
+    /// name: they have no native code of their own, but may be inlined elsewhere.
     fn create_code(&mut self, offset: usize, creation: Creation<'a>) {
         self.time = creation.time;
         // Kinds are numbers that differ between versions. This record shows which one means "builtin".
         if creation.tag == b"Builtin" {
-            self.builtins = creation.kind;
+            self.builtin_kind = creation.kind;
         }
         let mut function = None;
-        if !is_wasm(&creation, self.builtins) {
-            function = self.sources.function(&creation, &mut self.scratch);
+        if !is_wasm(&creation, self.builtin_kind) {
+            function = self.sources.intern_function(&creation, &mut self.scratch);
         }
         let mut load = None;
-        if is_native(&creation, self.builtins) {
-            spell(&creation, self.builtins, &mut self.scratch);
+        if is_native(&creation, self.builtin_kind) {
+            spell(&creation, self.builtin_kind, &mut self.scratch);
             let name = self.log.texts.intern(&self.scratch);
             load = self.add_load(LogCode::new(name, creation.addr, creation.size));
         }
-        self.last = Some(Created { offset, creation, load, function });
+        self.last_created = Some(Created { offset, creation, load, function });
     }
 
     /// Adds a load event with the current time. Returns its index.
@@ -125,14 +128,14 @@ impl<'a> V8LogReader<'a> {
         let load = u32::try_from(self.log.events.len()).ok()?;
         let addr = code.addr;
         self.log.load(Some(self.time), code);
-        self.at_addr.insert(addr, load);
+        self.load_by_addr.insert(addr, load);
         Some(load)
     }
 
     /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the
     /// record's end in the log.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
-        let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
+        let Some(last) = self.last_created.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
             self.sources.set_script(function, info.script);
         }
@@ -147,6 +150,7 @@ impl<'a> V8LogReader<'a> {
         }
     }
 
+    /// Reads a `script-source` record. Only the text's range in the log is kept.
     fn read_script(&mut self, mut fields: Fields<'a>) -> Result<(), &'static str> {
         let id = fields.next().and_then(decimal).ok_or("has no number")?;
         let name = fields.next().ok_or("has no name")?;
@@ -159,7 +163,7 @@ impl<'a> V8LogReader<'a> {
     /// Records that code is now at another address as well. It is unknown when the code left its old address. So it is
     /// assumed to be at both until other code is created at the old one.
     fn move_code(&mut self, from: u64, to: u64) {
-        let Some(load) = self.at_addr.remove(&from) else { return };
+        let Some(load) = self.load_by_addr.remove(&from) else { return };
         if let LogEventKind::Load(code) = self.log.events[load as usize].kind
             && to.checked_add(code.size).is_some()
         {
@@ -168,8 +172,8 @@ impl<'a> V8LogReader<'a> {
     }
 
     fn delete_code(&mut self, addr: u64) {
-        if let Some(load) = self.at_addr.remove(&addr) {
-            let kind = LogEventKind::Unload { load: load as usize, at: addr };
+        if let Some(load) = self.load_by_addr.remove(&addr) {
+            let kind = LogEventKind::Unload { load: load as usize, addr };
             self.log.events.push(LogEvent { time: Some(self.time), kind });
         }
     }

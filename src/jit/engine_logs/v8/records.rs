@@ -41,7 +41,7 @@ pub(super) struct LogRecord<'a> {
     /// The text without the line feed at its end.
     pub(super) text: &'a [u8],
     /// True if the record ends with a line feed. The last one may not, because the log is written in pieces.
-    pub(super) whole: bool,
+    pub(super) is_whole: bool,
 }
 
 impl<'a> LogRecord<'a> {
@@ -49,13 +49,14 @@ impl<'a> LogRecord<'a> {
     pub(super) fn parse(file: &'a [u8], offset: usize) -> Option<Self> {
         let rest = file.get(offset..).filter(|rest| !rest.is_empty())?;
         // A record is whole if a line feed follows it.
-        let record_up_to = |end: usize| Self { offset, text: &rest[..end], whole: end < rest.len() };
+        let record_up_to = |end: usize| Self { offset, text: &rest[..end], is_whole: end < rest.len() };
         let mut end = line_end(rest, 0);
         let first_line = record_up_to(end);
         if !first_line.text.starts_with(b"code-creation,") || first_line.is_whole_creation() {
             return Some(first_line);
         }
-        // If the function's name contains line feeds, the record continues on the next lines.
+        // If the function's name contains line feeds, the record continues on the next lines. If no end is found, the
+        // first line is all there is.
         while end + 1 < rest.len() && end < LONGEST_NAME && !WORDS.contains(&word(&rest[end + 1..])) {
             end = line_end(rest, end + 1);
             let longer = record_up_to(end);
@@ -72,7 +73,7 @@ impl<'a> LogRecord<'a> {
 
     /// Offset of the next record.
     pub(super) fn end(&self) -> usize {
-        self.offset + self.text.len() + usize::from(self.whole)
+        self.offset + self.text.len() + usize::from(self.is_whole)
     }
 
     /// The keyword; `None` if the line doesn't begin with one.
@@ -136,7 +137,9 @@ impl<'a> Iterator for Fields<'a> {
 /// A `code-creation` record.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Creation<'a> {
+    /// What was compiled, such as `JS`, `Builtin` or `RegExp`.
     pub(super) tag: &'a [u8],
+    /// The kind of code, such as bytecode or optimized code; a number that differs between versions of V8.
     pub(super) kind: i64,
     /// Nanoseconds since the isolate began to log.
     pub(super) time: u64,
@@ -152,7 +155,8 @@ pub(super) struct Creation<'a> {
 }
 
 impl Creation<'_> {
-    /// True if the record has all the fields that are usual for code with its tag.
+    /// True if the record has all the fields that are usual for code with its tag. If it doesn't, a function's name may
+    /// contain a line feed, and the record continues on the next line.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }

@@ -2,7 +2,7 @@
 //! in the log until one of its positions is requested.
 
 use super::names::{spell_function, unescape, unit};
-use super::positions::{Inlined, Position, SourceInfo};
+use super::positions::{InlinedEntry, Position, SourceInfo};
 use super::records::{Creation, LogRecord};
 use crate::jit::engine_logs::{LogPositions, TextId, Texts};
 use crate::model::code::{InlinedCall, Line, SourceMap};
@@ -24,15 +24,16 @@ pub(super) struct Sources {
     functions: Vec<ScriptFunction>,
     /// At which address each function's SharedFunctionInfo was, and since when. Sorted by [`Self::finish`].
     homes: Vec<FunctionHome>,
-    /// The function whose SharedFunctionInfo is currently at each address.
-    current: FxHashMap<u64, u32>,
+    /// The function whose SharedFunctionInfo is currently at each address. Only used while the log is read.
+    current_functions: FxHashMap<u64, u32>,
     /// The spelled names of inlined functions, by function and prefix. The prefix, such as `JS:*`, is that of the code
     /// into which the function was inlined.
-    inlined: FxHashMap<(u32, TextId), TextId>,
+    inlined_names: FxHashMap<(u32, TextId), TextId>,
 }
 
 #[derive(Debug)]
 struct Script {
+    /// V8's number for the script, which may be reused.
     id: u64,
     /// The time from which on the ID means this script.
     since: u64,
@@ -49,6 +50,7 @@ struct ScriptFunction {
     name: TextId,
     /// The tag of the function's code (`JS`), followed by `:`.
     tag: TextId,
+    /// The ID of the script that contains the function; `None` if no record has stated it.
     script: Option<u64>,
 }
 
@@ -61,14 +63,15 @@ struct FunctionHome {
 }
 
 impl Sources {
-    /// Index of the function that code was created for; added if it is new. `None` if the record doesn't identify a
-    /// function.
-    pub(super) fn function(&mut self, creation: &Creation<'_>, scratch: &mut Vec<u8>) -> Option<u32> {
+    /// Returns the index of the function that code was created for. Adds the function if it is new. `None` if the
+    /// record doesn't identify a function.
+    pub(super) fn intern_function(&mut self, creation: &Creation<'_>, scratch: &mut Vec<u8>) -> Option<u32> {
         let id = creation.function?;
         scratch.clear();
         spell_function(creation.name, scratch);
-        // The ID is an address, which may by now be that of another function.
-        if let Some(&current) = self.current.get(&id)
+        // The ID is an address, at which another function may be by now. Only if the name is the same, too, it is the
+        // same function.
+        if let Some(&current) = self.current_functions.get(&id)
             && self.texts.get(self.functions[current as usize].name) == scratch
         {
             return Some(current);
@@ -83,12 +86,12 @@ impl Sources {
 
     fn add_home(&mut self, home: FunctionHome) {
         self.homes.push(home);
-        self.current.insert(home.id, home.function);
+        self.current_functions.insert(home.id, home.function);
     }
 
     /// Records that a function's SharedFunctionInfo moved.
     pub(super) fn move_function(&mut self, from: u64, to: u64, time: u64) {
-        if let Some(function) = self.current.remove(&from) {
+        if let Some(function) = self.current_functions.remove(&from) {
             self.add_home(FunctionHome { id: to, since: time, function });
         }
     }
@@ -108,21 +111,23 @@ impl Sources {
         self.scripts.push(Script { id, since, name, text, lines: OnceLock::new() });
     }
 
-    /// Records which functions are inlined into some code. Their names get the tag and mark of that code.
+    /// Spells the names of the functions that are inlined into some code. They get the tag of that code and the mark of
+    /// its tier.
     pub(super) fn add_inlined(&mut self, info: &SourceInfo<'_>, creation: &Creation<'_>) {
         let prefix = self.texts.intern(&name_prefix(creation));
         let is_top_level = matches!(creation.tag, b"Script" | b"Eval");
         for id in info.functions() {
-            let Some(&function) = self.current.get(&id) else { continue };
-            if self.inlined.contains_key(&(function, prefix)) {
+            let Some(&function) = self.current_functions.get(&id) else { continue };
+            if self.inlined_names.contains_key(&(function, prefix)) {
                 continue;
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
-            // A function that was inlined into a script's top-level code keeps its own tag.
+            // A script's top-level code has a tag that functions don't have, so functions that are inlined into it keep
+            // their own tags.
             let tag = if is_top_level { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
             let spelled = self.texts.intern(&spelled);
-            self.inlined.insert((function, prefix), spelled);
+            self.inlined_names.insert((function, prefix), spelled);
         }
     }
 
@@ -131,7 +136,7 @@ impl Sources {
         self.homes.sort_unstable();
         self.homes.shrink_to_fit();
         self.scripts.sort_by_key(|script| (script.id, script.since));
-        self.current = FxHashMap::default();
+        self.current_functions = FxHashMap::default();
         self
     }
 
@@ -163,7 +168,8 @@ impl Script {
     }
 }
 
-/// Offsets of the starts of lines in an escaped text, in UTF-16 units. Line terminators are those of JavaScript.
+/// Offsets of the starts of lines in an escaped text, in UTF-16 units. Lines end as in JavaScript: with CR, LF, CR LF,
+/// U+2028 or U+2029.
 fn line_starts(text: &[u8]) -> Box<[u32]> {
     let mut starts = vec![0];
     // Offset of `rest` in UTF-16 units.
@@ -173,7 +179,7 @@ fn line_starts(text: &[u8]) -> Box<[u32]> {
     while !rest.is_empty() {
         let UnitRun { first_unit, units, len } = next_run(rest);
         rest = &rest[len..];
-        // A carriage return ends a line, unless a line feed follows, which then ends it.
+        // A carriage return ends the line. If a line feed follows, the line ends after that instead (see below).
         if last_unit == u16::from(b'\r') && first_unit != u16::from(b'\n') {
             starts.push(offset);
         }
@@ -227,7 +233,7 @@ struct SourceMapDecoder<'a> {
     info: SourceInfo<'a>,
     /// The script that contains the code's own function.
     script: Option<&'a Script>,
-    inlined: Vec<Inlined>,
+    inlined: Vec<InlinedEntry>,
     /// The function of each element of `inlined`, if known.
     functions: Vec<Option<u32>>,
     /// The script of each element of `inlined`, if known.
@@ -235,13 +241,13 @@ struct SourceMapDecoder<'a> {
 }
 
 impl<'a> SourceMapDecoder<'a> {
-    /// Parses the records of a code range. `entry` is the part of the log from its `code-creation` record to its
-    /// `code-source-info` record.
+    /// Parses the records of a code range. `entry` is the part of the log from its `code-creation` record to the end of
+    /// its `code-source-info` record. `None` if one of the two is damaged.
     fn new(sources: &'a Sources, file: &'a [u8], entry: &'a [u8]) -> Option<Self> {
         let creation = LogRecord::parse(entry, 0)?.creation().ok()?;
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
         let info = SourceInfo::parse(LogRecord::parse(entry, last_line)?.fields()).ok()?;
-        let inlined: Vec<Inlined> = info.inlined().collect();
+        let inlined: Vec<InlinedEntry> = info.inlined_calls().collect();
         // The functions that the record lists. Inlined calls refer to them by index.
         let listed: Vec<Option<u32>> = info.functions().map(|id| sources.find_function(id, creation.time)).collect();
         // For each inlined call, the called function and its script.
@@ -260,17 +266,18 @@ impl<'a> SourceMapDecoder<'a> {
     fn source_map(&self) -> SourceMap<'a> {
         let mut calls = Vec::with_capacity(self.inlined.len());
         for (call, function) in self.inlined.iter().zip(&self.functions) {
-            let (file, line, column) = self.position(call.parent, call.script);
+            let (file, line, column) = self.position(call.parent, call.call_offset);
             let function = self.function_name(*function).into();
             calls.push(InlinedCall { function, file, line, column, parent: call.parent });
         }
         let mut lines = Vec::new();
-        for Position { code, script, inlined } in self.info.positions() {
-            if code > self.creation.size || inlined.is_some_and(|call| call as usize >= self.inlined.len()) {
+        for Position { code_offset, script_offset, inlined } in self.info.positions() {
+            if code_offset > self.creation.size || inlined.is_some_and(|call| call as usize >= self.inlined.len()) {
                 continue;
             }
-            let (file, line, discriminator) = self.position(inlined, script);
-            lines.push(Line { offset: code, file, line, discriminator, inlined });
+            // As in V8's jitdumps, the column is stored as the discriminator.
+            let (file, line, discriminator) = self.position(inlined, script_offset);
+            lines.push(Line { offset: code_offset, file, line, discriminator, inlined });
         }
         lines.sort_by_key(|line| line.offset);
         SourceMap { lines, calls, too_deep: 0 }
@@ -281,15 +288,15 @@ impl<'a> SourceMapDecoder<'a> {
         let texts = &self.sources.texts;
         if let Some(function) = function
             && let Some(prefix) = texts.find(&name_prefix(&self.creation))
-            && let Some(spelled) = self.sources.inlined.get(&(function, prefix))
+            && let Some(spelled) = self.sources.inlined_names.get(&(function, prefix))
         {
             return texts.get(*spelled);
         }
         UNKNOWN
     }
 
-    /// File, line and column of an offset in a script: that of the inlined call, or that of the code itself if
-    /// `inlined` is `None`. An empty name and zeros if unknown.
+    /// File, line and column of an offset in the script that contains the called function of the inlined call with the
+    /// index `inlined` or, if that is `None`, the code's own function. An empty name and zeros if unknown.
     fn position(&self, inlined: Option<u32>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
         let script = match inlined {
             Some(call) => self.scripts.get(call as usize).copied().flatten(),

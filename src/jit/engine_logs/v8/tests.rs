@@ -82,7 +82,7 @@ fn moved_code_is_at_both_places_from_the_line_before_on() {
     let log = read(text);
     let at: Vec<_> = loads(&log).into_iter().map(|(time, _, addr, _)| (time, addr)).collect();
     assert_eq!(at, [(5, 0x100), (9, 0x200), (9, 0x300)]);
-    assert!(matches!(log.events[3].kind, LogEventKind::Unload { load: 2, at: 0x300 }));
+    assert!(matches!(log.events[3].kind, LogEventKind::Unload { load: 2, addr: 0x300 }));
 }
 
 /// Offsets in the script: `inner` is on line 2, `middle` on line 3, with calls of `inner` at offsets 30 and 36.

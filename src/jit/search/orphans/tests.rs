@@ -135,7 +135,7 @@ fn orphan(at: usize, made: &MadeFile) -> Orphan {
 
 fn when() -> SampledTimes {
     let clock = Clock { clockid: Some(MONOTONIC), reference: Some((Nanos(WALL), Nanos(0))), tsc: None };
-    SampledTimes { clock, sampled: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
+    SampledTimes { clock, extent: TimeExtent { first: Nanos(FROM * SECOND), last: Nanos(TO * SECOND) } }
 }
 
 fn compare_made(made: &Made) -> (Vec<Fit>, Vec<Orphan>) {
@@ -187,7 +187,7 @@ proptest! {
         let fit = |file: &MadeFile| compare_all(&[orphan(1, file)], &[process(0, &worker)], &when());
         let (of_own, of_sibling) = (fit(&own), fit(&sibling));
         prop_assert_eq!(&of_own, &of_sibling);
-        prop_assert!(of_own[0].covered == of_own[0].samples && of_own[0].is_mapped && of_own[0].against.is_none());
+        prop_assert!(of_own[0].covered == of_own[0].samples && of_own[0].is_mapped && of_own[0].contradiction.is_none());
         prop_assert!(matches!(judge(0, &of_sibling), Verdict::Offered(_)));
     }
 
@@ -278,7 +278,7 @@ fn a_running_process_states_by_which_number_its_files_go() {
         match judge(0, &fits) {
             Verdict::Used(_) => assert!(is_its, "{inner:?}"),
             Verdict::Refused(fit) => {
-                assert!(!is_its && fit.against.as_ref().unwrap().contains("has PID 7 in its container"))
+                assert!(!is_its && fit.contradiction.as_ref().unwrap().contains("has PID 7 in its container"))
             }
             other => panic!("{other:?}"),
         }

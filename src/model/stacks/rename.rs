@@ -25,11 +25,11 @@ impl Profile {
         let name = |id: NameId| names[id.index()];
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
-            let called = other.name_of(frame.name);
-            let function = match rename(frame, called) {
+            let old_name = other.name_of(frame.name);
+            let function = match rename(frame, old_name) {
                 // Usually the name stays unchanged, and its ID is known already.
-                Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
-                renamed => self.name(&renamed),
+                Cow::Borrowed(same) if std::ptr::eq(same, old_name) => name(frame.name),
+                new_name => self.name(&new_name),
             };
             let [module, build, file] = [frame.module, frame.build, frame.file].map(|id| id.map(name));
             let start = frame.start.map_names(name);
@@ -56,7 +56,7 @@ impl Profile {
             let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
                 .map(|name| name.map(|name| self.name(other.name_of(name))));
             let start = FunctionStart { file: start_file, ..frame.start };
-            // Everything but the name, which is interned last.
+            // The frame still has the name's ID of the other profile. Its name is interned below.
             let mut new = Frame { module, build, file, column: 0, start, ..*frame };
             match change(&other, frame) {
                 None => new.name = self.name(other.name_of(frame.name)),
@@ -75,8 +75,9 @@ impl Profile {
         self.merge_translated(&other, &frames);
     }
 
-    /// Returns a copy in which each frame is what `replace` returns for it. `replace` gets the copy, to intern names in
-    /// it, and the old frame. Frames that become equal are merged.
+    /// Returns a copy of the profile with other frames. `replace` returns the new frame for an old one, which it gets
+    /// with its ID; it also gets the copy, in which it interns the new frame's names. Frames that become equal are
+    /// merged.
     pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
         let mut copy = Self::empty(self.keep);
         let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
@@ -150,7 +151,7 @@ impl Profile {
 
     /// Renames functions in place and returns true, provided that different frames stay different. Stacks and rows are
     /// then unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
-    /// Otherwise changes nothing and returns false.
+    /// Otherwise returns false, and changes nothing except that the new names are interned.
     fn rename_in_place(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
         // The new names, each with the index of its frame.
         let mut new_names: Vec<(usize, Vec<u8>)> = Vec::new();
@@ -168,6 +169,7 @@ impl Profile {
             if let Some((_, name)) = new_names.next_if(|(renamed, _)| *renamed == index) {
                 frame.name = self.names.intern(&name);
             }
+            // A smaller ID means that the frame has become equal to an earlier one.
             let FrameId(number) = frames.intern(frame);
             if number as usize != index {
                 return false;
