@@ -20,6 +20,7 @@ pub(super) struct MergedAbout {
     arch: Agreed<Vec<u8>>,
     os: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
+    /// For each module, the mapped pieces of its file that the profiles so far had.
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
     /// The wall-clock time when the earliest profile started, in nanoseconds since 1970.
     began: Option<i128>,

@@ -76,7 +76,8 @@ impl RunningProcess {
         })
     }
 
-    /// The runtimes in the process, judging by the files that it mapped. If these show none, judging by its executable.
+    /// The runtimes in the process, judging by the files that it mapped. If these show none, by the symbols of its
+    /// executable, which may contain a runtime. Empty if there are none.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
         let mapped = RuntimeSet::from_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
@@ -157,7 +158,8 @@ impl MappedNow {
         let permissions = next_word()?;
         let _offset = next_word()?;
         let _device = next_word()?;
-        // If there is no path, the line may end directly after the inode.
+        // If there is no path, the line may end directly after the inode. The inode is then still in `rest`, because no
+        // blank follows it.
         let _inode = next_word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
         Some(Self {

@@ -164,9 +164,9 @@ impl DataSetWriter<'_> {
             self.counts.existing += 1;
             return Ok(());
         }
-        let given = self.options.row_origin(Some(hash));
+        let user_origin = self.options.row_origin(Some(hash));
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
-        let input = RowInput { opened, path, given };
+        let input = RowInput { opened, path, user_origin };
         let pushed = self.read.push(input, self.load, &mut parted, job, &mut self.outcome);
         pushed.map_err(if parted.has_failed() { WriteFailure::Job } else { WriteFailure::Input })?;
         self.written.insert(stem);

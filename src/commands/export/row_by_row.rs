@@ -18,17 +18,17 @@ pub(super) fn run(
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let (mut outcome, mut read) = (Outcome::default(), RowFeeder::default());
+    let (mut outcome, mut feeder) = (Outcome::default(), RowFeeder::default());
     check_further(&options.inputs)?;
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&options.write, Box::new(&mut output))?;
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let given = options.row_origin(input_hash(&opened, path)?);
-        read.push(RowInput { opened, path, given }, load, &mut *writer, job, &mut outcome)?;
+        let user_origin = options.row_origin(input_hash(&opened, path)?);
+        feeder.push(RowInput { opened, path, user_origin }, load, &mut *writer, job, &mut outcome)?;
     }
-    read.finish(&options.inputs, load, job, &mut outcome)?;
+    feeder.finish(&options.inputs, load, job, &mut outcome)?;
     writer.finish()?;
     drop(writer);
     output.commit()?;

@@ -103,6 +103,6 @@ impl<'i> PlainRecording<'i> {
 
     /// Translates the offset of an AUXTRACE record in the input to its offset in the plain stream.
     pub(in crate::commands::inject) fn auxtrace(&self, offset: u64) -> u64 {
-        self.stream.auxtrace(offset)
+        self.stream.auxtrace_offset(offset)
     }
 }
