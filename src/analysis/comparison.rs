@@ -97,8 +97,9 @@ impl Change {
 impl Comparison {
     /// Prepares the comparison of an event in an earlier and a later profile.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
-        let stated = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
-        let one = [stated(before), stated(after)];
+        // What the user says only counts for inputs that don't state the number of samples.
+        let sample_weight = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
+        let one = [sample_weight(before), sample_weight(after)];
         let is_sampled =
             |series: &Series, one: Option<NonZeroU64>| series.counting == Counting::Sampled || one.is_some();
         let evidence = if before.counting == Counting::Exact && after.counting == Counting::Exact {
@@ -108,7 +109,7 @@ impl Comparison {
         } else {
             Evidence::Nothing
         };
-        Self { evidence, before: whole(before, weight), after: whole(after, weight), one }
+        Self { evidence, before: total_of(before, weight), after: total_of(after, weight), one }
     }
 
     /// Judges how a function or group changed, given its weight and sample count in both profiles.
@@ -136,6 +137,8 @@ impl Comparison {
         }
     }
 
+    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). The weight of a
+    /// sample converts weights to numbers of samples.
     fn share(&self, side: usize, part: Sum, whole: Sum) -> Share {
         match self.one[side] {
             Some(one) => Share { part: part.weight.unsigned_abs() / one, whole: whole.weight.unsigned_abs() / one },
@@ -150,7 +153,7 @@ impl Comparison {
     }
 }
 
-fn whole(series: &Series, weight: Weight) -> Sum {
+fn total_of(series: &Series, weight: Weight) -> Sum {
     let mut sum = Sum::default();
     for (row, amount) in series.signed_rows(weight) {
         sum += Sum { weight: amount, count: row.count };

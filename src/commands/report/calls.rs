@@ -39,7 +39,7 @@ struct CallLine {
 /// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
-    let group_of = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
+    let group_of = |function: &GraphFunction| grouping.frame_part_ids()[function.frame.index()];
     let wanted = find_functions(scene, grouping, graph.functions().iter().map(group_of), name)?;
     let callers = matches!(scene.options.rows, Rows::Callers(_));
     let report = CallReport { scene, graph, grouping, callers };
@@ -93,7 +93,7 @@ impl CallReport<'_> {
 
     /// The module and the name of a function.
     fn names(&self, frame: FrameId) -> &[Value] {
-        self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
+        self.grouping.frame_values(self.grouping.frame_part_ids()[frame.index()])
     }
 
     /// The table for people: with short module names, and the calls drawn as branches below the function.

@@ -52,7 +52,7 @@ fn text_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> T
             Cell::text(format!("<cycle {number}>")),
         ]);
         for (index, function) in cycle.functions.iter().enumerate() {
-            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let names = grouping.frame_values(grouping.frame_part_ids()[function.frame.index()]);
             let module = names.first().map_or("", Value::text);
             let name = names.get(1).map_or("", Value::text);
             let branch = if index + 1 == cycle.functions.len() { "└ " } else { "├ " };
@@ -85,7 +85,7 @@ fn plain_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> 
             Cell::None,
         ]);
         for function in &cycle.functions {
-            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let names = grouping.frame_values(grouping.frame_part_ids()[function.frame.index()]);
             let mut cells = vec![Cell::Count(1), scene.share(function.total), scene.share(function.own)];
             cells.extend([Cell::Signed(function.total), Cell::Signed(function.own), Cell::None]);
             cells.extend(names.iter().map(cell));

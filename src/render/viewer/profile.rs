@@ -166,7 +166,7 @@ fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
             places[part as usize] = group.place;
         }
     }
-    grouping.of_frames().iter().map(|part| places[*part as usize]).collect()
+    grouping.frame_part_ids().iter().map(|part| places[*part as usize]).collect()
 }
 
 impl<'p> PageTables<'p> {
