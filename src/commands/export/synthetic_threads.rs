@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 /// Assigns spans to synthetic threads, and numbers these threads.
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
+    /// The number of the next synthetic thread.
     next: i64,
     /// For each thread and span name: its open spans, and the thread number of each lane.
     known: FxHashMap<(u32, NameNumber), (Lanes<()>, Vec<i64>)>,
