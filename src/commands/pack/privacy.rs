@@ -15,16 +15,16 @@ use std::path::{Path, PathBuf};
 pub(super) struct Privacy<'a> {
     pub(super) requested: &'a [OptionalPart],
     include: &'a [PathBuf],
-    /// Files that were left out because they are private. Each file is listed once.
+    /// Files that were left out because they are private. Each file is include once.
     private: Vec<PathBuf>,
-    /// The same files as in `private`, to find out quickly whether a file is already listed.
+    /// The same files as in `private`, to find out quickly whether a file is already include.
     known: FxHashSet<PathBuf>,
     /// Programs that were left out because they are not on this machine.
     pub(super) missing: Vec<PathBuf>,
 }
 
 /// The reason that is shown for a private file that is left out.
-const WHY: &str = "others may not read it, and only the recording refers to it";
+const WHY: &str = "other users cannot read it, and only the recording refers to it";
 
 impl<'a> Privacy<'a> {
     /// Creates the record of what the user permits. Nothing was left out yet.
@@ -38,11 +38,12 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out.
+    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out. `is_everybodys` says
+    /// whether all users can read it.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.requested.contains(&OptionalPart::Private)
-            || self.include.iter().any(|named| is_same(named, here));
+            || self.include.iter().any(|include| is_same(include, here));
         if !is_permitted && self.known.insert(here.to_owned()) {
             self.private.push(here.to_owned());
         }
@@ -68,12 +69,12 @@ impl<'a> Privacy<'a> {
 }
 
 /// True if both paths lead to the same file.
-fn is_same(named: &Path, here: &Path) -> bool {
-    if named == here {
+fn is_same(include: &Path, here: &Path) -> bool {
+    if include == here {
         return true;
     }
-    match (io::typed_metadata(named), io::typed_metadata(here)) {
-        (Some(named), Some(here)) => named.dev() == here.dev() && named.ino() == here.ino(),
+    match (io::typed_metadata(include), io::typed_metadata(here)) {
+        (Some(include), Some(here)) => include.dev() == here.dev() && include.ino() == here.ino(),
         _ => false,
     }
 }
