@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 pub(super) struct Privacy<'a> {
     pub(super) requested: &'a [OptionalPart],
     include: &'a [PathBuf],
-    /// Files that were left out because they are private. Each file is include once.
+    /// Files that were left out because they are private. Each file is listed once.
     private: Vec<PathBuf>,
-    /// The same files as in `private`, to find out quickly whether a file is already include.
+    /// The same files as in `private`, to find out quickly whether a file is already listed.
     known: FxHashSet<PathBuf>,
     /// Programs that were left out because they are not on this machine.
     pub(super) missing: Vec<PathBuf>,
@@ -43,7 +43,7 @@ impl<'a> Privacy<'a> {
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.requested.contains(&OptionalPart::Private)
-            || self.include.iter().any(|include| is_same(include, here));
+            || self.include.iter().any(|path| is_same(path, here));
         if !is_permitted && self.known.insert(here.to_owned()) {
             self.private.push(here.to_owned());
         }
@@ -69,12 +69,12 @@ impl<'a> Privacy<'a> {
 }
 
 /// True if both paths lead to the same file.
-fn is_same(include: &Path, here: &Path) -> bool {
-    if include == here {
+fn is_same(one: &Path, other: &Path) -> bool {
+    if one == other {
         return true;
     }
-    match (io::typed_metadata(include), io::typed_metadata(here)) {
-        (Some(include), Some(here)) => include.dev() == here.dev() && include.ino() == here.ino(),
+    match (io::typed_metadata(one), io::typed_metadata(other)) {
+        (Some(one), Some(other)) => one.dev() == other.dev() && one.ino() == other.ino(),
         _ => false,
     }
 }

@@ -1,5 +1,6 @@
 //! Converts branch stacks (`perf record -b`, `--call-graph lbr`) to frames.
 
+use super::frame_location::ModeFrame;
 use crate::formats::perf_data::{Branch, Branches, EventAttr, Sample};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};

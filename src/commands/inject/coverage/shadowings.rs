@@ -124,7 +124,7 @@ mod tests {
 
     fn shadowing(time: u64, start: u64, end: u64, inserted: Option<u32>) -> (Pid, Shadowing) {
         let from = RecordOrder { time: Nanos(time), offset: time };
-        (Pid(1), Shadowing { from, start: Addr(start), end: Addr(end), inserted: by.map(SegmentId) })
+        (Pid(1), Shadowing { from, start: Addr(start), end: Addr(end), inserted: inserted.map(SegmentId) })
     }
 
     #[test]

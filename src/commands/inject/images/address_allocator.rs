@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn addresses_are_found_between_what_is_taken_and_each_time_elsewhere() {
         let taken = vec![0x400_0000..0x1000_4000, 0x1002_0000..0x1003_0001, 0x7fff_0000..u64::MAX];
-        let mut addresses = AddressAllocator { taken, at: 0x1000_0000, end: 0x1100_0000 };
+        let mut addresses = AddressAllocator { taken, next: 0x1000_0000, end: 0x1100_0000 };
         let mut take = |len| addresses.allocate(len).map(|addr| addr.0).ok();
         assert_eq!(take(0x1_0000), Some(0x1001_0000));
         assert_eq!(take(0x1_0001), Some(0x1004_0000), "not before the range that would be touched");
