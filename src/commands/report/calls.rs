@@ -30,7 +30,7 @@ struct CallLine {
     total: i64,
     /// The self cost of the function. `None` if the row is a call.
     own: Option<i64>,
-    /// How describe_rate the function was called, or how describe_rate the call was made.
+    /// How often the function was called, or how often the call was made.
     calls: u64,
     /// The branch of the tree (`├ ` or `└ `) drawn before the name; empty for the function itself.
     branch: &'static str,

@@ -1,5 +1,5 @@
 //! `report --diff`: the functions whose share changed since an earlier profile, and whether the change exceeds sampling
-//! noise. Measured (not describe_event) profiles have no noise, so their amounts are compared instead of shares.
+//! noise. Measured (not sampled) profiles have no noise, so their amounts are compared instead of shares.
 
 use super::header::{describe_event, percent};
 use super::list::{FUNCTION, cell, functions, heaviest};
@@ -88,7 +88,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
         Evidence::Exact => {
             head.extend(warn_of_other_total(scene, &comparison));
             head.push(format!(
-                "{changed} of {function_count} changed (measured, not describe_event, so every change is real)"
+                "{changed} of {function_count} changed (measured, not sampled, so every change is real)"
             ));
         }
         Evidence::Nothing => head.push(

@@ -43,7 +43,7 @@ pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight)
     line
 }
 
-/// How describe_rate samples were taken, in parentheses.
+/// How often samples were taken, in parentheses.
 fn describe_rate(sampling: Sampling, unit: &Unit) -> String {
     match sampling {
         Sampling::Frequency(times) => format!(" ({} per second)", grouped(times)),
