@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 /// For each function, the first known source file of any of its frames.
 #[derive(Debug, Default)]
 pub struct FunctionFiles {
+    /// The file of each function for which one is known.
     files: FxHashMap<Function, NameId>,
     /// The number of frames of the profile that have been examined.
     seen: usize,

@@ -41,6 +41,7 @@ pub struct OwnWeights {
 /// A function whose callees aren't all known yet.
 #[derive(Debug)]
 struct OpenNode {
+    /// The depth of the function's line; 0 for outermost.
     depth: usize,
     stack: Option<StackId>,
     track: TrackId,

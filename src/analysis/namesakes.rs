@@ -51,6 +51,7 @@ impl<'a> StartPlace<'a> {
 /// only have names (folded stacks, tables) append it, so that all of them spell a function alike: `__init__ (db.py:10)`.
 #[derive(Debug, Default)]
 pub struct Namesakes {
+    /// By name and start. Functions with a unique name aren't in here.
     locations: FxHashMap<(NameId, FunctionStart), String>,
 }
 

@@ -308,6 +308,7 @@ impl<'a> Frame<'a> {
         self.name != UNKNOWN
     }
 
+    /// The frame of a profile, as callers see it.
     fn from_stacks(stacks: &'a stacks::Profile, frame: &stacks::Frame) -> Self {
         let place = stacks.place_of(frame);
         let module = frame.module.map(|module| stacks.name_of(module));

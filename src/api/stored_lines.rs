@@ -115,6 +115,7 @@ struct OwnedCall {
 }
 
 impl OwnedSourceMap {
+    /// Copies a source map. Each text is stored once.
     fn copy(source: &SourceMap<'_>) -> Self {
         let mut copy = Self { texts: Vec::new(), lines: Vec::new(), calls: Vec::new() };
         let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
@@ -136,6 +137,7 @@ impl OwnedSourceMap {
         &self.texts[index as usize]
     }
 
+    /// Like [`StoredLines::calls_at`].
     fn calls_at(&self, offset: u64) -> Vec<PlacedCall<'_>> {
         let after = self.lines.partition_point(|line| line.offset <= offset);
         let Some(line) = self.lines[..after].last() else { return Vec::new() };

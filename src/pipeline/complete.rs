@@ -70,7 +70,7 @@ fn warn_of_large_sums(profile: &Profile) -> Warnings {
         if weights.sum::<u128>() > u128::from(i64::MAX.unsigned_abs()) {
             let (event, largest) = (readable(series.name.as_bytes()), grouped(i64::MAX.unsigned_abs()));
             warnings.push(Warning::new(format!(
-                "{event}: weights add up to more than {largest}; larger sums are shown as that number"
+                "{event}: weights add up to more than {largest}; sums above that are shown as this number"
             )));
         }
     }

@@ -26,6 +26,7 @@ pub(super) struct MergedAbout {
     began: Option<i128>,
     /// The sum of the durations of all profiles, in nanoseconds.
     sampled: Option<u64>,
+    /// The number of samples that the profiles lost.
     lost: u64,
     samples_without_labels: u64,
 }

@@ -25,6 +25,7 @@ const MOST_WARNINGS: usize = 20;
 /// The first input that could be opened, and its index. It is kept open, because standard input can only be opened
 /// once.
 pub(crate) struct FirstInput {
+    /// The index of the input in the list of inputs.
     index: usize,
     opened: Opened,
 }

@@ -91,6 +91,7 @@ const MOST_OPEN: usize = 32;
 
 /// An event, and where it is written.
 struct EventOutput<'n> {
+    /// The index of the event in the profile.
     index: usize,
     name: &'n str,
     path: OutPath,

@@ -39,6 +39,7 @@ pub(crate) struct RunningProcess {
 pub(crate) struct MappedNow {
     pub(crate) addresses: Range<u64>,
     pub(crate) executable: bool,
+    /// The path of the mapped file, or a name such as `[heap]`; empty if there is none.
     pub(crate) path: Vec<u8>,
 }
 

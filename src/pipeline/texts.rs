@@ -130,9 +130,11 @@ struct FoldedTexts<'a, 'o> {
     format: Option<(&'static str, OpenLines)>,
     /// The directory of the concatenated inputs, where source maps may be; `None` if no source maps are wanted.
     directory: Option<&'a Path>,
+    /// The inputs that haven't been parsed yet, one after the other.
     text: Vec<u8>,
     /// The inputs in the text, each with the range of its bytes.
     inputs: Vec<(&'a InPath, Range<usize>)>,
+    /// The sums of the texts that have been parsed.
     sums: Vec<InputSums>,
 }
 

@@ -50,6 +50,7 @@ pub struct Lane {
 struct RowExtent {
     /// The node of the row's stack in the call tree.
     node: u32,
+    /// Start and end in nanoseconds or, if rows have no times, in units of weight.
     start: u64,
     end: u64,
 }

@@ -43,7 +43,9 @@ pub struct Spelling {
 /// A tree of labels with weights.
 #[derive(Debug)]
 pub struct CallTree {
+    /// All labels, by ID.
     labels: Vec<FrameLabel>,
+    /// The ID of each label.
     label_ids: FxHashMap<FrameLabel, u32>,
     /// All nodes by label. The first one is the root.
     nodes: PrefixTree<u32>,

@@ -81,7 +81,9 @@ pub(super) struct TreeBuilder<'a> {
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.
     roots: Vec<(Box<[u32]>, bool)>,
+    /// The number of the root with these labels.
     root_by_labels: FxHashMap<Box<[u32]>, u32>,
+    /// The number of the root for each track so far.
     root_by_track: FxHashMap<TrackId, u32>,
 }
 

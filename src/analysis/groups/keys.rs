@@ -57,6 +57,7 @@ pub enum Unnamed {
 /// values is called a part and has an ID.
 #[derive(Debug, Clone)]
 struct ValueParts {
+    /// The keys whose values each part has.
     keys: Vec<Key>,
     /// The values of all parts, one part after the other, each in the order of `keys`.
     values: Vec<Value>,
@@ -91,6 +92,7 @@ enum ValuePlace {
 /// The names of a profile converted to text. Each is converted once.
 struct SpelledNames<'p> {
     profile: &'p Profile,
+    /// By name ID; `None` until the name is needed.
     texts: Vec<Option<Arc<str>>>,
 }
 

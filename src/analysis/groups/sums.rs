@@ -37,6 +37,7 @@ pub struct CategoryShares {
 struct LineShares {
     /// The first location seen, with its weight. The weight is `None` if it was no sample's innermost frame.
     first: Option<((NameId, u32), Option<u64>)>,
+    /// The weights of further locations.
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
 

@@ -22,8 +22,11 @@ pub enum Roots<'a> {
 /// A tree of groups with weights.
 #[derive(Debug, Default)]
 pub struct GroupTree {
+    /// All nodes by frame part ID. Roots have no parent.
     nodes: PrefixTree<u32>,
+    /// The self weight of each node.
     own: Vec<Sum>,
+    /// The total weight of each node.
     total: Vec<Sum>,
 }
 

@@ -72,6 +72,7 @@ const UNLISTED: Node = Node {
 #[derive(Debug)]
 pub struct Walk<'a> {
     profile: &'a Profile,
+    /// The data of each stack, by its ID.
     nodes: Vec<Node>,
     /// The IDs of stacks with weight and of all their callers.
     listed: Vec<u32>,

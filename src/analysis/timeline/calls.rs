@@ -45,6 +45,7 @@ struct SelfTimes {
 /// 0.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
+    /// The call's node in the tree of call paths.
     node: u32,
     start: u64,
     end: u64,
@@ -69,6 +70,7 @@ struct OpenSpan {
     self_time: u64,
     /// False if the call is so short that it is merged into its caller or, without a caller, into [`SHORTER`].
     counts: bool,
+    /// When the call started.
     start: u64,
     /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
     recorded_from: u64,

@@ -34,6 +34,7 @@ impl Span {
 /// The open intervals of a track by lane. Each has a value that the caller attached to it.
 #[derive(Debug)]
 pub struct Lanes<T> {
+    /// For each lane, its open intervals, outermost first.
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
     /// Lanes that may be empty, lowest first. Some may be in use again.

@@ -20,6 +20,7 @@ pub(super) struct SyntheticThreads {
 /// The synthetic thread that a span goes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
+    /// The thread ID to write.
     pub(super) tid: i64,
     /// True if this is the first span of the thread.
     pub(super) is_new: bool,

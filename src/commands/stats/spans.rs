@@ -89,9 +89,11 @@ struct TopLevel {
 
 /// A row of the table of gaps. Times are in nanoseconds.
 struct GapRow {
+    /// The file name of the trace.
     input: String,
     start: i64,
     duration: i64,
+    /// The thread of the span before the gap.
     thread: String,
     /// The name of the span after which the gap begins.
     after: String,

@@ -41,6 +41,7 @@ pub(super) struct CompiledCode {
     /// The code ranges with known times, in the order of time.
     codes: Vec<WrittenCode>,
     moves: Vec<CodeMove>,
+    /// The functions that the code ranges belong to.
     functions: Vec<CompiledFunction>,
     /// The amount of code whose time is unknown, by category.
     untimed: BTreeMap<Category, WrittenAmount>,

@@ -25,6 +25,7 @@ pub(crate) struct CodeNames<'m, 'data> {
     starts: Vec<u64>,
     /// The address ranges in which entries are visible, sorted and without overlaps.
     visible: Vec<VisibleRange>,
+    /// All JIT code of the process, visible at the end of the run or not.
     entries: Vec<JitEntry<'data>>,
     /// The name of the object file (`ob=`) to which the output attributes the code.
     object: Vec<u8>,
@@ -35,6 +36,7 @@ pub(crate) struct CodeNames<'m, 'data> {
 #[derive(Debug, Clone, Copy)]
 struct VisibleRange {
     end: u64,
+    /// The index of the entry in [`CodeNames::entries`].
     entry: u32,
 }
 
@@ -181,6 +183,7 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 /// Determines which code is visible at the end of the run: later code hides earlier code at the same addresses.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
+    /// The entries so far, in the order of time.
     entries: Vec<JitEntry<'data>>,
     /// For each piece of code in the code map, the index of its first entry; `None` if it has none yet.
     first_entries: Vec<Option<u32>>,
@@ -264,6 +267,7 @@ impl<'m, 'data> Painter<'m, 'data> {
 struct EntryRange {
     start: u64,
     end: u64,
+    /// The index of the entry in [`Painter::entries`].
     entry: u32,
 }
 

@@ -24,6 +24,7 @@ pub(crate) struct Member {
 /// For each sample with counter values, in the order of a chunk, the events for which it counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
+    /// The events of all samples, one sample after the other.
     members: Vec<Member>,
     /// For each sample, the index in `members` after its last entry.
     ends: Vec<usize>,

@@ -36,6 +36,7 @@ pub(super) struct Merging {
 #[derive(Debug, Default)]
 struct Renumbering {
     chains: RenumberedChains,
+    /// For each thread of the worker, its index in the merged tables.
     tracks: Vec<u32>,
 }
 

@@ -59,6 +59,7 @@ pub(crate) struct Named {
     entered: Frames,
     /// Where to find the frames of each location, by [`PlaceId`].
     locations: Vec<NamedLocation>,
+    /// The modules of all locations, and the names of memory that no file backs.
     modules: Vec<FileBuild>,
 }
 
@@ -103,6 +104,7 @@ struct FrameNaming<'a> {
     /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
     /// code.
     announced: FxHashSet<Pid>,
+    /// The modules that have been needed so far, and the names of memory that no file backs.
     modules: Interner<FileBuild, u32>,
     /// The modules of mapped files that have been needed so far. Memory that no file backs isn't in here, because its
     /// module depends on the process.

@@ -90,7 +90,9 @@ pub(super) struct SampleReader<'a, 'data> {
     /// The result of unwinding the current sample's copy of the stack.
     unwound: UnwoundChain,
     unwind_cache: Cache,
+    /// Locations that were found recently.
     places: RecentAnswers<(Pid, ModeFrame), PlaceId>,
+    /// The index of the track for each key, and the time for which the thread keeps its name.
     tracks: LastingCache<TrackKey, u32>,
 }
 
@@ -98,12 +100,14 @@ pub(super) struct SampleReader<'a, 'data> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sent {
     chains: TakenChains,
+    /// The number of tracks.
     tracks: usize,
 }
 
 /// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
+    /// `None` if the stack has no frames.
     chain: Option<ChainId>,
     end: StackEnd,
     /// The address of the innermost frame; 0 if the stack has no frames.

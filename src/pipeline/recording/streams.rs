@@ -18,6 +18,7 @@ use std::path::Path;
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.
     pub(crate) recording: Recording,
+    /// The streams. That of the main file comes first.
     list: Vec<PlainStream<'input>>,
 }
 
@@ -235,6 +236,7 @@ pub(crate) struct WalkedRecords<'data> {
 #[derive(Debug)]
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
+    /// The chunks of all streams, one stream after the other.
     list: Vec<RecordBytes<'data>>,
     /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the end.
     pub(crate) damage: Option<&'data Error>,

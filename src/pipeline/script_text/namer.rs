@@ -34,6 +34,8 @@ pub(super) struct Namer<'m> {
 }
 
 impl<'m> Namer<'m> {
+    /// Prepares naming with the code map in `symbolizer`. `images` is the directory where `inject` would write its images;
+    /// `srcline` says whether source lines are wanted.
     pub(super) fn new(
         symbolizer: Symbolizer<'m>,
         looked_up: &'m Processes,

@@ -126,6 +126,7 @@ impl SampleCounts {
         }
     }
 
+    /// Adds the counts of another worker.
     fn append(&mut self, more: Self) {
         self.samples += more.samples;
         self.innermost.resize_with(self.innermost.len().max(more.innermost.len()), InnermostWeights::default);

@@ -72,6 +72,7 @@ struct ChainCounts {
 /// The cached result of looking up a call chain.
 #[derive(Debug)]
 struct ChainUses {
+    /// The code that the chain uses.
     uses: Box<[UseId]>,
     counts: ChainCounts,
     /// The first and last sample that repeated this chain since it was cached. When the chain leaves the cache, they
@@ -93,7 +94,9 @@ impl ChainUses {
 /// The number of frames in known JIT code, and in memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
+    /// Frames in code that a jitdump or perf map describes.
     known: u64,
+    /// Frames in memory that no file backs, where the sources never have code.
     unknown: u64,
     /// Frames at addresses where the sources have code, but only for other times.
     other_time: u64,

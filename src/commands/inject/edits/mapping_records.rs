@@ -72,6 +72,7 @@ struct MappingInserter<'a> {
 #[derive(Clone, Copy)]
 struct AnchorSample {
     id: SampleId,
+    /// The index of the sample's event in the recording.
     event: usize,
     /// The sample's offset in the stream of records.
     offset: u64,

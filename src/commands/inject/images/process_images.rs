@@ -115,6 +115,7 @@ struct PlacedFunctions {
 }
 
 impl PlacedFunctions {
+    /// Collects the functions of these segments, in the order in which their first segments come.
     fn new(codes: &CodeMap<'_>, segments: &[SegmentId]) -> Self {
         let mut indexes: FxHashMap<PlacedFunction, u32> = FxHashMap::default();
         let mut list: Vec<PlacedFunction> = Vec::new();

@@ -25,7 +25,9 @@ pub(super) struct InstructionColumns {
     targets: Vec<BranchTarget>,
     /// The targets outside the listings.
     outs: NumberedValues<OutsideTarget>,
+    /// Where the source line changes, in the order of the instructions.
     sources: Vec<SourceStart>,
+    /// The names of source files.
     files: NumberedValues<Vec<u8>>,
     /// The texts of the source lines to show.
     lines: BTreeMap<LinePlace, String>,

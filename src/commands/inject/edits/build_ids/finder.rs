@@ -221,7 +221,7 @@ fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMa
         match parse_known_entry(entry) {
             Some((id, file)) => drop(known.insert(file.to_vec(), id)),
             None => {
-                let message = format!("entry {} is not a build ID and a path", number + 1);
+                let message = format!("entry {} does not have the form BUILD-ID PATH", number + 1);
                 warnings.push(Warning::new(message).in_file(shown, None));
             }
         }
