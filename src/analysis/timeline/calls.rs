@@ -55,7 +55,7 @@ struct SelfTime {
 /// The state of a track while its calls are added.
 #[derive(Debug)]
 struct OneTrack {
-    /// The open calls.
+    /// The open calls. Calls that overlap without nesting are in different lanes.
     lanes: Lanes<OpenSpan>,
     /// The track's node in the tree of call paths.
     root: u32,

@@ -55,7 +55,7 @@ pub(super) struct Context<'a> {
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// Add recorded branches to the stacks as frames, on the inner side of the callers.
     pub(super) branch_stack: bool,
-    /// The maximum number of frames per stack.
+    /// The maximum number of frames per stack; `usize::MAX` for no limit.
     pub(super) max_stack: usize,
     /// Keep the recorded branches of each sample, apart from the stacks.
     pub(super) keep_branches: bool,

@@ -131,7 +131,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty set of samples.
+    /// Creates an empty set of samples, which keeps single rows or adds them up.
     pub(super) fn keeping(keep: Keep) -> Self {
         Self {
             keep,

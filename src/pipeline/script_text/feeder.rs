@@ -56,7 +56,8 @@ impl Gate {
 /// A block of text, and what is known from the text before it.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// Facts from the record lines before the block.
+    /// What the record lines before the block say about processes. Record lines show forks, execs and mappings; perf script
+    /// prints them with `--show-task-events` and `--show-mmap-events`.
     pub(super) facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
     pub(super) offset: u64,
@@ -66,7 +67,7 @@ pub(super) struct Block {
 pub(super) struct Feeder<'a> {
     pub(super) blocks: Blocks<'a>,
     layout: &'a Layout,
-    /// Facts from the record lines up to here.
+    /// What the record lines in all blocks so far say about processes.
     pub(super) facts: RecordLineFacts,
 }
 

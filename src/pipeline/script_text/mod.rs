@@ -104,7 +104,7 @@ struct NamedBlock {
     bytes: Vec<u8>,
     /// The block's text as it was read; `None` if it needed no changes.
     before: Option<Vec<u8>>,
-    /// Facts from the record lines before the block.
+    /// What the record lines (forks, execs, mappings) before the block say about processes.
     facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
     offset: u64,
@@ -263,7 +263,7 @@ fn first_needed(needs: &[(Needs, RecordLineFacts)]) -> Option<Pid> {
 struct Round<T> {
     /// The blocks for the next round: the first one that needs more names, and all after it, finished or not, in order.
     again: Vec<Work<T>>,
-    /// For each block that needs names: what it needs, and the facts from record lines up to its end.
+    /// For each block that needs names: what it needs, and what record lines up to its end say about processes.
     needs: Vec<(Needs, RecordLineFacts)>,
     counts: Counts,
 }
