@@ -350,6 +350,7 @@ fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
             common += (*weight as f64 / one_total).min(other_weight / other_total);
         }
     }
+    // Callers and callees each contribute up to 1 to `common`.
     (common * 4.0).round() as u32
 }
 
@@ -475,6 +476,7 @@ impl<'p> Functions<'p> {
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
+                // A row may have samples but no weight. Its samples count then.
                 let weight = &mut weights[stack.index()];
                 *weight = weight.saturating_add(row.weight.max(row.count));
             }

@@ -81,8 +81,9 @@ impl Expanded {
     }
 }
 
-/// The input for a file in a directory. If the user typed the directory, `typed` is its path. Otherwise, the directory
-/// itself was found in one that the user typed, and remembers that one's path.
+/// The input for a file in a directory. It remembers the path of the directory that the user typed, because only what is
+/// below that path is opened with care (see above). This path is `typed` if the user typed `directory` itself;
+/// otherwise, `directory` was found below another one, and remembers that one's path already.
 fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),

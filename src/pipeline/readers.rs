@@ -152,7 +152,7 @@ mod tests {
         let job =
             Job { pool: crate::parallel::Pool::new(std::num::NonZeroUsize::new(2)).unwrap(), ..Job::quiet().unwrap() };
         let readers = Readers::new(&Profile::new, &job);
-        let number = |at| readers.read(at, |_| Skipped::new("line")).reader;
+        let number = |offset| readers.read(offset, |_| Skipped::new("line")).reader_number;
         let first = number(5);
         assert_eq!(number(9), first);
         let other = number(7);

@@ -51,8 +51,9 @@ impl CallGraph {
     }
 }
 
-/// For each frame ID, the inclusive cost of its function in stacks, if the frame stands for the function (it has no
-/// executed line); otherwise 0 or the cost of the frame alone. A recursive function counts once per stack.
+/// For each frame without an executed line, by its ID, the inclusive cost of its function in stacks. Frames with a line
+/// add their costs to that of their function; if the function has no frame without a line, they keep their own costs.
+/// A recursive function counts once per stack.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {

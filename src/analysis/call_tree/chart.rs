@@ -196,6 +196,7 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
             open.push(boxes.len());
             boxes.push(PlacedBox { node, label, depth, start, end });
         }
+        // The shared boxes extend to the end of this sample.
         for &index in &open {
             boxes[index].end = end;
         }

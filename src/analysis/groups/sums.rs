@@ -102,10 +102,9 @@ impl CategoryShares {
 }
 
 impl LineShares {
-    /// Adds the self weight of a frame at `place`, its file and line. Most functions have a single place, which doesn't
-    /// need a map.
+    /// Adds the self weight of a frame to its source location (`place`: file and line).
     fn add(&mut self, place: (NameId, u32), own: Sum) {
-        // The first place is remembered even without self weight, for groups that have no self weight at all.
+        // The first location is remembered even without self weight, for groups that have no self weight at all.
         let (first_place, first_weight) = self.first.get_or_insert((place, None));
         if own.is_zero() {
             return;

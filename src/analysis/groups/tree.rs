@@ -63,6 +63,7 @@ impl GroupTree {
                     path.push(node);
                 }
             }
+            // Every stack that was entered since the path began is on the path. Before that, there is nothing to remove.
             Step::Leave(_) => {
                 path.pop();
             }

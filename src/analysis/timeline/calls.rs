@@ -213,6 +213,7 @@ impl CallSums {
                 0
             }
         };
+        // The self time of a merged call is in its caller's interval, so nothing is left to be recorded for it.
         let recorded_from = if is_merged_into_caller { span.start } else { span.end };
         let open = OpenSpan { node, self_time, counts: !is_short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);

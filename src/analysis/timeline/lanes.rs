@@ -167,6 +167,7 @@ impl<T> Lanes<T> {
             self.innermost.grow();
         }
         let lane = self.lanes.len() - 1;
+        // Until the caller opens an interval in it, the lane is empty.
         self.empty.push(Reverse(lane));
         lane
     }

@@ -380,6 +380,7 @@ impl Timeline {
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
+            // Remove the spans that don't contain this one.
             while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {

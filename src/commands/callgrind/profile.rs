@@ -56,8 +56,7 @@ fn warn_of_other_pids(accounts: &[Account], pid: Pid, options: &CallgrindOptions
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
         let Some(pid_in_name) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
         // The user said that the map is of this process (`--perf-map FILE@PID`).
-        let is_confirmed =
-            options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
+        let is_confirmed = options.sources.perf_map.iter().any(|map| map.path == account.path && map.pid == Some(pid));
         if pid_in_name != pid && !is_confirmed && !options.sources.map_pid.contains(&(pid_in_name, pid)) {
             let message = format!(
                 "used for process {pid}, although the file's name says process {pid_in_name}; if these are the same \

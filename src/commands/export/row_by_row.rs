@@ -57,7 +57,7 @@ pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
 
 /// Rejects options that only work for tables.
 pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
-    let asked = [
+    let flags = [
         ("--bucket", options.write.bucket.is_some()),
         ("--partition", options.table.partition),
         ("--skip-existing", options.table.skip_existing),
@@ -66,7 +66,7 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
         ("--day", options.table.day.is_some()),
         ("--label", !options.table.labels.is_empty()),
     ];
-    match asked.iter().find(|(_, asked)| *asked) {
+    match flags.iter().find(|(_, is_used)| *is_used) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} only works with parquet, not with {}", options.to))),
         None => Ok(()),
     }

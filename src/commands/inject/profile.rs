@@ -71,7 +71,7 @@ fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &Sourc
 
 /// Rejects options that only work for perf.data.
 fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
-    let given = [
+    let flags = [
         ("--relocate", options.relocate),
         ("--convert-callchain", options.convert_callchain),
         ("--drop-bad-chain-entries", options.drop_bad_chain_entries),
@@ -80,7 +80,7 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
         ("--cache", options.cache),
         ("a flag about build IDs", options.build_ids != BuildIdMode::None || options.known_build_ids.is_some()),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
+    match flags.into_iter().find(|(_, is_used)| *is_used) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} only works with perf.data, but the input is {format}"))),
         None => Ok(()),
     }

@@ -223,8 +223,8 @@ fn function_row(
     cells
 }
 
-/// The table of groups. `places` has for each frame the source location that distinguishes its function from others with
-/// the same name; `None` if no other function has the name.
+/// The table of groups. `places` has, for each frame part ID ([`Grouping`]), the source location that distinguishes its
+/// function from others with the same name; `None` if no other function has the name.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,

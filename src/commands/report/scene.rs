@@ -77,8 +77,9 @@ impl Scene<'_> {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
 
-    /// The heading of the column with the number of samples. Text calls spans what they are, and has no such column for
-    /// exact costs, which aren't samples. Formats for programs always have the same columns.
+    /// The heading of the column with the number of samples. In CSV and JSON it is always `samples`, because programs
+    /// expect the same columns. In text, it is `spans` if the rows are spans; exact costs aren't samples, so the column is
+    /// left out (`None`).
     pub(super) fn count_column(&self) -> Option<&'static str> {
         match row_word(self.profile) {
             _ if self.options.layout != Layout::Text => Some("samples"),

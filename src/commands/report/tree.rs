@@ -312,8 +312,8 @@ impl<'a> TreeReport<'a> {
         }
     }
 
-    /// The table for people. A tree of callers has no column for self weight: that of a caller isn't its own, but that of
-    /// the stacks that end with it.
+    /// The table for people. A tree of callers has no column for self weight, which would be misleading: a caller's node
+    /// has the weight of the stacks in which that caller is outermost, not the weight of the caller's own code.
     fn table(&self, lines: &[TreeLine]) -> Table {
         let shows_callers = matches!(self.scene.options.rows, Rows::Callers(_));
         let columns: &[&'static str] =
@@ -341,6 +341,7 @@ impl<'a> TreeReport<'a> {
     fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let min_weight = self.min_weight(0.0);
+        // Siblings are pushed in reverse order, so that the heaviest is popped first.
         let mut todo: Vec<(u64, u32)> = self.children(None, min_weight).map(|node| (0, node)).collect();
         todo.reverse();
         while let Some((depth, node)) = todo.pop() {

@@ -1,10 +1,12 @@
 //! JIT code in the form that a callgrind file needs: by address only, without times, and with unique names.
 //!
-//! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
-//! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
+//! callgrind adds up costs over the whole run. If there were several pieces of code at an address one after another, the
+//! last one gets all the cost. It is then marked as ambiguous, so that users can be told how much cost may have a wrong
+//! name.
 //!
-//! The symbolizer can't answer this: it finds what is at one address, but costs are summed by ranges in which the answer
-//! is the same. And it doesn't know code that another entry of the same perf map hides, which makes a name ambiguous.
+//! The symbolizer isn't used for this, for two reasons. It looks up one address at a time, but here costs are summed by
+//! address ranges that belong to the same code. And it leaves out code that a later entry of the same perf map replaced,
+//! but such code is what makes a name ambiguous.
 
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;

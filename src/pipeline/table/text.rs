@@ -194,8 +194,8 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay: a name usually starts with
-/// where something belongs and ends with what it is.
+/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay, because names usually start
+/// with a directory or module and end with the file or function itself.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);

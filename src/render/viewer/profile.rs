@@ -103,7 +103,7 @@ fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers
             None => clone_without_rows(after),
         };
         let comparison = Comparison::new(&before, after, Weight::Period, compare);
-        evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.one }));
+        evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.sample_weights }));
         events.push(before);
     }
     let sampled = PageRows::new(baseline, &events, &[], numbers);

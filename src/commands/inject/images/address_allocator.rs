@@ -43,6 +43,7 @@ impl AddressAllocator {
                 start = taken.end.min(self.end).next_multiple_of(PAGE);
             }
         }
+        // A length above `self.end` is too large in any case. Limiting it keeps the sum from overflowing.
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
             return Err(Error::new(format!("no free address range for {len} bytes of code")));

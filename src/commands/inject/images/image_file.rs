@@ -31,7 +31,7 @@ pub(super) struct ImageDirectory<'a> {
     /// File permissions, before the umask. Anybody who can't read the sources of the code must not be able to read the
     /// image.
     pub(super) mode: u32,
-    /// The number of images that have no name yet.
+    /// The number of images written so far, which decides whether another one may wait for its name.
     pub(super) waiting: &'a AtomicUsize,
 }
 
@@ -124,7 +124,7 @@ impl ImageFile {
         if !matches!(*state, ImageState::Waiting(_)) {
             return Ok(());
         }
-        // From here on, a file of this name counts as existing, unless the next step makes it.
+        // `Existed` stays if an error occurs or if another program created the file, because it must not be deleted then.
         let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {
