@@ -124,6 +124,7 @@ pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: b
         if !can_be_read_again {
             return None;
         }
+        // Filters don't look at stacks, so as little of them is read as possible.
         let mut options = LoadOptions { by_cpu: !filter.cpu.is_empty(), max_stack: Some(1), ..LoadOptions::default() };
         options.symbols.inlines = false;
         let keep = if filter.asks_time() { Keep::EachRow } else { Keep::Sums };

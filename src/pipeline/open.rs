@@ -449,15 +449,15 @@ fn is_one_line(head: &[u8]) -> bool {
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     let mut wrappings = Vec::new();
     let mut start = Cow::Borrowed(head);
-    while let Some(one) = recognize_wrapping(&start)
+    while let Some(wrapping) = recognize_wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
     {
         let mut inside = Vec::new();
-        if let Ok(reader) = unpack_layers(Box::new(Cursor::new(start.into_owned())), &[one]) {
+        if let Ok(reader) = unpack_layers(Box::new(Cursor::new(start.into_owned())), &[wrapping]) {
             // The input ends where we stopped reading it. That is an error for the decoder, but not for us.
             let _ = reader.take(most as u64).read_to_end(&mut inside);
         }
-        wrappings.push(one);
+        wrappings.push(wrapping);
         start = Cow::Owned(inside);
     }
     (wrappings, start)
@@ -613,10 +613,10 @@ pub(crate) fn unpack_bytes(bytes: Vec<u8>) -> Result<Bytes> {
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
-        let Some(one) = recognize_wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
-        let unpacked = io::spool(unpack_layers(Box::new(&bytes[..]), &[one])?)?;
+        let Some(wrapping) = recognize_wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
+        let unpacked = io::spool(unpack_layers(Box::new(&bytes[..]), &[wrapping])?)?;
         bytes = unpacked;
-        wrappings.push(one);
+        wrappings.push(wrapping);
     }
     Err(Error::new(format!("is compressed more than {MAX_WRAPPINGS} times")))
 }

@@ -195,6 +195,7 @@ pub(super) fn push(
         } else {
             let rows = samples.rows;
             tables.push(&rows);
+            // The profile has all rows now. Free this copy before the sink makes another one.
             drop(rows);
             sink.take(&mut tables.profile)?;
             sink.end(&tables.profile)?;

@@ -208,6 +208,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
+            // The data of tracepoints is one of these fields.
             keep_other_fields: options.keep_other_fields || options.keep_trace && recording.prints_more_than_frames(),
         };
         let progress = Progress::new(chunks.len(), job);
