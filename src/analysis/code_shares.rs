@@ -26,7 +26,7 @@ pub struct CodeShares {
 }
 
 impl CodeShares {
-    /// Shares without any samples yet.
+    /// The shares of an event to which no samples have been added yet.
     pub fn new(event: &str) -> Self {
         Self { event: event.to_owned(), ..Self::default() }
     }

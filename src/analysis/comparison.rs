@@ -60,7 +60,7 @@ pub struct Comparison {
     pub after: Sum,
     /// The weight of one sample in the earlier and in the later profile. `None` if the input states the number of
     /// samples, or if the user didn't give a weight.
-    pub one: [Option<NonZeroU64>; 2],
+    pub sample_weights: [Option<NonZeroU64>; 2],
 }
 
 impl Evidence {
@@ -97,18 +97,20 @@ impl Change {
 impl Comparison {
     /// Prepares the comparison of an event in an earlier and a later profile.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
-        let stated = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
-        let one = [stated(before), stated(after)];
-        let is_sampled =
-            |series: &Series, one: Option<NonZeroU64>| series.counting == Counting::Sampled || one.is_some();
+        // What the user says only counts for inputs that don't state the number of samples.
+        let sample_weight = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
+        let sample_weights = [sample_weight(before), sample_weight(after)];
+        let is_sampled = |series: &Series, sample_weight: Option<NonZeroU64>| {
+            series.counting == Counting::Sampled || sample_weight.is_some()
+        };
         let evidence = if before.counting == Counting::Exact && after.counting == Counting::Exact {
             Evidence::Exact
-        } else if is_sampled(before, one[0]) && is_sampled(after, one[1]) {
+        } else if is_sampled(before, sample_weights[0]) && is_sampled(after, sample_weights[1]) {
             Evidence::Samples
         } else {
             Evidence::Nothing
         };
-        Self { evidence, before: whole(before, weight), after: whole(after, weight), one }
+        Self { evidence, before: total_of(before, weight), after: total_of(after, weight), sample_weights }
     }
 
     /// Judges how a function or group changed, given its weight and sample count in both profiles.
@@ -136,9 +138,14 @@ impl Comparison {
         }
     }
 
+    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). The weight of a
+    /// sample converts weights to numbers of samples.
     fn share(&self, side: usize, part: Sum, whole: Sum) -> Share {
-        match self.one[side] {
-            Some(one) => Share { part: part.weight.unsigned_abs() / one, whole: whole.weight.unsigned_abs() / one },
+        match self.sample_weights[side] {
+            Some(sample_weight) => Share {
+                part: part.weight.unsigned_abs() / sample_weight,
+                whole: whole.weight.unsigned_abs() / sample_weight,
+            },
             None => Share { part: part.count, whole: whole.count },
         }
     }
@@ -150,7 +157,7 @@ impl Comparison {
     }
 }
 
-fn whole(series: &Series, weight: Weight) -> Sum {
+fn total_of(series: &Series, weight: Weight) -> Sum {
     let mut sum = Sum::default();
     for (row, amount) in series.signed_rows(weight) {
         sum += Sum { weight: amount, count: row.count };

@@ -41,11 +41,12 @@ pub enum Bound {
 #[derive(Debug, Clone)]
 pub struct PlacedFilter<'a> {
     filter: &'a Filter,
+    /// The first and the last time of each range. Both are in the range.
     times: Vec<(Nanos, Nanos)>,
 }
 
 impl Filter {
-    /// Converts the time ranges for a recording whose samples are from `first` to `last`.
+    /// Converts the time ranges for a recording whose samples are from `first` to `last`. The result selects its samples.
     pub fn place(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
         PlacedFilter { filter: self, times: self.time.iter().map(|range| range.sample_times(first, last)).collect() }
     }
@@ -65,12 +66,14 @@ impl Filter {
         let last = times().max().unwrap_or(Nanos(0));
         let filter = self.place(first, last);
         let allowed_tracks: Vec<bool> = profile.tracks().iter().map(|track| filter.track(track)).collect();
+        // Sums that the reader has cut to the time range must not be filtered by time again: they have no times.
         let is_cut = profile.cut_to_time;
         let is_allowed = |row: &Row| allowed_tracks[row.track.index()] && (is_cut || filter.time(row.time));
         for series in &mut profile.series {
             series.rows.retain(is_allowed);
             series.negative.retain(is_allowed);
         }
+        // Costs of recorded calls have no times either, so a filter by time drops all of them.
         profile.calls.retain(|calls| allowed_tracks[calls.track.index()] && (is_cut || filter.time(None)));
     }
 }
@@ -131,9 +134,10 @@ impl PlacedFilter<'_> {
         is_allowed(&self.filter.cpu, cpu)
     }
 
-    /// True if the filter allows this time.
+    /// True if the filter allows this time. An unknown time (`None`) is only allowed if there are no time ranges.
     pub fn time(&self, time: Option<Nanos>) -> bool {
-        self.times.is_empty() || time.is_some_and(|time| self.times.iter().any(|&(a, b)| a <= time && time <= b))
+        self.times.is_empty()
+            || time.is_some_and(|time| self.times.iter().any(|&(from, to)| from <= time && time <= to))
     }
 }
 

@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 /// For each function, the first known source file of any of its frames.
 #[derive(Debug, Default)]
 pub struct FunctionFiles {
+    /// The file of each function for which one is known.
     files: FxHashMap<Function, NameId>,
     /// The number of frames of the profile that have been examined.
     seen: usize,
@@ -18,6 +19,7 @@ pub struct FunctionFiles {
 impl FunctionFiles {
     /// Examines the frames that were added to the profile since the last call.
     pub fn update(&mut self, profile: &Profile) {
+        // The profile was emptied or replaced since the last call.
         if profile.frame_count() < self.seen {
             *self = Self::default();
         }

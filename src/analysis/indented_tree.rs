@@ -7,6 +7,7 @@ use crate::model::stacks::{Profile, Row, StackId, TrackId};
 #[derive(Debug, Default)]
 pub struct IndentedTree {
     named: NamedFrames,
+    /// The stacks of the previous line and of its callers, by depth.
     open: Vec<StackId>,
 }
 
@@ -33,14 +34,18 @@ impl IndentedTree {
 /// Computes self weights from inclusive weights, by subtracting the weights of callees.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
+    /// The previous line's function and its callers, outermost first.
     open: Vec<OpenNode>,
 }
 
+/// A function whose callees aren't all known yet.
 #[derive(Debug)]
 struct OpenNode {
+    /// The depth of the function's line; 0 for outermost.
     depth: usize,
     stack: Option<StackId>,
     track: TrackId,
+    /// The inclusive weight without that of the callees so far.
     own: u64,
 }
 

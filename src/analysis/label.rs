@@ -13,7 +13,7 @@
 //!
 //! If several functions of a profile have the same name, the location where each starts is appended ([`Namesakes`]).
 //!
-//! It differs where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
+//! Labels differ from inferno's where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
 //! expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with `(` is kept
 //! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
 //! names, even C++'s `operator->` and return types. `g in f`, the agent's other notation, is split here but not by
@@ -217,8 +217,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code that a label without a mark stands for. An unnamed function is labeled with its module, which
-/// determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
+/// The kind of code that a label without a mark (such as `_[k]`) stands for. An unnamed function is labeled with its
+/// module, which determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
@@ -279,14 +279,15 @@ fn is_thread_property(label: &[u8]) -> bool {
 }
 
 /// The module in the label of an unnamed function: `libc.so.6` in `[libc.so.6]` or `[libc.so.6 <1f>]`. `None` for other
-/// labels.
+/// labels, also for the one that marks a truncated stack, although it has brackets.
 fn module_in(label: &[u8]) -> Option<&[u8]> {
     let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
     Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
 }
 
-/// A function name without its argument list, which starts at the first parenthesis outside of all brackets.
+/// A function name without its argument list, which starts at the first parenthesis outside of all brackets. Names that
+/// start with a parenthesis are kept, and so are Go's receivers and C++'s anonymous namespaces.
 fn without_arguments(name: &str) -> &str {
     let mut depth = 0i32;
     let bytes = name.as_bytes();

@@ -40,9 +40,10 @@ type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 /// The mappings of a profile. Each gets an ID when it is first used.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
+    /// The IDs of the mappings used so far, counted from 1.
     numbers: FxHashMap<PieceKey, u64>,
     /// For each module used so far, an index for finding the mapping that contains a file offset.
-    shown: FxHashMap<NameId, RangeIndex>,
+    range_indexes: FxHashMap<NameId, RangeIndex>,
 }
 
 /// Pairs of a file offset and the mapping that contains this and all following offsets up to the next pair; `None` if
@@ -54,6 +55,7 @@ impl MappedPieces {
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
         let Some(program) = profile.about.program_module() else { return pieces };
+        // If the program occurs with several build IDs, that of its first frame counts.
         for (_, frame) in profile.frames() {
             if frame.module.is_some_and(|module| profile.name_of(module) == program) {
                 let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
@@ -69,7 +71,7 @@ impl MappedPieces {
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
-        match self.piece(profile, module, addr) {
+        match self.find_piece(profile, module, addr) {
             Some((piece, range)) => {
                 let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
                 Place { mapping: self.number(profile, frame, Some(piece), add), address }
@@ -81,19 +83,20 @@ impl MappedPieces {
     /// Forgets which mappings were used, so that their IDs start at 1 again.
     pub fn clear(&mut self) {
         self.numbers.clear();
-        self.shown.clear();
+        self.range_indexes.clear();
     }
 
     /// Finds the first mapping of a module that contains this file offset: its index within the module and its range.
-    fn piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
+    fn find_piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
         let ranges = &find_module(profile, module)?.mapped;
-        let index = self.shown.entry(module).or_insert_with(|| build_range_index(ranges));
-        let behind = index.partition_point(|(start, _)| *start <= offset);
-        let at = index[..behind].last()?.1?;
-        Some((at, *ranges.get(at)?))
+        let range_index = self.range_indexes.entry(module).or_insert_with(|| build_range_index(ranges));
+        let after = range_index.partition_point(|(start, _)| *start <= offset);
+        let piece = range_index[..after].last()?.1?;
+        Some((piece, *ranges.get(piece)?))
     }
 
-    /// The number of a mapped piece of a module, counted from 1. Calls `add` with the piece when it gets its number.
+    /// The ID of the mapping with index `piece` in the module of a frame (`None` if the mapping is unknown). Calls `add`
+    /// with the mapping when it gets its ID.
     fn number<'p>(
         &mut self,
         profile: &'p Profile,

@@ -117,12 +117,13 @@ impl LocationFrames {
         Self { frames: Vec::new(), ranges: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
-    /// Adds a location with its functions, innermost first. If no function is known, the location gets the frame
-    /// `whole`.
+    /// Adds a location, whose ID is `number`, with its functions (`lines`), innermost first. All but the outermost were
+    /// inlined. If no function is known, the location gets the frame `without_lines`, which also has the kind of code of the
+    /// outermost function.
     pub fn add<'a>(
         &mut self,
         number: u64,
-        whole: StatedFrame<'a>,
+        without_lines: StatedFrame<'a>,
         lines: impl Iterator<Item = StatedFrame<'a>>,
         named: &mut NamedFrames,
         profile: &mut Profile,
@@ -130,17 +131,17 @@ impl LocationFrames {
         let start = self.frames.len();
         let mut lines = lines.peekable();
         if lines.peek().is_none() {
-            self.frames.push(named.frame(profile, whole));
+            self.frames.push(named.frame(profile, without_lines));
         }
         while let Some(line) = lines.next() {
-            let kind = if lines.peek().is_some() { Some(FrameKind::Inlined) } else { whole.kind };
+            let kind = if lines.peek().is_some() { Some(FrameKind::Inlined) } else { without_lines.kind };
             self.frames.push(named.frame(profile, StatedFrame { kind, ..line }));
         }
         self.ranges.insert(number, start..self.frames.len());
     }
 
-    /// Builds the stack of a sample from its locations, innermost first. Fails if a location doesn't exist or if the
-    /// samples have too many frames.
+    /// Builds the stack of a sample from the IDs of its locations, innermost first. `None` if there are no locations.
+    /// Fails if a location doesn't exist, or if all samples of the input so far have too many frames together.
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {
@@ -159,6 +160,7 @@ impl LocationFrames {
     }
 }
 
+/// True if what a file states as a function's name is one, rather than a way to spell an unnamed function.
 fn is_name(function: &[u8], module: &[u8]) -> bool {
     let base = base_name(module);
     let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));

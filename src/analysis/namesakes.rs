@@ -18,8 +18,11 @@ pub struct StartPlace<'a> {
 /// How much of a source location is shown.
 #[derive(Clone, Copy)]
 enum LocationDetail {
+    /// File name and line.
     Line,
+    /// File name, line and column.
     Column,
+    /// Path, line and column.
     Path,
 }
 
@@ -30,14 +33,14 @@ impl<'a> StartPlace<'a> {
         Some(Self { file: profile.name_of(file?), line, column })
     }
 
-    /// The location as text, with as much detail as is needed to tell it from others.
-    fn text(&self, shown: LocationDetail) -> String {
-        let file = if matches!(shown, LocationDetail::Path) { self.file } else { base_name(self.file) };
+    /// The location as text, in this much detail.
+    fn text(&self, detail: LocationDetail) -> String {
+        let file = if matches!(detail, LocationDetail::Path) { self.file } else { base_name(self.file) };
         let mut text = String::from_utf8_lossy(file).into_owned();
         if self.line > 0 {
             text += &format!(":{}", self.line);
         }
-        if self.column > 0 && !matches!(shown, LocationDetail::Line) {
+        if self.column > 0 && !matches!(detail, LocationDetail::Line) {
             text += &format!(":{}", self.column);
         }
         text
@@ -48,6 +51,7 @@ impl<'a> StartPlace<'a> {
 /// only have names (folded stacks, tables) append it, so that all of them spell a function alike: `__init__ (db.py:10)`.
 #[derive(Debug, Default)]
 pub struct Namesakes {
+    /// By name and start. Functions with a unique name aren't in here.
     locations: FxHashMap<(NameId, FunctionStart), String>,
 }
 
@@ -94,16 +98,16 @@ pub fn namesake_locations<'a>(
         if starts.len() < 2 {
             continue;
         }
-        let least =
+        let least_detail =
             [LocationDetail::Line, LocationDetail::Column].into_iter().find(|detail| tells_apart(*detail, starts));
-        details.insert(name, least.unwrap_or(LocationDetail::Path));
+        details.insert(name, least_detail.unwrap_or(LocationDetail::Path));
     }
     functions.map(|(name, start)| Some(start?.text(*details.get(name)?))).collect()
 }
 
-/// True if all `starts` are shown as different texts when only this much of them is shown.
-fn tells_apart(shown: LocationDetail, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
-    let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(shown))).collect();
+/// True if all `starts` become different texts in this detail.
+fn tells_apart(detail: LocationDetail, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
+    let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(detail))).collect();
     texts.len() == starts.len()
 }
 
@@ -137,11 +141,12 @@ pub struct ReadPosition {
     pub start: LineAndColumn,
 }
 
-/// Tells the executed position from the function's start, given a frame's position in the file, the function's start
-/// line (0 if the file has none), its name and its system name.
+/// Determines the executed position and the function's start, given the position that the file states for a frame, the
+/// function's start line (0 if the file has none), its name and its system name.
 ///
-/// The position of an anonymous function of which the file states no start, but a column, counts as its start: nothing
-/// else distinguishes it from others (pprof-nodejs).
+/// Usually, the stated position is the executed one, and the system name may contain the column of the start
+/// ([`system_name`]). But if the function is anonymous, and the file states no start line but a column, the position is
+/// the function's start: pprof-nodejs writes that, because nothing else distinguishes anonymous functions.
 pub fn read_position(stated: LineAndColumn, start_line: u32, name: &[u8], system_name: &[u8]) -> ReadPosition {
     let is_nameless = !name.is_empty() && std::str::from_utf8(name).is_ok_and(is_anonymous);
     if start_line == 0 && is_nameless && stated.line > 0 && stated.column > 0 {

@@ -20,11 +20,14 @@ use std::collections::BTreeMap;
 /// would take too long.
 const MOST_COMPARED: usize = 64;
 
-/// What to ignore in names, in the three steps of pairing functions.
+/// A step of pairing functions, which says what to ignore in their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
+    /// Ignore nothing.
     Exact,
+    /// Ignore addresses.
     WithoutAddresses,
+    /// Ignore numbers that differ from run to run.
     WithoutRunNumbers,
 }
 
@@ -49,7 +52,7 @@ struct Function<'p> {
     /// The line and column where the function starts; 0 if unknown.
     line: u32,
     column: u32,
-    /// The function's name without any source location in it.
+    /// The function's name without the source location that some runtimes put into it.
     stem: Cow<'p, str>,
 }
 
@@ -78,12 +81,14 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     let partners = pair(&old, &new, exact_names);
     before.with_frames(|aligned, id, frame| {
         let function = old.by_frame[id.index()] as usize;
+        // A function without a partner keeps its name.
         let Some(partner) = partners[function] else { return before.frame_in(aligned, frame) };
         let partner = &new.list[partner].key;
         let name = aligned.name(after.name_of(partner.name));
         let module = partner.module.map(|module| aligned.name(after.name_of(module)));
         let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
         let own_file = frame.file.map(|file| aligned.name(before.name_of(file)));
+        // Whether a function is JIT code is a part of what identifies it.
         let kind = match (frame.kind.is_jit(), partner.is_jit) {
             (false, true) => FrameKind::Jit,
             (true, false) => FrameKind::User,
@@ -107,6 +112,8 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.add_identical(old, new);
     let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
     let steps = if exact_names { &steps[..1] } else { &steps[..] };
+    // Groups with one function on each side are clear. The others are only compared with each other at the end of a
+    // step, because finding their callers and callees takes time.
     for &step in steps {
         let groups = pairs.group_unpaired(old, new, |function| function.group(step));
         let mut ambiguous = Vec::new();
@@ -127,6 +134,8 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
             pairs.add_most_similar(old, new, &unpaired, &old_neighbors, &new_neighbors);
         }
     }
+    // Functions that only fit because something about them is unknown must not take the partners of those that fit
+    // better, so they come after all steps.
     for &step in steps {
         pairs.add_partly_known(old, new, step);
     }
@@ -225,8 +234,10 @@ impl Pairs {
             for &earlier in &group.earlier {
                 let later = find_only(&group.later, |later| old.list[earlier].agrees_with(&new.list[later]));
                 let Some(later) = later else { continue };
-                let is_only = find_only(&group.earlier, |earlier| old.list[earlier].agrees_with(&new.list[later]));
-                if is_only.is_some() {
+                // `earlier` is a candidate for `later`. If it is the only one, this finds it.
+                let only_candidate =
+                    find_only(&group.earlier, |earlier| old.list[earlier].agrees_with(&new.list[later]));
+                if only_candidate.is_some() {
                     self.add(earlier, later);
                 }
             }
@@ -257,6 +268,7 @@ impl Pairs {
             return Candidates::default();
         }
         for file in by_path.values() {
+            // If a function was added or removed, their order doesn't say which belong together.
             let is_same_number = file.earlier.len() == file.later.len();
             if is_same_number && (file.earlier.len() == 1 || old.have_lines(&file.earlier)) {
                 self.add_in_order(&file.earlier, &file.later);
@@ -267,8 +279,8 @@ impl Pairs {
         Candidates { earlier, later }
     }
 
-    /// Pairs the most similar functions first. Similarity counts directories, then lines, then callers and callees,
-    /// then the order.
+    /// Pairs the functions of a group, the most similar first. Similarity counts directories, then lines, then callers and
+    /// callees, then the order.
     fn add_most_similar(
         &mut self,
         old: &Functions<'_>,
@@ -338,6 +350,7 @@ fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
             common += (*weight as f64 / one_total).min(other_weight / other_total);
         }
     }
+    // Callers and callees each contribute up to 1 to `common`.
     (common * 4.0).round() as u32
 }
 
@@ -347,7 +360,8 @@ fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
 }
 
 impl<'p> Function<'p> {
-    /// Splits the function's name into the parts by which functions of two profiles are paired.
+    /// Prepares a function for comparison. If its name contains a source location, that takes precedence over the start
+    /// that the profile states.
     fn new(profile: &'p Profile, key: FunctionKey) -> Self {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
@@ -372,7 +386,8 @@ impl<'p> Function<'p> {
         }
     }
 
-    /// The key that functions must have in common to be paired in this step. It ignores directories and lines.
+    /// The key that functions must have in common to be paired in this step: the file names of module and source file, and
+    /// the function's name without what the step ignores. Directories and lines don't matter.
     fn group(&self, step: Step) -> (&[u8], &[u8], String) {
         (self.module, file_name(&self.path), self.comparable_name(step).into_owned())
     }
@@ -402,8 +417,8 @@ impl<'p> Function<'p> {
         (self.module, self.name, &self.path, self.line, self.column)
     }
 
-    /// The sort key for pairing functions in order: that of the source file or, without lines, that of the numbers that
-    /// the runtime put into the names.
+    /// The sort key for pairing functions in order: the order in which they are in source files or, without lines, the
+    /// order of the numbers that the runtime put into their names.
     fn order(&self) -> (Vec<u8>, u32, u32, Vec<u64>, Vec<u8>) {
         (self.path.to_vec(), self.line, self.column, numbers(self.name), self.name.to_vec())
     }
@@ -414,7 +429,7 @@ fn may_be_equal(one: &[u8], other: &[u8]) -> bool {
     one.is_empty() || other.is_empty() || one == other
 }
 
-/// The numbers in a name: decimal, or hexadecimal after `0x`.
+/// The numbers in a name: decimal ones, also at the end of a word (`Lambda12`), and hexadecimal ones after `0x`.
 fn numbers(name: &[u8]) -> Vec<u64> {
     name.split(|byte| !byte.is_ascii_alphanumeric()).filter_map(parse_number).collect()
 }
@@ -461,6 +476,7 @@ impl<'p> Functions<'p> {
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
+                // A row may have samples but no weight. Its samples count then.
                 let weight = &mut weights[stack.index()];
                 *weight = weight.saturating_add(row.weight.max(row.count));
             }

@@ -3,11 +3,11 @@
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Unit, Weight};
 
-/// Formats a weight with its unit. If `of` is [`Weight::Samples`], `weight` is a number of samples, whatever the unit
+/// Formats a weight with its unit. If `kind` is [`Weight::Samples`], `weight` is a number of samples, whatever the unit
 /// is.
-pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
+pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
     match unit {
-        _ if of == Weight::Samples => counted(weight, "sample"),
+        _ if kind == Weight::Samples => counted(weight, "sample"),
         Unit::Nanos => duration(weight),
         Unit::Samples => counted(weight, "sample"),
         Unit::Named(name) => format!("{} {}", grouped(weight), readable(name.as_bytes())),
@@ -32,11 +32,12 @@ pub fn counted(number: u64, word: &str) -> String {
 /// Formats a duration given in nanoseconds, with three significant digits and a fitting unit.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // If rounding to three digits gives 1000 of a unit, the next larger unit is used.
+    // If rounding to three digits gives 1000 of a unit (from 999.5 on), the next larger unit is used.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;
-    let decimals = [9.995, 99.95].iter().filter(|&&most| number < most).count();
+    // Two decimals below 10, one below 100, none above. These limits are where rounding gives 10.0 and 100.
+    let decimals = [9.995, 99.95].iter().filter(|&&limit| number < limit).count();
     format!("{number:.decimals$} {name}")
 }
 
@@ -44,8 +45,8 @@ pub fn duration(nanos: u64) -> String {
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);

@@ -53,7 +53,8 @@ fn z(before: Share, after: Share) -> f64 {
         return 0.0;
     }
     let expected1 = whole1 * share;
-    // In a 2×2 table with fixed sums, all four values differ from their expected values by the same amount.
+    // In a 2×2 table with fixed sums, all four values differ from their expected values by the same amount. Yates'
+    // correction reduces it by half a sample, but not below 0.
     let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
     let inside = term(expected1, apart) + term(whole2 * share, -apart);
     let outside = term(whole1 * (1.0 - share), -apart) + term(whole2 * (1.0 - share), apart);

@@ -49,8 +49,8 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
     }
     let order = process_order(profile, &threads);
     threads.sort_by_key(|thread| {
-        let place = thread.pid.and_then(|pid| order.get(&pid)).copied();
-        (place, !thread.is_main(), thread.tid.map(|tid| tid.0))
+        let process_position = thread.pid.and_then(|pid| order.get(&pid)).copied();
+        (process_position, !thread.is_main(), thread.tid.map(|tid| tid.0))
     });
     threads
 }
@@ -67,6 +67,7 @@ pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
     distances.get(distances.len() / 2).copied()
 }
 
+/// Identifies a thread within its process. A track without a thread ID counts as a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ThreadKey {
     Tid(Tid),
@@ -75,22 +76,23 @@ enum ThreadKey {
 
 /// The position of each process in the output: parents before children, siblings in the order of their first samples.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
-    let mut brothers: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
+    // The children of each process. Those of `None` are the processes without a known parent.
+    let mut children: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
         // Ignore a parent that is unknown or wasn't recorded, such as the recorder itself.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
-        brothers.entry(parent).or_default().push(pid);
+        children.entry(parent).or_default().push(pid);
     }
     let mut order = FxHashMap::default();
-    let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
+    let mut waiting: Vec<Pid> = children.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
-        let place = order.len();
+        let position = order.len();
         // A process that is its own ancestor, as damaged input may claim, would be reached again.
-        if order.insert(pid, place).is_none() {
-            waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
+        if order.insert(pid, position).is_none() {
+            waiting.extend(children.get(&Some(pid)).into_iter().flatten().rev());
         }
     }
     order

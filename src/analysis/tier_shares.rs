@@ -6,6 +6,7 @@ use crate::model::tier::Tier;
 /// such a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TierShares {
+    /// The first tier and its weight; `None` if nothing was added yet. The tier itself is `None` if it is unknown.
     first: Option<(Option<Tier>, u64)>,
     /// The weights of further tiers, as a linked list.
     others: Option<Box<Self>>,
@@ -16,27 +17,27 @@ impl TierShares {
     pub fn add(&mut self, tier: Option<Tier>, weight: u64) {
         match &mut self.first {
             None => self.first = Some((tier, weight)),
-            Some((of, sum)) if *of == tier => *sum = sum.saturating_add(weight),
+            Some((first_tier, sum)) if *first_tier == tier => *sum = sum.saturating_add(weight),
             Some(_) => self.others.get_or_insert_default().add(tier, weight),
         }
     }
 
     /// Tiers with a weight above zero.
-    fn weighty(&self) -> impl Iterator<Item = (Option<Tier>, u64)> {
+    fn with_weight(&self) -> impl Iterator<Item = (Option<Tier>, u64)> {
         let all = std::iter::successors(Some(self), |shares| shares.others.as_deref());
         all.filter_map(|shares| shares.first).filter(|(_, weight)| *weight > 0)
     }
 
     /// Tiers with a weight above zero, heaviest first.
     pub fn heaviest_first(&self) -> Vec<(Option<Tier>, u64)> {
-        let mut shares: Vec<_> = self.weighty().collect();
+        let mut shares: Vec<_> = self.with_weight().collect();
         shares.sort_by_key(|&(tier, weight)| (std::cmp::Reverse(weight), tier));
         shares
     }
 
     /// True if more than one tier has weight.
     pub fn is_mixed(&self) -> bool {
-        self.weighty().nth(1).is_some()
+        self.with_weight().nth(1).is_some()
     }
 
     /// The tiers with their percentages, heaviest first: `optimized 81.00%, baseline 19.00%`. Empty if no tier is known.

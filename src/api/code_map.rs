@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 ///
 /// let hit = code_map.lookup(Pid(77), Addr(0x1_0010), Some(Nanos(150))).unwrap();
 /// assert_eq!((hit.frame().file, hit.frame().line), (Some(&b"first.js"[..]), Some(12)));
-/// // A return address is the one behind a call, which may be the last instruction of a function:
+/// // A return address is the one after a call, which may be the last instruction of a function:
 /// assert!(code_map.lookup_return_address(Pid(77), Addr(0x1_0040), None).is_some());
 /// # fn is_shared<T: Send + Sync + 'static>(_: &T) {}
 /// # is_shared(&code_map);
@@ -64,8 +64,8 @@ pub struct CodeMap {
 }
 
 /// The end of the name that Erlang gives to the header before a function. [`Symbolizer::locate`] treats return addresses
-/// behind such a header in its own way, so the index keeps this part of names.
-const SPECIAL: &[u8] = b"-CodeInfoPrologue";
+/// directly after such a header in its own way, so the index keeps this part of names.
+const HEADER_SUFFIX: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {
     /// Reads a jitdump. Fails if its header is damaged; records that are damaged are left out and counted in
@@ -144,7 +144,7 @@ impl CodeMap {
         }
         let index = map.with_code(|id| {
             let Code { name, addr, size, origin, .. } = map.code(id);
-            let name = if name.ends_with(SPECIAL) { SPECIAL } else { b"" };
+            let name = if name.ends_with(HEADER_SUFFIX) { HEADER_SUFFIX } else { b"" };
             Code { name, addr, size, bytes: None, lines: Lines::default(), unwind: None, origin }
         });
         Self { index, names, name_ends, lines, warnings: warnings.iter().cloned().collect() }
@@ -159,9 +159,9 @@ impl CodeMap {
     }
 
     fn name(&self, id: CodeId) -> &[u8] {
-        let at = id.0 as usize;
-        let start = at.checked_sub(1).map_or(0, |before| self.name_ends[before]);
-        &self.names[start..self.name_ends[at]]
+        let index = id.0 as usize;
+        let start = index.checked_sub(1).map_or(0, |previous| self.name_ends[previous]);
+        &self.names[start..self.name_ends[index]]
     }
 
     fn lines(&self, id: CodeId) -> Lines<'_> {
@@ -213,6 +213,7 @@ impl<'a> CodeHit<'a> {
     /// The function that was compiled, with its name and tier, and with the source file and line as far as they are
     /// known. If a call was inlined at the address, the line is that of the call; see [`frames`](Self::frames).
     pub fn frame(&self) -> Frame<'a> {
+        // The last one is the function that was compiled.
         let calls = self.calls();
         self.frame_of(calls.last())
     }
@@ -227,6 +228,7 @@ impl<'a> CodeHit<'a> {
         }
     }
 
+    /// The functions at the address with their source lines, from the innermost outwards. Empty if no line is known.
     fn calls(&self) -> Vec<PlacedCall<'a>> {
         match &self.map.lines[self.hit.code.0 as usize] {
             Some(lines) => lines.calls_at(self.name(), self.hit.offset),
@@ -234,6 +236,8 @@ impl<'a> CodeHit<'a> {
         }
     }
 
+    /// The frame of one of the functions at the address; `None` stands for the function that was compiled, if no line is
+    /// known.
     fn frame_of(&self, call: Option<&PlacedCall<'a>>) -> Frame<'a> {
         let name = call.and_then(|call| call.inlined).unwrap_or(self.name());
         Frame {
@@ -307,6 +311,7 @@ pub struct CodeMapBuilder {
     files: SourceOptions,
     bytes: Vec<InMemory>,
     functions: Vec<OwnedFunction>,
+    /// The processes that forked or called exec, as far as the caller said so.
     processes: Processes,
 }
 
@@ -411,10 +416,10 @@ impl CodeMapBuilder {
             let name = if kind == Kind::JitDump { format!("jit-{pid}.dump") } else { format!("perf-{pid}.map") };
             found.add_bytes(name.into(), kind, pid, bytes);
         }
-        let own = list_functions(&functions);
-        let loaded = found.load_with(vec![own], &processes, &pool, &mut warnings);
-        let given = files.jitdump.iter().chain(&files.perf_map).chain(&files.jit_log);
-        for path in given.map(|given| &given.path) {
+        let added_functions = list_functions(&functions);
+        let loaded = found.load_with(vec![added_functions], &processes, &pool, &mut warnings);
+        let named_files = files.jitdump.iter().chain(&files.perf_map).chain(&files.jit_log);
+        for path in named_files.map(|file| &file.path) {
             for account in loaded.accounts.iter().filter(|account| account.path == *path) {
                 if let SourceState::Refused { why, reason } = &account.state {
                     return Err(Error::new(why.clone()).with_refusal(*reason).in_file(path));
@@ -435,7 +440,7 @@ const MONOTONIC: i32 = 1;
 const UNCONVERTED: TscConversion =
     TscConversion { shift: 0, mult: 1, zero: 0, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
 
-/// The functions as events of one source.
+/// The functions as events (loading and unloading) of one source of JIT code.
 fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
     let mut list = CodeList::default();
     for OwnedFunction { pid, address, size, name, loaded, unloaded } in functions {

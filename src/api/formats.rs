@@ -82,6 +82,7 @@ pub trait Format: Send + Sync + 'static {
 /// ```
 #[derive(Clone, Default)]
 pub struct Formats {
+    /// The caller's formats. The one that was added last comes first.
     own: Vec<Arc<dyn Format>>,
 }
 
@@ -114,8 +115,12 @@ impl Formats {
 
     /// All formats, your own first. The flags of your own say `true`, because only using them shows what they can do.
     pub fn list(&self) -> impl Iterator<Item = FormatInfo<'_>> {
-        let own = self.own.iter();
-        let own = own.map(|own| FormatInfo { name: own.name(), about: "", is_read: true, is_written: true });
+        let own = self.own.iter().map(|format| FormatInfo {
+            name: format.name(),
+            about: "",
+            is_read: true,
+            is_written: true,
+        });
         own.chain(FORMATS.iter().map(|format| FormatInfo {
             name: format.name,
             about: format.about,
@@ -129,7 +134,7 @@ impl Formats {
     pub fn write(&self, profile: &Profile, format: &str, mut out: impl Write) -> Result<()> {
         match self.own.iter().find(|own| own.name() == format) {
             Some(own) => own.write(profile, &mut out),
-            None => write_known(profile, format, &mut out),
+            None => write_built_in(profile, format, &mut out),
         }
     }
 
@@ -168,7 +173,7 @@ impl Profile {
     /// # Ok::<(), jitgraft::Error>(())
     /// ```
     pub fn write(&self, format: &str, mut out: impl Write) -> Result<()> {
-        write_known(self, format, &mut out)
+        write_built_in(self, format, &mut out)
     }
 
     /// Like [`write`](Self::write), and returns the bytes.
@@ -177,10 +182,11 @@ impl Profile {
     }
 }
 
-fn write_known(profile: &Profile, format: &str, out: &mut dyn Write) -> Result<()> {
+/// Writes a profile in the built-in format with this name.
+fn write_built_in(profile: &Profile, format: &str, out: &mut dyn Write) -> Result<()> {
     let Some(writer) = find_format(format).and_then(|format| format.write) else { return Err(unwritable(format)) };
-    let written = spelled(&profile.stacks, &writer);
-    let stacks = written.as_ref().unwrap_or(&profile.stacks);
+    let changed = prepare_for(&writer, &profile.stacks);
+    let stacks = changed.as_ref().unwrap_or(&profile.stacks);
     if writer.events == Events::One && stacks.series.len() > 1 {
         let names: Vec<&str> = stacks.series.iter().map(|series| series.name.as_str()).collect();
         let message = format!("{format} holds one event, but the profile has {}", names.join(", "));
@@ -189,9 +195,9 @@ fn write_known(profile: &Profile, format: &str, out: &mut dyn Write) -> Result<(
     (writer.run)(stacks, &WriteOptions::default(), out)
 }
 
-/// The profile with its JIT functions spelled as the writer does by default, and added up if it writes sums. `None` if
-/// that is the profile itself.
-fn spelled(stacks: &stacks::Profile, writer: &format::Writer) -> Option<stacks::Profile> {
+/// A copy of the profile as the writer needs it: with JIT functions spelled as the writer does by default, and with
+/// samples added up if it writes sums. `None` if nothing needs to be changed.
+fn prepare_for(writer: &format::Writer, stacks: &stacks::Profile) -> Option<stacks::Profile> {
     let naming = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     if naming.for_profile(stacks) == JitNames::Raw && writer.rows == Keep::EachRow {
         return None;
@@ -199,13 +205,14 @@ fn spelled(stacks: &stacks::Profile, writer: &format::Writer) -> Option<stacks::
     let mut whole = Whole::new(writer.rows, naming);
     // A sink of a whole profile never fails.
     whole.take(&mut stacks.clone()).ok()?;
-    let mut spelled = whole.into_profile();
+    let mut changed = whole.into_profile();
     if writer.rows == Keep::Sums {
-        spelled.aggregate();
+        changed.aggregate();
     }
-    Some(spelled)
+    Some(changed)
 }
 
+/// The error for a name that is no format to write. It lists those that are.
 fn unwritable(format: &str) -> Error {
     let names: Vec<&str> = FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name).collect();
     let message = format!("no output format named {format}");

@@ -104,7 +104,7 @@ pub fn for_each_sample(
             }
             return Ok(profile.warnings);
         }
-        OpenInput::Known(opened) => opened,
+        OpenInput::BuiltIn(opened) => opened,
     };
     let (job, mut outcome) = (options.job()?, Outcome::default());
     if let Opened::Whole(input) = &opened
@@ -154,38 +154,46 @@ impl Sink for EachSample<'_> {
     }
 }
 
-/// An open input: of one of the caller's formats, or of one that jitgraft knows.
+/// An input that has been opened, and whose format is known.
 enum OpenInput {
+    /// An input in one of the caller's formats, with its unpacked contents.
     Own(Arc<dyn Format>, Vec<u8>),
-    Known(Opened),
+    /// An input in a built-in format.
+    BuiltIn(Opened),
 }
 
 impl OpenInput {
+    /// Opens a file or a recording's directory. The caller's formats are tried first.
     fn open(path: &Path, options: &LoadOptions) -> Result<Self> {
         let mut file = match PeekedInput::open(&InPath::Path(path.to_owned()))? {
             PeekedInput::Directory(directory) => {
-                return Input::open_directory(&directory).map(|input| Self::Known(Opened::Whole(input)));
+                return Input::open_directory(&directory).map(|input| Self::BuiltIn(Opened::Whole(input)));
             }
             PeekedInput::File(file) => file,
         };
-        let own = if options.formats.has_own() { options.formats.recognize_own(&file.peek_unpacked()?) } else { None };
-        if let Some(own) = own {
+        // Unpacking the first bytes takes time, so only do it if there are such formats.
+        let own_format =
+            if options.formats.has_own() { options.formats.recognize_own(&file.peek_unpacked()?) } else { None };
+        if let Some(format) = own_format {
             let mut bytes = Vec::new();
             file.into_stream()?.read_to_end(&mut bytes)?;
-            return Ok(Self::Own(own, bytes));
+            return Ok(Self::Own(format, bytes));
         }
-        Opened::from_peeked(file).map(Self::Known)
+        Opened::from_peeked(file).map(Self::BuiltIn)
     }
 
+    /// Like [`open`](Self::open), for bytes in memory.
     fn from_bytes(bytes: Vec<u8>, options: &LoadOptions) -> Result<Self> {
-        let own = if options.formats.has_own() { options.formats.recognize_own(&peek_bytes(&bytes)) } else { None };
-        match own {
-            Some(own) => Ok(Self::Own(own, unpack_bytes(bytes)?.to_vec())),
-            None => Opened::from_bytes(bytes).map(Self::Known),
+        let own_format =
+            if options.formats.has_own() { options.formats.recognize_own(&peek_bytes(&bytes)) } else { None };
+        match own_format {
+            Some(format) => Ok(Self::Own(format, unpack_bytes(bytes)?.to_vec())),
+            None => Opened::from_bytes(bytes).map(Self::BuiltIn),
         }
     }
 }
 
+/// Reads the profile of an opened input. `path` is standard input if the input is in memory; messages then name no file.
 fn load_opened(opened: OpenInput, path: InPath, options: &LoadOptions) -> Result<Profile> {
     let in_file = |error: Error| match path.path() {
         Some(path) => error.in_file(path),
@@ -193,7 +201,7 @@ fn load_opened(opened: OpenInput, path: InPath, options: &LoadOptions) -> Result
     };
     match opened {
         OpenInput::Own(format, bytes) => read_own(&*format, &bytes, options).map_err(in_file),
-        OpenInput::Known(opened) => {
+        OpenInput::BuiltIn(opened) => {
             let (job, mut outcome) = (options.job()?, Outcome::default());
             let keep = if options.sums { Keep::Sums } else { Keep::EachRow };
             let inputs = JobInputs::with_first(Some(opened), std::slice::from_ref(&path));
@@ -243,6 +251,7 @@ fn warnings_of(outcome: Outcome) -> Vec<Warning> {
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct LoadOptions {
+    /// The options of the readers, except for the detail of frames, which [`readers`](Self::readers) adds.
     any: any::LoadOptions,
     sums: bool,
     lines: bool,
@@ -382,12 +391,14 @@ impl LoadOptions {
         any::LoadOptions { detail, ..self.any.clone() }
     }
 
-    /// Changes where symbols are looked for. JIT code and native code have the same options.
+    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native code,
+    /// which are kept apart but are always the same here.
     fn search(&mut self, change: impl Fn(&mut SearchOptions, PathBuf), path: PathBuf) {
         change(&mut self.any.sources.search, path.clone());
         change(&mut self.any.symbols.search, path);
     }
 
+    /// A job that prints nothing and uses the requested number of threads.
     fn job(&self) -> Result<Job> {
         Ok(Job { pool: Pool::new(self.threads)?, quiet: true, verbose: false, strict: false })
     }

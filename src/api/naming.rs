@@ -5,11 +5,11 @@ use crate::contract::unsymbolized::OpenUnsymbolized;
 use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
 use crate::model::Pid;
 use crate::parallel::Pool;
+use crate::pipeline::Job;
 use crate::pipeline::bare_addresses::Answers;
 use crate::pipeline::callgrind::{CodeNames, IndexedProfile};
 use crate::pipeline::open::Input;
 use crate::pipeline::repack::compress;
-use crate::pipeline::{Job, Outcome};
 use std::io::Write;
 
 /// A profile with names added ([`add_names`]).
@@ -78,6 +78,7 @@ fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Res
     }
 }
 
+/// The error for a format to which names can't be added here.
 fn unsupported(format: &str) -> Error {
     let message = format!("names can't be added to {format} in memory");
     Error::new(message).with_kind(ErrorKind::InvalidArgument)
@@ -90,6 +91,8 @@ fn only_process(code_map: &CodeMap) -> Option<Pid> {
     if processes.next().is_some() { None } else { Some(only) }
 }
 
+/// Adds names to a callgrind file. Its process is the one that the caller stated, that its header states, or the only one
+/// with code. Fails if there is none of these.
 fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
     let indexed = IndexedProfile::read(&input.bytes, &job)?;
@@ -99,20 +102,20 @@ fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Re
     };
     let borrowed = code_map.to_borrowed();
     let names = CodeNames::new(&borrowed, pid, format!("jitted-{pid}.elf").into_bytes(), &job.pool);
-    let mut outcome = Outcome::default();
+    let mut warnings = Vec::new();
     if names.is_empty() {
-        outcome.warnings.push(Warning::new(format!("the code map has no code of process {pid}")));
+        warnings.push(Warning::new(format!("the code map has no code of process {pid}")));
     }
     let mut bytes = Vec::new();
+    let mut named = 0;
     compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| {
-        let written = indexed.rewrite(&names, out, &job)?;
-        outcome.frames.jit += written.functions as u64;
+        named = indexed.rewrite(&names, out, &job)?.functions as u64;
         Ok(())
     })?;
-    let warnings = outcome.warnings.iter().cloned().collect();
-    Ok(NamedFile { bytes, named: outcome.frames.jit, warnings })
+    Ok(NamedFile { bytes, named, warnings })
 }
 
+/// Adds names to the unnamed addresses of a profile in another format, which `open` parses.
 fn name_addresses(
     input: &Input,
     open: OpenUnsymbolized,
@@ -125,7 +128,8 @@ fn name_addresses(
     let borrowed = code_map.to_borrowed();
     let answers = Answers::find(&*profile, &borrowed, process, None, &Pool::new(None)?, &mut warnings);
     let mut bytes = Vec::new();
-    compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
+    let write = &mut |out: &mut dyn Write| profile.write(&|address| answers.calls(address), out);
+    compress(&input.wrappings, &mut bytes, write)?;
     warnings.extend(answers.counts.warnings("pass the process"));
     Ok(NamedFile { bytes, named: answers.counts.named, warnings: warnings.iter().cloned().collect() })
 }

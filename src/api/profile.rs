@@ -174,6 +174,7 @@ impl<'a> Sample<'a> {
         self.stack
     }
 
+    /// The sample of a row. Rows have absolute weights, so `sign` is -1 for a row with a negative one, otherwise 1.
     fn from_row(stacks: &'a stacks::Profile, series: &'a Series, row: &Row, sign: i64) -> Self {
         let track = stacks.track_of(row.track);
         Self {
@@ -207,6 +208,7 @@ impl<'a> Sample<'a> {
 pub struct Frames<'a> {
     /// `None` for a sample that the caller made.
     stacks: Option<&'a stacks::Profile>,
+    /// The stack whose innermost frame comes next; `None` at the end.
     next: Option<StackId>,
     /// The addresses of the next frames in the process's memory, as far as they are known.
     addresses: &'a [Option<Addr>],
@@ -306,6 +308,7 @@ impl<'a> Frame<'a> {
         self.name != UNKNOWN
     }
 
+    /// The frame of a profile, as callers see it.
     fn from_stacks(stacks: &'a stacks::Profile, frame: &stacks::Frame) -> Self {
         let place = stacks.place_of(frame);
         let module = frame.module.map(|module| stacks.name_of(module));
@@ -327,24 +330,30 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the address that a profile has for a frame is relative to.
+/// What the address of a frame in [`stacks::Frame::addr`] means. Profiles have one number for it, which is an offset in the
+/// module if the frame has one that is a file.
 enum AddressSpace {
     /// It is an address in the process's memory.
     Memory,
     /// It is an offset in the module.
     Module,
-    /// It is either: an image of JIT code may have been mapped, or stand for code that is only in memory.
+    /// It is either. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module because the image was
+    /// mapped, or because jitgraft shows code as being in the image that it would write. In the latter case, it is only in
+    /// memory.
     Unclear,
 }
 
 impl AddressSpace {
+    /// Determines what a frame's address means from its kind and the name of its module.
     fn from_frame(kind: FrameKind, module: Option<&[u8]>) -> Self {
         let Some(module) = module.map(MappingKind::from_path) else { return Self::Memory };
+        // A perf map is shown as the module of code in memory. It contains names, but no code.
         if module.is_perf_map() {
             return Self::Memory;
         }
         match kind {
             FrameKind::Jit if module.is_jit_object() => Self::Unclear,
+            // Unnamed code of these kinds is in memory that no file backs. Its module is the name of that memory.
             FrameKind::JitUnnamed | FrameKind::Anonymous => Self::Memory,
             _ => Self::Module,
         }
@@ -410,11 +419,10 @@ impl ProfileBuilder {
         sample: Sample<'_>,
         frames: impl IntoIterator<Item = F>,
     ) -> &mut Self {
-        let mut innermost_first: Vec<Frame<'f>> = frames.into_iter().map(Into::into).collect();
-        innermost_first.reverse();
+        let innermost_first: Vec<Frame<'f>> = frames.into_iter().map(Into::into).collect();
         let mut stack = None;
-        for frame in innermost_first {
-            let frame = self.intern(&frame);
+        for frame in innermost_first.iter().rev() {
+            let frame = self.intern(frame);
             stack = Some(self.stacks.stack(stack, frame));
         }
         let Sample { pid, tid, cpu, .. } = sample;
@@ -441,6 +449,8 @@ impl ProfileBuilder {
         Ok(Profile::new(self.stacks, &self.warnings))
     }
 
+    /// Adds a frame to the profile, unless the profile already has it. Of its address and its offset in the module, only
+    /// the one that belongs to its kind is kept.
     fn intern(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
         let name = self.stacks.name(frame.name);
         let module = frame.module.map(|module| self.stacks.name(module));

@@ -10,7 +10,7 @@ type Decode = for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>;
 /// The source lines of a piece of code.
 #[derive(Debug, Clone)]
 pub(super) enum StoredLines {
-    /// A copy of the entries in a jitdump. They are decoded when they are needed.
+    /// A copy of the entries in a jitdump. They are decoded when they are needed. See [`Lines`] for the fields.
     Encoded { raw: Box<[u8]>, decode: Decode, count: u64, base: u64, size: u64, big_endian: bool },
     /// Decoded lines and inlined calls, for sources whose entries can't be understood alone.
     Decoded(OwnedSourceMap),
@@ -83,10 +83,13 @@ impl StoredLines {
 pub(super) struct OwnedSourceMap {
     /// Names of files and functions.
     texts: Vec<Box<[u8]>>,
+    /// The lines, sorted by offset.
     lines: Vec<OwnedLine>,
+    /// The inlined calls.
     calls: Vec<OwnedCall>,
 }
 
+/// A [`Line`] of the source map.
 #[derive(Debug, Clone, Copy)]
 struct OwnedLine {
     offset: u64,
@@ -94,9 +97,11 @@ struct OwnedLine {
     file: u32,
     line: u32,
     column: u32,
+    /// The index of the innermost inlined call that the line belongs to; `None` if it belongs to the compiled function.
     inlined: Option<u32>,
 }
 
+/// An [`InlinedCall`] of the source map.
 #[derive(Debug, Clone, Copy)]
 struct OwnedCall {
     /// The index of the function's name in the texts.
@@ -105,10 +110,12 @@ struct OwnedCall {
     file: u32,
     line: u32,
     column: u32,
+    /// The index of the call into which this one was inlined; `None` if that is the compiled function.
     parent: Option<u32>,
 }
 
 impl OwnedSourceMap {
+    /// Copies a source map. Each text is stored once.
     fn copy(source: &SourceMap<'_>) -> Self {
         let mut copy = Self { texts: Vec::new(), lines: Vec::new(), calls: Vec::new() };
         let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
@@ -130,19 +137,23 @@ impl OwnedSourceMap {
         &self.texts[index as usize]
     }
 
+    /// Like [`StoredLines::calls_at`].
     fn calls_at(&self, offset: u64) -> Vec<PlacedCall<'_>> {
         let after = self.lines.partition_point(|line| line.offset <= offset);
         let Some(line) = self.lines[..after].last() else { return Vec::new() };
         let mut calls = Vec::new();
-        let (mut file, mut number, mut next) = (line.file, line.line, line.inlined);
+        // The executed line belongs to the innermost function. In the function around it, the line is that of the call, and
+        // so on.
+        let (mut file, mut line_number, mut next_call) = (line.file, line.line, line.inlined);
         // In damaged data, a call may contain itself.
-        while let Some(call) = next.and_then(|call| self.calls.get(call as usize))
+        while let Some(call) = next_call.and_then(|call| self.calls.get(call as usize))
             && calls.len() < MOST_INLINED
         {
-            calls.push(PlacedCall { inlined: Some(self.text(call.function)), file: self.text(file), line: number });
-            (file, number, next) = (call.file, call.line, call.parent);
+            let inlined = Some(self.text(call.function));
+            calls.push(PlacedCall { inlined, file: self.text(file), line: line_number });
+            (file, line_number, next_call) = (call.file, call.line, call.parent);
         }
-        calls.push(PlacedCall { inlined: None, file: self.text(file), line: number });
+        calls.push(PlacedCall { inlined: None, file: self.text(file), line: line_number });
         calls
     }
 }

@@ -111,7 +111,7 @@ fn draw_difference(
     flamegraph::draw_inferno_difference(&before, &after, difference, look, out)
 }
 
-/// The stacks of one event as folded lines, which inferno compares.
+/// The stacks of one event as folded lines, the form in which inferno takes the stacks of two profiles to compare.
 fn folded_lines(side: Side<'_>, write: &WriteOptions) -> Result<Vec<u8>> {
     let mut lines = Vec::new();
     folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;

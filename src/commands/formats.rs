@@ -8,7 +8,7 @@ use crate::pipeline::Outcome;
 use std::io::Write;
 
 /// Sources of names that aren't input formats of their own: they are found automatically while a recording is read.
-const UNASKED: &[(&str, &str)] = &[
+const AUTOMATIC_SOURCES: &[(&str, &str)] = &[
     ("PE files (ReadyToRun)", ".NET methods compiled ahead of time; also below --symfs"),
     ("BPF programs", "names, machine code and source lines that perf record saved in perf.data"),
     ("running processes", "objects registered with GDB's JIT interface, as in a core dump"),
@@ -37,8 +37,8 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
     }
-    writeln!(out, "\nThey also come from files that a recording refers to, without an option:")?;
-    for (what, about) in UNASKED {
+    writeln!(out, "\nNames also come from these sources, which jitgraft finds by itself (no option needed):")?;
+    for (what, about) in AUTOMATIC_SOURCES {
         writeln!(out, "{what:<27} {about}")?;
     }
     Ok(Outcome::default())

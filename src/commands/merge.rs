@@ -32,7 +32,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_copying();
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let first = FirstInput::open(&inputs, job);
-    let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
+    let to = options.to.as_deref().unwrap_or_else(|| default_format(first.as_ref()));
     let writer = writer(to)?;
     if let Some(why) = not_for_terminals(to).filter(|_| options.output.is_terminal()) {
         return Err(refuse_terminal(&format!("{to} ({why})")));
@@ -45,8 +45,9 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The default output format. pprof stays pprof, because it can hold several kinds of weights.
-fn usual(first: Option<&FirstInput>) -> &'static str {
+/// The default output format. pprof stays pprof, because it can hold several kinds of weights, which folded stacks can't.
+/// `first` is the first input that could be opened.
+fn default_format(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some("pprof") => "pprof",
         _ => "folded",

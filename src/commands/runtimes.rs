@@ -40,14 +40,14 @@ fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
 /// Writes everything that is known about a runtime, as a list of labels and texts.
 fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}", runtime.name)?;
-    let mut row = |what: &str, said: &str| match said {
+    let mut row = |label: &str, text: &str| match text {
         "" => Ok(()),
-        said => writeln!(out, "  {what:<14} {said}"),
+        text => writeln!(out, "  {label:<14} {text}"),
     };
     row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
     row("runs", &runtime.aliases.join(", "))?;
-    for (at, switch) in runtime.switches.iter().enumerate() {
-        if at == 0 {
+    for (index, switch) in runtime.switches.iter().enumerate() {
+        if index == 0 {
             row("switch on", &switch.instructions(runtime.called))?;
         } else {
             row("or", &switch.further_instructions(runtime.called))?;
@@ -57,8 +57,8 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     if runtime.switches.is_empty() {
         row("switch on", "no known way to make it write names")?;
     }
-    for (what, command) in commands(runtime) {
-        row(what, &command)?;
+    for (label, command) in commands(runtime) {
+        row(label, &command)?;
     }
     row("for callgrind", &runtime.valgrind.map(|command| format!("{command} …")).unwrap_or_default())?;
     row("stays unnamed", runtime.unnamed)?;
@@ -66,7 +66,8 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// How to record the runtime: with `jitgraft record`, and with perf alone.
+/// How to record the runtime: with `jitgraft record`, and with perf alone. Each command has a label. The commands are
+/// those for a version that supports all switches.
 fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let program = runtime.called.split(' ').chain(["..."]);
     let words: Vec<Vec<u8>> = program.map(|word| word.as_bytes().to_vec()).collect();

@@ -40,7 +40,8 @@ enum ScriptInput {
     Nothing,
     /// The input is a recording to print.
     Recording(Input),
-    /// The input is text whose frames are to be named.
+    /// The input is text whose frames are to be named. The progress bar of the stream must be kept while the stream is
+    /// read; `None` if there is none.
     Text(Stream, Option<Progress>),
 }
 
@@ -84,18 +85,19 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
 /// at once.
 fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
-    let looked = PeekedInput::open_through(path, |file| {
-        let (shown, reader) = Progress::for_reading(file, job);
-        progress = Some(shown);
+    let peeked = PeekedInput::open_through(path, |file| {
+        let (bar, reader) = Progress::for_reading(file, job);
+        progress = Some(bar);
         reader
     })?;
-    let mut file = match looked {
+    let mut file = match peeked {
         PeekedInput::Directory(directory) => return Input::open_directory(&directory).map(ScriptInput::Recording),
         PeekedInput::File(file) => file,
     };
     if file.is_archive()? || perf_data::sniff(file.peek(HEAD)?) {
         return file.into_whole().map(ScriptInput::Recording);
     }
+    // From here on, the contents are unpacked. They may be a recording that was compressed.
     let mut stream = file.into_stream()?;
     let head = stream.peek(HEAD)?;
     match perf_data::sniff(head) {

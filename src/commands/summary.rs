@@ -80,7 +80,7 @@ fn describe_first(findings: &[Finding], unit: &str) -> String {
     }
 }
 
-/// The event with the most samples.
+/// The event with the most samples; `None` if there are no events.
 fn main_event(profile: &Profile) -> Option<&Series> {
     profile.series.iter().max_by_key(|series| count(series))
 }

@@ -124,6 +124,7 @@ pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: b
         if !can_be_read_again {
             return None;
         }
+        // Filters don't look at stacks, so as little of them is read as possible.
         let mut options = LoadOptions { by_cpu: !filter.cpu.is_empty(), max_stack: Some(1), ..LoadOptions::default() };
         options.symbols.inlines = false;
         let keep = if filter.asks_time() { Keep::EachRow } else { Keep::Sums };
@@ -152,12 +153,13 @@ fn run_and_inspect(
     outcome: &mut Outcome,
 ) -> Result<()> {
     check_further(inputs)?;
+    // Several inputs are read in groups if they are small texts. The first one's format decides.
     if let [path, _, ..] = inputs {
         let opened = match first.take() {
             Some(opened) => opened,
             None => Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?,
         };
-        if texts::are_small_texts(&opened, inputs, options.texts(), sink.keep()) {
+        if texts::are_small_texts(&opened, inputs, options.text_options(), sink.keep()) {
             return run_texts(opened, inputs, options, sink, inspect, job, outcome);
         }
         first = Some(opened);
@@ -183,9 +185,9 @@ fn run_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut paths_and_opened = inputs.iter().map(|path| (path, first.take()));
-    // A group may have more inputs than can be open at once, so inputs that aren't small texts are opened again when it
-    // is their turn.
-    let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
+    // Workers return `Ok` with sums for small texts, and `Err` with the path of any other input. A group may have more
+    // inputs than can be open at once, so these others are opened again when it is their turn.
+    let read = |group| texts::read_texts(group, options.text_options(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut paths_and_opened), read, |group| {
         for input in group {
             match input {
@@ -228,10 +230,11 @@ pub(super) fn run_one(
             let mut completion = options.completion();
             if is_script_text {
                 // The reader has applied source maps, because it knows which names come from a code map.
-                completion.sources = None;
+                completion.source_maps = None;
             }
             let origin = Origin { input: Some(&shown(path)), directory: directory(path) };
             complete(&mut profile, completion, origin, outcome)?;
+            // The rows were only kept apart for the filter.
             if keep != sink.keep() {
                 profile.aggregate();
             }
@@ -279,9 +282,8 @@ fn read_stacks(
             Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
             Read::Script => {
                 let text = Stream::new(reader);
-                let profile =
-                    script_text::read_stacks(text, path, keep, &options.sources, options.readable(), job, outcome)?;
-                return Ok(profile);
+                // Adds its warnings to the outcome itself.
+                return script_text::read_stacks(text, path, keep, &options.sources, options.demangler(), job, outcome);
             }
             _ => return Err(unreadable(format)),
         },
@@ -292,17 +294,17 @@ fn read_stacks(
 
 impl LoadOptions {
     /// The options for reading small texts.
-    pub(super) fn texts(&self) -> TextOptions<'_> {
+    pub(super) fn text_options(&self) -> TextOptions<'_> {
         TextOptions { read: &self.read, jit_names: self.jit_names.given, completion: self.completion() }
     }
 
     /// What to do with a profile after it was read.
     fn completion(&self) -> Completion<'_> {
-        Completion { filter: &self.filter, demangle: self.symbols.demangle, sources: Some(&self.sources) }
+        Completion { filter: &self.filter, demangle: self.symbols.demangle, source_maps: Some(&self.sources) }
     }
 
     /// A function that demangles a name, or returns `None` for all names if the options don't ask for demangling.
-    pub(super) fn readable(&self) -> Readable {
+    pub(super) fn demangler(&self) -> Readable {
         if self.symbols.demangle { demangled::readable } else { |_| None }
     }
 
@@ -332,6 +334,7 @@ fn directory(path: &InPath) -> Option<&Path> {
     path.path()?.parent()
 }
 
+/// The error for an input in a format that has nothing to read as stacks.
 fn unreadable(format: &Format) -> Error {
     Error::new(format!("{} has no stacks", format.name))
 }

@@ -72,7 +72,7 @@ fn apply_to(
 /// `None` if it isn't a function of a script.
 fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
-    let Some((line, column)) = start(profile, frame) else {
+    let Some((line, column)) = find_start(profile, frame) else {
         return ScriptName::parse(name);
     };
     let function = std::str::from_utf8(name).ok()?;
@@ -87,12 +87,13 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
 /// If the start has no column but the frame has, the frame's column is used, because profilers for Node.js store the
 /// start of the function there instead of the executed position. If it is the executed position after all, it doesn't
 /// match the script's text, and is ignored later.
-fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
+fn find_start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),
         (byte @ 1.., 0) => {
             let module = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
             if is_wasm_module(module) {
+                // Source maps treat a module as a single line. Its columns are byte offsets, which start at 1 here.
                 return Some((1, byte.checked_add(1)?));
             }
         }
@@ -109,9 +110,10 @@ fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Optio
         return Some(ChangedFrame { name: name.into_bytes(), file, line, start: None });
     }
     let generated = script_function(profile, frame)?;
+    // `place` is where the function starts in the authored source, `executed` where it was executing.
     let (place, function) = maps.function(&generated)?;
     let executed = if frame.column > 0 { maps.place(generated.script, frame.line, frame.column) } else { None };
-    let name = match start(profile, frame) {
+    let name = match find_start(profile, frame) {
         // The location is a part of the name, in V8's notation.
         None => {
             generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column)
@@ -119,11 +121,13 @@ fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Optio
         // The location is in other fields of the frame.
         Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
+    // A frame that didn't state where its function starts doesn't get a start either.
     let states_start = frame.start.line > 0;
     let start = frame.start.file.map(|_| if states_start { (place.line, place.column) } else { (0, 0) });
     let (file, line) = match executed {
         Some(executed) => (executed.file, executed.line),
         None if states_start => (place.file, 0),
+        // The frame has no other field for the start than its line.
         None => (place.file, place.line),
     };
     Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line, start })

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 /// How to cut a text into blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Cutting<'a> {
-    /// The size of a block in bytes. Blocks are larger only if they can't be cut.
+    /// The size of a block in bytes. Blocks are larger only if they can't be cut there.
     pub(super) block: usize,
     /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
     pub(super) cut: &'a (dyn Fn(&[u8]) -> usize + Sync),
@@ -21,7 +21,7 @@ pub(super) struct Cutting<'a> {
 pub(super) struct TextBlock {
     pub(super) bytes: Vec<u8>,
     /// The offset of the block in the text, in bytes.
-    pub(super) at: u64,
+    pub(super) offset: u64,
 }
 
 /// Cuts a text into blocks.
@@ -30,16 +30,17 @@ pub(super) struct Blocks<'a> {
     /// Buffers of finished blocks, for reuse.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting<'a>,
-    /// Bytes that have been read but don't belong to a block yet.
-    rest: Vec<u8>,
+    /// Bytes that were read with the last block but are the start of the next one.
+    leftover: Vec<u8>,
     /// How many bytes have been returned in blocks.
-    at: u64,
+    offset: u64,
     /// True if the whole text has been read, or reading has failed.
     pub(super) ended: bool,
     /// True if the program that writes the text paused after the bytes read last.
     pub(super) paused: bool,
-    /// Why reading failed. Blocks end before that place, without an error.
-    pub(super) failed: Option<std::io::Error>,
+    /// Why reading failed; `None` if it hasn't. [`next_block`](Self::next_block) then acts as if the text ended there, so
+    /// callers must check this at the end.
+    pub(super) error: Option<std::io::Error>,
 }
 
 /// How many bytes of a text are whole lines.
@@ -50,29 +51,31 @@ pub(super) fn cut_after_line(bytes: &[u8]) -> usize {
 impl<'a> Blocks<'a> {
     pub(super) fn new(input: Stream, cutting: Cutting<'a>, spare: &'a Spare<Vec<u8>>) -> Self {
         let input = input.into_reader();
-        Self { input, spare, cutting, rest: Vec::new(), at: 0, ended: false, paused: false, failed: None }
+        Self { input, spare, cutting, leftover: Vec::new(), offset: 0, ended: false, paused: false, error: None }
     }
 
     /// The next block; `None` at the end of the text.
     pub(super) fn next_block(&mut self) -> Option<TextBlock> {
         // Reused buffers aren't cleared, because their contents are overwritten and clearing takes time.
         let mut bytes = self.spare.take();
-        let mut filled = self.rest.len();
+        // How many bytes of `bytes` are text of this block; what follows them is from the buffer's previous use.
+        let mut filled = self.leftover.len();
         if bytes.len() < filled {
             bytes.resize(filled, 0);
         }
-        bytes[..filled].copy_from_slice(&self.rest);
-        self.rest.clear();
+        bytes[..filled].copy_from_slice(&self.leftover);
+        self.leftover.clear();
         let mut wanted = self.cutting.block;
         while !self.ended {
             filled = self.fill(&mut bytes, filled, wanted);
             bytes.truncate(filled);
-            if self.ended || !self.paused && filled < wanted {
-                continue;
+            // The last block has all that is left.
+            if self.ended {
+                break;
             }
             let cut = self.cut(&bytes);
             if cut > 0 {
-                self.rest.extend_from_slice(&bytes[cut..]);
+                self.leftover.extend_from_slice(&bytes[cut..]);
                 filled = cut;
                 break;
             }
@@ -83,9 +86,9 @@ impl<'a> Blocks<'a> {
         if bytes.is_empty() {
             return None;
         }
-        let at = self.at;
-        self.at += bytes.len() as u64;
-        Some(TextBlock { bytes, at })
+        let offset = self.offset;
+        self.offset += bytes.len() as u64;
+        Some(TextBlock { bytes, offset })
     }
 
     /// How many of the bytes can form a block. 0 if more are needed.
@@ -137,7 +140,7 @@ impl<'a> Blocks<'a> {
     }
 
     fn fail(&mut self, error: std::io::Error) {
-        self.failed = Some(error);
+        self.error = Some(error);
         self.ended = true;
     }
 }

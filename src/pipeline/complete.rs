@@ -21,7 +21,7 @@ pub(super) struct Completion<'a> {
     /// True if mangled names are to be demangled.
     pub(super) demangle: bool,
     /// Where to find source maps. `None` if the reader has applied them.
-    pub(super) sources: Option<&'a SourceOptions>,
+    pub(super) source_maps: Option<&'a SourceOptions>,
 }
 
 /// Where a profile was read from.
@@ -33,10 +33,11 @@ pub(super) struct Origin<'a> {
     pub(super) directory: Option<&'a Path>,
 }
 
-/// Demangles names, applies source maps, filters samples, and reports what outputs can't show.
+/// Demangles names, applies source maps, and filters samples. Warns about sums that are too large for outputs, and notes
+/// in the profile if its stacks are only estimates.
 pub(super) fn complete(
     profile: &mut Profile,
-    Completion { filter, demangle, sources }: Completion<'_>,
+    Completion { filter, demangle, source_maps }: Completion<'_>,
     Origin { input, directory }: Origin<'_>,
     outcome: &mut Outcome,
 ) -> Result<()> {
@@ -44,14 +45,14 @@ pub(super) fn complete(
     if demangle {
         demangled::apply(profile);
     }
-    if let Some(sources) = sources {
-        authored::apply(profile, sources, directory, outcome);
+    if let Some(options) = source_maps {
+        authored::apply(profile, options, directory, outcome);
     }
     filter.apply(profile);
-    let large = warn_of_large_sums(profile);
+    let sum_warnings = warn_of_large_sums(profile);
     outcome.warnings.append(match input {
-        Some(path) => large.in_file(path),
-        None => large,
+        Some(path) => sum_warnings.in_file(path),
+        None => sum_warnings,
     });
     if let Some(note) = estimate::note(profile) {
         let input = input.unwrap_or(Path::new("the inputs"));
@@ -69,7 +70,7 @@ fn warn_of_large_sums(profile: &Profile) -> Warnings {
         if weights.sum::<u128>() > u128::from(i64::MAX.unsigned_abs()) {
             let (event, largest) = (readable(series.name.as_bytes()), grouped(i64::MAX.unsigned_abs()));
             warnings.push(Warning::new(format!(
-                "{event}: weights add up to more than {largest}; larger sums are shown as that number"
+                "{event}: weights add up to more than {largest}; sums above that are shown as this number"
             )));
         }
     }

@@ -22,6 +22,7 @@ fn may_be_mangled(name: &[u8]) -> bool {
     if is_rust_printed_as_cpp(bare(name)) {
         return true;
     }
+    // One underscore is required: `_Z` for C++, `_R` for Rust. A second one may come from macOS.
     let name = name.strip_prefix(b"_").unwrap_or_default();
     let name = name.strip_prefix(b"_").unwrap_or(name);
     matches!(name.first(), Some(b'Z' | b'R'))

@@ -12,8 +12,9 @@ struct Largest<'p> {
     event: &'p str,
 }
 
-/// A remark that the stacks are estimated, and by how much their inclusive costs differ from the recorded ones. `None`
-/// if the input recorded stacks.
+/// A remark that the stacks are estimated, and by how much their inclusive costs differ at most from the recorded ones.
+/// Functions in cycles of calls are told apart, because estimates for them are much worse. `None` if the input recorded
+/// stacks.
 pub(super) fn note(profile: &Profile) -> Option<String> {
     let mut outside = None;
     let mut inside = None;
@@ -21,37 +22,37 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     for series in &profile.series {
         let Some(graph) = CallGraph::from_series(profile, series) else { continue };
         is_estimate = true;
-        let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.value(row)));
-        let found = graph.deviations(profile, series);
-        if let Some(deviation) = found.outside_cycles {
-            Largest::keep_larger(&mut outside, deviation, whole, &series.name);
+        let total = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.value(row)));
+        let deviations = graph.deviations(profile, series);
+        if let Some(deviation) = deviations.outside_cycles {
+            Largest::keep_larger(&mut outside, deviation, total, &series.name);
         }
-        if let Some(deviation) = found.in_cycles {
-            Largest::keep_larger(&mut inside, deviation, whole, &series.name);
+        if let Some(deviation) = deviations.in_cycles {
+            Largest::keep_larger(&mut inside, deviation, total, &series.name);
         }
     }
     if !is_estimate {
         return None;
     }
-    let outside = outside.and_then(|largest| largest.describe(profile));
-    let outside = outside.unwrap_or_else(|| "less than 0.01%".to_owned());
-    let inside = match inside.and_then(|largest| largest.describe(profile)) {
-        Some(inside) => format!(", and for functions that call each other in a cycle, by {inside}"),
+    let outside_text = outside.and_then(|largest| largest.describe(profile));
+    let outside_text = outside_text.unwrap_or_else(|| "less than 0.01%".to_owned());
+    let inside_text = match inside.and_then(|largest| largest.describe(profile)) {
+        Some(text) => format!(", and for functions that call each other in a cycle, by {text}"),
         None => String::new(),
     };
     Some(format!(
         "stacks are estimated from the calls between functions: self costs are exact, inclusive costs are off by \
-         {outside}{inside}"
+         {outside_text}{inside_text}"
     ))
 }
 
 impl<'p> Largest<'p> {
-    /// Replaces `largest` if the deviation is a larger percentage of its event's total cost, which is `whole`.
-    fn keep_larger(largest: &mut Option<Self>, deviation: Deviation, whole: u64, event: &'p str) {
-        if whole == 0 {
+    /// Replaces `largest` if the deviation is a larger percentage of its event's total cost (`total`).
+    fn keep_larger(largest: &mut Option<Self>, deviation: Deviation, total: u64, event: &'p str) {
+        if total == 0 {
             return;
         }
-        let percent = 100.0 * deviation.cost as f64 / whole as f64;
+        let percent = 100.0 * deviation.cost as f64 / total as f64;
         if largest.as_ref().is_none_or(|largest| largest.percent < percent) {
             *largest = Some(Self { percent, deviation, event });
         }

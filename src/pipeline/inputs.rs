@@ -7,6 +7,7 @@ use crate::io::InPath;
 /// can't be opened again.
 #[derive(Default)]
 pub struct JobInputs<'a> {
+    /// The first of the inputs, if it is already open.
     pub(super) first: Option<Opened>,
     pub(super) paths: &'a [InPath],
 }

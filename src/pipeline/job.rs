@@ -64,12 +64,14 @@ impl Outcome {
 
     /// Adds a recording's weights by kind of code. Events with the same name are added up.
     pub fn count_code(&mut self, shares: Vec<CodeShares>) {
-        let known = self.shares.iter().enumerate().map(|(at, shares)| (shares.event.clone(), at));
-        let mut places: FxHashMap<String, usize> = known.collect();
+        let mut index_by_event: FxHashMap<String, usize> = FxHashMap::default();
+        for (index, shares) in self.shares.iter().enumerate() {
+            index_by_event.insert(shares.event.clone(), index);
+        }
         for more in shares {
             let next = self.shares.len();
-            let at = *places.entry(more.event.clone()).or_insert(next);
-            match self.shares.get_mut(at) {
+            let index = *index_by_event.entry(more.event.clone()).or_insert(next);
+            match self.shares.get_mut(index) {
                 Some(shares) => shares.merge(&more),
                 None => self.shares.push(more),
             }

@@ -29,8 +29,8 @@ pub(super) fn read(
     let new_reader = || open(options, &head);
     let readers = Readers::new(&new_reader, job);
     let mut parts = AddedParts::new("line", options.keep);
-    let read_block = |at: u64, lines: &[u8]| {
-        readers.read(at, |reader| {
+    let read_block = |offset: u64, lines: &[u8]| {
+        readers.read(offset, |reader| {
             let mut skipped = Skipped::new("line");
             reader.read(lines, &mut skipped);
             skipped
@@ -51,18 +51,21 @@ fn each_block<T: Send>(
     let spare = &Spare::default();
     let cutting = Cutting { block: BLOCK, cut: &cut_after_line, longest: usize::MAX, at_pauses: false };
     let mut blocks = Blocks::new(input, cutting, spare);
-    let make = |TextBlock { bytes, at }: TextBlock| {
-        let result = make(at, &bytes);
+    let make_and_recycle = |TextBlock { bytes, offset }: TextBlock| {
+        let result = make(offset, &bytes);
         spare.give_buffer(bytes, 4 * BLOCK);
         result
     };
     let first = blocks.next_block();
     // Don't start threads for an input that fits in one block: there may be many such inputs.
     match first {
-        Some(first) if blocks.ended => take(make(first)),
-        first => job.pool.each(first.into_iter().chain(std::iter::from_fn(|| blocks.next_block())), make, take),
+        Some(first) if blocks.ended => take(make_and_recycle(first)),
+        first => {
+            let all = first.into_iter().chain(std::iter::from_fn(|| blocks.next_block()));
+            job.pool.each(all, make_and_recycle, take);
+        }
     }
-    match blocks.failed {
+    match blocks.error {
         Some(error) => Err(error.into()),
         None => Ok(()),
     }

@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Limit for directories in directories, below the one that the user typed. Nobody nests profiles that deep, and paths
-/// are looked up from the top for each entry.
+/// The maximum number of directories in one another, below the one that the user typed. Nobody nests profiles that deep,
+/// and each additional level makes every lookup of a path slower.
 const DEEPEST: usize = 100;
 
 /// The inputs after expansion.
@@ -71,9 +71,9 @@ impl Expanded {
         }
         match names_in(&input) {
             Ok(names) => {
-                let below = Arc::from(shown(&input));
+                let typed = Arc::from(shown(&input));
                 for name in names {
-                    self.add(inside(&input, &below, name), depth + 1);
+                    self.add(inside(&input, &typed, name), depth + 1);
                 }
             }
             Err(error) => self.unread.push(error.in_file(&shown(&input))),
@@ -81,12 +81,13 @@ impl Expanded {
     }
 }
 
-/// The input for a file in a directory. `below` is the directory that the user typed, even if `directory` was itself
-/// found in it.
-fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
+/// The input for a file in a directory. It remembers the path of the directory that the user typed, because only what is
+/// below that path is opened with care (see above). This path is `typed` if the user typed `directory` itself;
+/// otherwise, `directory` was found below another one, and remembers that one's path already.
+fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),
-        InPath::Path(_) | InPath::Stdin => InPath::Found(FoundPath::below(below.clone(), below.join(name))),
+        InPath::Path(_) | InPath::Stdin => InPath::Found(FoundPath::below(typed.clone(), typed.join(name))),
     }
 }
 

@@ -20,11 +20,13 @@ pub(super) struct MergedAbout {
     arch: Agreed<Vec<u8>>,
     os: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
+    /// For each module, the mapped pieces of its file that the profiles so far had.
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
     /// The wall-clock time when the earliest profile started, in nanoseconds since 1970.
     began: Option<i128>,
     /// The sum of the durations of all profiles, in nanoseconds.
     sampled: Option<u64>,
+    /// The number of samples that the profiles lost.
     lost: u64,
     samples_without_labels: u64,
 }

@@ -25,16 +25,17 @@ const MOST_WARNINGS: usize = 20;
 /// The first input that could be opened, and its index. It is kept open, because standard input can only be opened
 /// once.
 pub(crate) struct FirstInput {
-    at: usize,
+    /// The index of the input in the list of inputs.
+    index: usize,
     opened: Opened,
 }
 
 impl FirstInput {
     /// Opens inputs in order until one succeeds. `None` if none can be opened.
     pub(crate) fn open(inputs: &[InPath], job: &Job) -> Option<Self> {
-        for (at, path) in inputs.iter().enumerate() {
+        for (index, path) in inputs.iter().enumerate() {
             if let Ok(opened) = Opened::open(path, job) {
-                return Some(Self { at, opened });
+                return Some(Self { index, opened });
             }
         }
         None
@@ -51,21 +52,20 @@ impl FirstInput {
 /// nothing on another.
 pub(crate) fn load_merged(
     inputs: &[InPath],
-    first: Option<FirstInput>,
+    mut first: Option<FirstInput>,
     options: &LoadOptions,
     by: RootFrame,
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
-    let mut first = first;
     let mut merged = MergedSum::new(by);
     // The path of each input, and the input itself if it is already open: the first one that could be opened is.
-    let mut paths_and_opened = inputs.iter().enumerate().map(|(at, path)| {
-        let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
+    let mut paths_and_opened = inputs.iter().enumerate().map(|(index, path)| {
+        let opened = first.take_if(|first| first.index == index).map(|first| first.opened);
         (path, opened)
     });
     // Workers read groups of inputs. Small texts in a group are added up at once, other inputs one by one.
     let read_other = |path: &InPath, opened| read_one(path, opened, options, job);
-    let read_group = |group| read_texts(group, options.texts(), job, |sums| sums, read_other);
+    let read_group = |group| read_texts(group, options.text_options(), job, |sums| sums, read_other);
     job.pool.stream(texts::groups(&mut paths_and_opened), read_group, |sums: Vec<InputSums>| {
         for input in sums {
             merged.add(input)?;
@@ -100,11 +100,13 @@ fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> 
 
 /// The merged profile, to which inputs are being added.
 struct MergedSum {
+    /// The property of threads by which samples are kept in separate rows.
     by: RootFrame,
     /// The sum of the inputs so far. Its names of JIT code are already in their final spelling.
     sum: Profile,
     about: MergedAbout,
     outcome: Outcome,
+    /// For each input that was skipped, the reason.
     skipped: Vec<Error>,
 }
 
@@ -169,8 +171,7 @@ impl MergedSum {
     }
 }
 
-/// A copy of a track that only has the thread's name, the labels, and the property `by` which rows are kept in separate
-/// rows.
+/// A copy of a track that only has the thread's name, the labels, and the property that `by` names.
 fn reduce_track(track: &Track, by: RootFrame) -> Track {
     let mut kept = Track { comm: track.comm.clone(), labels: track.labels.clone(), ..Track::default() };
     match by {

@@ -112,14 +112,15 @@ const ET_CORE: u8 = 4;
 /// The type of an ELF file: the low byte of `e_type`, for either byte order. All types that matter are below 256.
 /// `None` for other files.
 fn elf_type(head: &[u8]) -> Option<u8> {
+    // The second byte after the magic number is EI_DATA, in which 2 means big-endian.
     let is_big = *head.strip_prefix(b"\x7fELF")?.get(1)? == 2;
     head.get(if is_big { 17 } else { 16 }).copied()
 }
 
-/// True if a text starts with `with`, in upper or lower case. White space and a byte order mark before it are ignored.
-fn begins(head: &[u8], with: &[u8]) -> bool {
+/// True if a text starts with `prefix`, in upper or lower case. White space and a byte order mark before it are ignored.
+fn begins(head: &[u8], prefix: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-    head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
+    head.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
 fn contains(head: &[u8], part: &[u8]) -> bool {

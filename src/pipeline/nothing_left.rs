@@ -7,7 +7,7 @@ use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many values to list for each filter, those with the most samples first.
+/// The maximum number of values that are listed for a filter. Those with the most samples come first.
 const SHOWN: usize = 8;
 
 /// Explains why there are no samples. If the inputs can be read again, `unfiltered` returns all their samples, with the

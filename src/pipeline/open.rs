@@ -53,7 +53,8 @@ const LONGEST_HEAD: usize = HEAD << 11;
 /// How many bytes are needed to recognize an archive, by the name of its first file.
 const ARCHIVE_HEAD: usize = 512;
 
-/// How files in a recording's directory are opened: their contents don't matter at that point.
+/// How files in a recording's directory are opened: whatever they contain is accepted, because records show later
+/// whether it is valid.
 const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
 
 /// The maximum number of layers of compression. This also stops at files that decompress to themselves.
@@ -101,7 +102,7 @@ impl Input {
         }
         let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
         if archive::is_archive(&start) {
-            let reader = unwrap(Box::new(Cursor::new(bytes)), &wrappings)?;
+            let reader = unpack_layers(Box::new(Cursor::new(bytes)), &wrappings)?;
             let owner = rustix::process::geteuid().as_raw();
             return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
         }
@@ -180,8 +181,8 @@ pub(crate) struct PeekedFile {
     path: InPath,
     /// The ID of the user who owns the file.
     owner: u32,
-    /// Once detected: how the input is packed, and its format.
-    known: Option<(Vec<Wrapping>, &'static Format)>,
+    /// How the input is packed, and its format; `None` until [`format`](Self::format) has found out.
+    detected: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
 impl PeekedInput {
@@ -206,7 +207,7 @@ impl PeekedInput {
             regular,
             path: path.clone(),
             owner: about.uid(),
-            known: None,
+            detected: None,
         }))
     }
 }
@@ -221,7 +222,7 @@ impl PeekedFile {
     /// True if the input is an archive that `jitgraft pack` made, whether it is compressed or not.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
-        let may_be = wrapping(head).is_some() || archive::is_archive(head);
+        let may_be = recognize_wrapping(head).is_some() || archive::is_archive(head);
         Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
     }
 
@@ -235,14 +236,14 @@ impl PeekedFile {
     pub(crate) fn into_stream(self) -> Result<Stream> {
         let mut stream = self.stream;
         for _ in 0..MAX_WRAPPINGS {
-            let Some(one) = wrapping(stream.peek(HEAD)?) else { break };
-            stream = Stream::new(unwrap(Box::new(stream), &[one])?);
+            let Some(one) = recognize_wrapping(stream.peek(HEAD)?) else { break };
+            stream = Stream::new(unpack_layers(Box::new(stream), &[one])?);
         }
         Ok(stream)
     }
 
-    /// Detects how the input is packed and its format, from as few bytes as possible. `None` if all of the input must
-    /// be unpacked to find out. Fails if the format is unknown.
+    /// Detects how the input is packed and its format, from as few bytes as possible, and stores both in `detected`.
+    /// `None` for an archive, and if all of the input must be unpacked to find out. Fails if the format is unknown.
     fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
         if self.is_archive()? {
             return Ok(None);
@@ -253,18 +254,20 @@ impl PeekedFile {
             if head.is_empty() {
                 return Err(empty(&self.path));
             }
-            let is_all = head.len() < most;
+            let is_whole_input = head.len() < most;
             let (wrappings, start) = look_inside(head, most);
             if let Some(format) = detect(&start) {
-                self.known = Some((wrappings, format));
-                return Ok(self.known.as_ref());
+                self.detected = Some((wrappings, format));
+                return Ok(self.detected.as_ref());
             }
+            // More bytes help if so far only little could be unpacked, or if the first line hasn't ended yet.
             let is_packed_and_short = !wrappings.is_empty() && start.len() < HEAD;
             let may_need_more = is_packed_and_short || is_one_line(&start);
             if !may_need_more || most >= LONGEST_HEAD {
                 return Err(mistaken::unknown_format(&start));
             }
-            if is_all {
+            // There are no more bytes. If they are packed, `look_inside` may have left out the end of the contents.
+            if is_whole_input {
                 return if wrappings.is_empty() { Err(mistaken::unknown_format(&start)) } else { Ok(None) };
             }
             most = (most << 4).min(LONGEST_HEAD);
@@ -278,10 +281,10 @@ impl PeekedFile {
             let owner = self.owner;
             return Input::from_archive(archive::read(self.into_stream()?, &path, owner)?);
         }
-        if self.regular.is_none() && self.known.is_none() {
+        if self.regular.is_none() && self.detected.is_none() {
             self.format()?;
         }
-        let known_format = self.known.map(|(_, format)| format);
+        let known_format = self.detected.map(|(_, format)| format);
         let Some(file) = self.regular else {
             let unpacked = unpack(io::spool(self.stream)?)?;
             if unpacked.bytes.is_empty() {
@@ -345,7 +348,7 @@ impl Opened {
             Some((wrappings, format)) if format.read.is_streamed() => {
                 let can_be_opened_again = file.regular.is_some() && file.path != InPath::Stdin;
                 let plain = wrappings.is_empty() && can_be_opened_again;
-                Ok(Self::Stream { reader: unwrap(file.stream.into_reader(), &wrappings)?, format, plain })
+                Ok(Self::Stream { reader: unpack_layers(file.stream.into_reader(), &wrappings)?, format, plain })
             }
             _ => file.into_whole().map(Self::Whole),
         }
@@ -383,8 +386,8 @@ struct Unpacked {
     wrappings: Vec<Wrapping>,
 }
 
-/// Recognizes how data is packed, by its first bytes. `None` if it isn't packed.
-fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
+/// Recognizes the outermost layer in which data is packed, by its first bytes. `None` if it isn't packed.
+fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
     match bytes {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
@@ -441,26 +444,30 @@ fn is_one_line(head: &[u8]) -> bool {
     memchr::memchr2(b'\n', 0, head).is_none()
 }
 
-/// Unpacks the first bytes of an input. Returns how it is packed, and up to `most` bytes of the contents.
+/// Unpacks the first bytes of an input (`head`). Returns how it is packed, and up to `most` bytes of the contents. Damage
+/// isn't reported: there are just fewer bytes.
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     let mut wrappings = Vec::new();
     let mut start = Cow::Borrowed(head);
-    while let Some(one) = wrapping(&start)
+    while let Some(wrapping) = recognize_wrapping(&start)
         && wrappings.len() < MAX_WRAPPINGS
     {
         let mut inside = Vec::new();
-        if let Ok(reader) = unwrap(Box::new(Cursor::new(start.into_owned())), &[one]) {
+        if let Ok(reader) = unpack_layers(Box::new(Cursor::new(start.into_owned())), &[wrapping]) {
             // The input ends where we stopped reading it. That is an error for the decoder, but not for us.
             let _ = reader.take(most as u64).read_to_end(&mut inside);
         }
-        wrappings.push(one);
+        wrappings.push(wrapping);
         start = Cow::Owned(inside);
     }
     (wrappings, start)
 }
 
-/// Unpacks what a reader reads, layer by layer.
-fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send + 'a>> {
+/// Returns a reader that unpacks what `reader` reads. `wrappings` are the layers, outermost first.
+fn unpack_layers<'a>(
+    mut reader: Box<dyn Read + Send + 'a>,
+    wrappings: &[Wrapping],
+) -> Result<Box<dyn Read + Send + 'a>> {
     for wrapping in wrappings {
         reader = match wrapping {
             Wrapping::Gzip => Box::new(Unpacking { reader: MultiGzDecoder::new(reader), packing: "gzip" }),
@@ -525,9 +532,9 @@ struct QuotedReader<R> {
 /// Where in a quoted line the next byte is.
 #[derive(Clone, Copy)]
 enum QuotedPlace {
-    /// At the start, or behind the blank after a mark.
+    /// At the start, or after the blank that follows a mark.
     Start,
-    /// Behind a mark, after which a blank belongs to the mark.
+    /// Directly after a mark. If the next byte is a blank, it belongs to the mark.
     Mark,
     /// In the text.
     Text,
@@ -538,8 +545,8 @@ impl<R: Read> Read for QuotedReader<R> {
         loop {
             let len = self.reader.read(buffer)?;
             let mut kept = 0;
-            for at in 0..len {
-                let byte = buffer[at];
+            for index in 0..len {
+                let byte = buffer[index];
                 self.place = match (self.place, byte) {
                     (QuotedPlace::Start | QuotedPlace::Mark, b'>') => QuotedPlace::Mark,
                     (QuotedPlace::Mark, b' ') => QuotedPlace::Start,
@@ -550,7 +557,7 @@ impl<R: Read> Read for QuotedReader<R> {
                     }
                 };
             }
-            // Nothing kept of some bytes isn't the end of the input.
+            // Returning 0 would mean the end of the input, so read on if only marks have been read.
             if kept > 0 || len == 0 {
                 return Ok(kept);
             }
@@ -606,10 +613,10 @@ pub(crate) fn unpack_bytes(bytes: Vec<u8>) -> Result<Bytes> {
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
-        let Some(one) = wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
-        let unpacked = io::spool(unwrap(Box::new(&bytes[..]), &[one])?)?;
+        let Some(wrapping) = recognize_wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
+        let unpacked = io::spool(unpack_layers(Box::new(&bytes[..]), &[wrapping])?)?;
         bytes = unpacked;
-        wrappings.push(one);
+        wrappings.push(wrapping);
     }
     Err(Error::new(format!("is compressed more than {MAX_WRAPPINGS} times")))
 }

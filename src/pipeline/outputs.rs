@@ -45,7 +45,7 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     )));
 }
 
-/// Like [`each_event`], but the caller chooses the events, as pairs of index and name.
+/// Like [`each_event`], but the caller chooses the events, as pairs of index and name. `write` gets the index.
 pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,
@@ -91,30 +91,34 @@ const MOST_OPEN: usize = 32;
 
 /// An event, and where it is written.
 struct EventOutput<'n> {
+    /// The index of the event in the profile.
     index: usize,
     name: &'n str,
     path: OutPath,
 }
 
 /// Converts event names to distinct words that are valid in file names. If several become the same word, a number is
-/// appended to all but the first.
+/// appended to all but the first (`word`, `word-2`, `word-3`).
 fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut taken = FxHashSet::default();
-    let mut last = FxHashMap::<String, usize>::default();
+    // For each word, how many have been tried with a number, so that many equal names don't try all numbers again.
+    let mut tried = FxHashMap::<String, usize>::default();
     let mut distinct = Vec::new();
     for name in names {
         let word = word(name);
-        let number = last.entry(word.clone()).or_insert(0);
+        let tried = tried.entry(word.clone()).or_insert(0);
         let mut unique = word.clone();
+        // Another event may itself be called `word-2`.
         while !taken.insert(unique.clone()) {
-            *number += 1;
-            unique = format!("{word}-{}", *number + 1);
+            *tried += 1;
+            unique = format!("{word}-{}", *tried + 1);
         }
         distinct.push(unique);
     }
     distinct
 }
 
+/// The name of an event as a word that is valid in file names.
 fn word(event: &str) -> String {
     /// The maximum length of a word. File systems limit names to 255 bytes.
     const LONGEST: usize = 100;

@@ -27,7 +27,7 @@ struct Bar {
 }
 
 impl Progress {
-    /// A bar for a job that processes `len` bytes. It is only shown on a terminal, and only if the job takes long.
+    /// A bar for a job that processes `len` bytes. It is only shown on a terminal, and only after [`LONG`].
     pub(crate) fn new(len: u64, job: &Job) -> Self {
         Self::shown_if(!job.quiet, len, job)
     }

@@ -28,7 +28,7 @@ pub(super) trait HasProfile {
 
 /// A pool with the readers of an input that aren't reading at the moment.
 pub(super) struct Readers<'a, R> {
-    new: &'a (dyn Fn() -> R + Sync),
+    create: &'a (dyn Fn() -> R + Sync),
     /// True if a single reader reads the whole input, because there is only one thread. The reader's profile is then
     /// that of the input.
     only_one: bool,
@@ -38,20 +38,23 @@ pub(super) struct Readers<'a, R> {
 struct Waiting<R> {
     readers: Vec<NumberedReader<R>>,
     /// The number of readers created so far.
-    made: usize,
+    created: usize,
 }
 
 struct NumberedReader<R> {
     number: usize,
     reader: R,
+    /// How much of the reader's tables was taken with earlier parts.
     taken: Taken,
-    /// The offset where the last part that it read starts.
-    at: u64,
+    /// The offset in the input where the last part that it read starts.
+    last_offset: u64,
 }
 
 /// What a reader added to its profile while reading a part of the input.
 pub(super) struct PartRead {
-    reader: usize,
+    /// The number of the reader, to which the IDs in `part` belong.
+    reader_number: usize,
+    /// Empty if a single reader reads the whole input.
     part: Part,
     /// True if the reader was dropped after this part, because its tables had become too large.
     is_last: bool,
@@ -59,39 +62,42 @@ pub(super) struct PartRead {
 }
 
 impl<'a, R: HasProfile> Readers<'a, R> {
-    /// Creates an empty pool; `new` is called to create readers when they are needed.
-    pub(super) fn new(new: &'a (dyn Fn() -> R + Sync), job: &Job) -> Self {
-        let waiting = Mutex::new(Waiting { readers: Vec::new(), made: 0 });
-        Self { new, only_one: job.pool.threads() == 1, waiting }
+    /// Creates an empty pool; `create` is called when another reader is needed.
+    pub(super) fn new(create: &'a (dyn Fn() -> R + Sync), job: &Job) -> Self {
+        let waiting = Mutex::new(Waiting { readers: Vec::new(), created: 0 });
+        Self { create, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Reads the part that starts at the offset `at` of the input, with any reader that may read it.
-    pub(super) fn read(&self, at: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
-        let mut reader = self.take(at);
-        let skipped = read(&mut reader.reader).shifted(at);
+    /// Reads the part that starts at `offset` in the input, with any reader that may read it. The offsets in what `read`
+    /// returns are counted from the start of the part.
+    pub(super) fn read(&self, offset: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
+        let mut reader = self.take(offset);
+        let skipped = read(&mut reader.reader).shifted(offset);
         let part = if self.only_one { Part::default() } else { reader.reader.profile().take_part(&mut reader.taken) };
         let (number, profile) = (reader.number, reader.reader.profile());
         let is_last = !self.only_one && (profile.stack_count() > MOST_STACKS || profile.name_count() > MOST_NAMES);
         if !is_last && let Ok(mut waiting) = self.waiting.lock() {
-            waiting.readers.push(NumberedReader { at, ..reader });
+            waiting.readers.push(NumberedReader { last_offset: offset, ..reader });
         }
-        PartRead { reader: number, part, is_last, skipped }
+        PartRead { reader_number: number, part, is_last, skipped }
     }
 
-    /// Takes a reader that hasn't read anything beyond the offset `at` from the pool, or creates one.
-    fn take(&self, at: u64) -> NumberedReader<R> {
+    /// Takes a reader from the pool that hasn't read a part after `offset` yet, or creates one. A single reader reads all
+    /// parts, and gets them in order.
+    fn take(&self, offset: u64) -> NumberedReader<R> {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let number = match self.waiting.lock() {
             Ok(mut waiting) => {
-                if let Some(found) = waiting.readers.iter().position(|reader| self.only_one || reader.at <= at) {
+                let may_read = |reader: &NumberedReader<R>| self.only_one || reader.last_offset <= offset;
+                if let Some(found) = waiting.readers.iter().position(may_read) {
                     return waiting.readers.swap_remove(found);
                 }
-                waiting.made += 1;
-                waiting.made
+                waiting.created += 1;
+                waiting.created
             }
             Err(_) => 0,
         };
-        NumberedReader { number, reader: (self.new)(), taken: Taken::default(), at }
+        NumberedReader { number, reader: (self.create)(), taken: Taken::default(), last_offset: offset }
     }
 
     /// The profile of the whole input. `parts` has the merged results of all parts.
@@ -110,22 +116,23 @@ impl<'a, R: HasProfile> Readers<'a, R> {
 /// Merges the results of all parts, in the order of the parts.
 pub(super) struct AddedParts {
     profile: Profile,
-    numbers: FxHashMap<usize, Renumbered>,
+    /// For each reader, by its number, how its IDs are translated to those of `profile`.
+    renumbered: FxHashMap<usize, Renumbered>,
     skipped: Skipped,
 }
 
 impl AddedParts {
     /// Creates an empty profile to merge into. `what` is what skipped things are called in messages, in the singular.
     pub(super) fn new(what: &'static str, keep: Keep) -> Self {
-        Self { profile: Profile::empty(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
+        Self { profile: Profile::empty(keep), renumbered: FxHashMap::default(), skipped: Skipped::new(what) }
     }
 
     /// Merges the next part.
-    pub(super) fn add(&mut self, PartRead { reader, part, is_last, skipped }: PartRead) {
+    pub(super) fn add(&mut self, PartRead { reader_number, part, is_last, skipped }: PartRead) {
         self.skipped.append(skipped);
-        self.profile.add_part(&part, self.numbers.entry(reader).or_default());
+        self.profile.add_part(&part, self.renumbered.entry(reader_number).or_default());
         if is_last {
-            self.numbers.remove(&reader);
+            self.renumbered.remove(&reader_number);
         }
     }
 }
@@ -145,7 +152,7 @@ mod tests {
         let job =
             Job { pool: crate::parallel::Pool::new(std::num::NonZeroUsize::new(2)).unwrap(), ..Job::quiet().unwrap() };
         let readers = Readers::new(&Profile::new, &job);
-        let number = |at| readers.read(at, |_| Skipped::new("line")).reader;
+        let number = |offset| readers.read(offset, |_| Skipped::new("line")).reader_number;
         let first = number(5);
         assert_eq!(number(9), first);
         let other = number(7);

@@ -20,7 +20,9 @@ use std::sync::Arc;
 /// Passes the rows of inputs to a writer, and counts them.
 #[derive(Debug, Default)]
 pub(crate) struct RowFeeder {
+    /// The number of rows that were passed on so far.
     rows: u64,
+    /// The names of all events in the inputs so far, including those that the user doesn't want.
     events: BTreeSet<String>,
 }
 
@@ -29,7 +31,7 @@ pub(crate) struct RowInput<'a> {
     pub(crate) opened: Opened,
     pub(crate) path: &'a InPath,
     /// What the user stated about the origin of the rows.
-    pub(crate) given: RowOrigin,
+    pub(crate) user_origin: RowOrigin,
 }
 
 impl RowFeeder {
@@ -42,8 +44,8 @@ impl RowFeeder {
         job: &Job,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        let RowInput { opened, path, given } = input;
-        let mut sink = RowSink { read: self, given, options, writer, has_begun: false, has_ended: false };
+        let RowInput { opened, path, user_origin } = input;
+        let mut sink = RowSink { feeder: self, user_origin, options, writer, has_begun: false, has_ended: false };
         run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }
@@ -68,9 +70,9 @@ impl RowFeeder {
 
 #[derive(Debug)]
 struct RowSink<'a> {
-    read: &'a mut RowFeeder,
+    feeder: &'a mut RowFeeder,
     /// What the user stated about the origin of the rows (host, day, labels). It applies to all inputs.
-    given: RowOrigin,
+    user_origin: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
     /// True if the writer has received the description of the current input's recording.
@@ -85,22 +87,24 @@ type RecordingRows = Vec<Vec<Row>>;
 impl RowSink<'_> {
     /// Passes the description of a recording to the writer, before its rows.
     fn begin(&mut self, recording: Recording, rows: &Profile) -> Result<()> {
-        self.read.events.extend(rows.series.iter().map(|series| series.name.clone()));
+        self.feeder.events.extend(rows.series.iter().map(|series| series.name.clone()));
         let origin = RowOrigin {
-            recording: merge_descriptions(recording, &self.given.recording),
-            labels: self.given.labels.clone(),
+            recording: merge_descriptions(recording, &self.user_origin.recording),
+            labels: self.user_origin.labels.clone(),
             jit_names: self.options.jit_names.for_profile(rows),
         };
         self.has_begun = true;
         self.writer.begin(origin, rows)
     }
 
-    fn begin_whole(&mut self, rows: &Profile) -> Result<()> {
+    /// Passes the description of an input that is a single recording to the writer, before the first batch of its rows.
+    fn begin_input(&mut self, rows: &Profile) -> Result<()> {
         if !self.has_begun { self.begin(recording_of(rows), rows) } else { Ok(()) }
     }
 
-    fn rows(&mut self, rows: &Profile) -> Result<()> {
-        self.read.rows += rows.series.iter().map(|series| series.rows.len() as u64).sum::<u64>();
+    /// Passes the rows in a profile to the writer.
+    fn pass_rows(&mut self, rows: &Profile) -> Result<()> {
+        self.feeder.rows += rows.series.iter().map(|series| series.rows.len() as u64).sum::<u64>();
         self.writer.rows(rows)
     }
 }
@@ -122,9 +126,11 @@ impl Sink for RowSink<'_> {
         }
         let recordings = split_by_recording(rows);
         if recordings.is_empty() {
-            self.begin_whole(rows)?;
-            return self.rows(rows);
+            self.begin_input(rows)?;
+            return self.pass_rows(rows);
         }
+        // An input that contains several recordings comes in one batch. The writer gets its recordings one by one, in
+        // the same profile with other rows. The count of lost samples is replaced meanwhile, too.
         let is_only = recordings.len() == 1;
         let all_lost = rows.about.lost;
         for (recording, recording_rows) in recordings {
@@ -139,7 +145,7 @@ impl Sink for RowSink<'_> {
                 describe_machine(recording.host.clone(), rows)
             };
             self.begin(recording, rows)?;
-            self.rows(rows)?;
+            self.pass_rows(rows)?;
             self.writer.end(rows)?;
         }
         rows.about.lost = all_lost;
@@ -151,13 +157,14 @@ impl Sink for RowSink<'_> {
         if self.has_ended {
             return Ok(());
         }
-        self.begin_whole(tables)?;
+        // An input without rows has begun only now.
+        self.begin_input(tables)?;
         self.writer.end(tables)
     }
 }
 
-/// For an input that contains several recordings, the rows of each, in order of appearance. Empty if the input is a
-/// single recording.
+/// For an input whose tracks state recordings, moves the rows of each recording out of the profile, in order of
+/// appearance. Recordings without rows are left out. Empty if the input is a single recording, whose rows then stay.
 fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     let mut recordings: Vec<(Arc<Recording>, RecordingRows)> = Vec::new();
     let mut indexes = FxHashMap::default();
@@ -186,21 +193,22 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     recordings
 }
 
-/// For an input with rows from several machines, describes the recording of the rows from one of them.
+/// For an input with rows from several machines, describes the recording of the rows from one of them, which must be the
+/// only ones in the profile. What the input says about itself as a whole (command, kernel) is left out.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::from_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// Combines what an input says about its recording with what the user stated (`given`), which takes precedence. What
-/// identifies the recording always comes from the input.
-fn merge_descriptions(recorded: Recording, given: &Recording) -> Recording {
+/// Combines what an input says about its recording with what the user stated (`stated`), which takes precedence. Only the
+/// identification of the recording (`input`) comes from the input if it has one.
+fn merge_descriptions(recorded: Recording, stated: &Recording) -> Recording {
     Recording {
-        input: recorded.input.or_else(|| given.input.clone()),
-        host: given.host.clone().or(recorded.host),
-        day: given.day.or(recorded.day),
-        bucket: given.bucket.or(recorded.bucket),
+        input: recorded.input.or_else(|| stated.input.clone()),
+        host: stated.host.clone().or(recorded.host),
+        day: stated.day.or(recorded.day),
+        bucket: stated.bucket.or(recorded.bucket),
         ..recorded
     }
 }
@@ -226,8 +234,8 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
 /// Adds the contents of a file to a hash. Stops at the first error in unpacking, because whoever reads the file reports
 /// it.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
-    let PeekedInput::File(looked) = PeekedInput::open(path)? else { return Ok(()) };
-    let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);
+    let PeekedInput::File(peeked) = PeekedInput::open(path)? else { return Ok(()) };
+    let (mut reader, mut piece) = (peeked.into_stream()?.into_reader(), vec![0; 1 << 18]);
     loop {
         match reader.read(&mut piece) {
             Ok(0) => return Ok(()),

@@ -39,6 +39,7 @@ pub(crate) struct RunningProcess {
 pub(crate) struct MappedNow {
     pub(crate) addresses: Range<u64>,
     pub(crate) executable: bool,
+    /// The path of the mapped file, or a name such as `[heap]`; empty if there is none.
     pub(crate) path: Vec<u8>,
 }
 
@@ -76,7 +77,8 @@ impl RunningProcess {
         })
     }
 
-    /// The runtimes in the process, judging by the files that it mapped. If these show none, judging by its executable.
+    /// The runtimes in the process, judging by the files that it mapped. If these show none, by the symbols of its
+    /// executable, which may contain a runtime. Empty if there are none.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
         let mapped = RuntimeSet::from_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
@@ -157,7 +159,8 @@ impl MappedNow {
         let permissions = next_word()?;
         let _offset = next_word()?;
         let _device = next_word()?;
-        // If there is no path, the line may end directly after the inode.
+        // If there is no path, the line may end directly after the inode. The inode is then still in `rest`, because no
+        // blank follows it.
         let _inode = next_word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
         Some(Self {

@@ -57,6 +57,7 @@ pub struct Whole {
     profile: Profile,
     keep: Keep,
     naming: Naming,
+    /// True until the first input has been taken.
     is_empty: bool,
     /// The index of the next input, if rows of different inputs are kept apart; otherwise `None`.
     input: Option<u32>,
@@ -107,7 +108,7 @@ impl Sink for Whole {
     }
 }
 
-/// A function that spells the name of a frame's function.
+/// A function that returns the name of a frame's function in the spelling of `names`.
 fn spelling(names: &WrittenNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
     |frame, name| names.spell(frame, name)
 }
@@ -132,11 +133,12 @@ impl<F: FnMut(&Profile) -> Result<()>> Sink for Batches<F> {
     }
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
-        let waiting: Vec<_> = rows.series.iter_mut().map(|series| std::mem::take(&mut series.rows)).collect();
-        for (series, all) in waiting.into_iter().enumerate() {
-            let mut all = all.into_iter();
-            while all.len() > 0 {
-                rows.series[series].rows = all.by_ref().take(self.len.get()).collect();
+        // All rows are moved out of the profile, and come back in batches, each of which has rows of one event only.
+        let rows_by_event: Vec<_> = rows.series.iter_mut().map(|series| std::mem::take(&mut series.rows)).collect();
+        for (series, event_rows) in rows_by_event.into_iter().enumerate() {
+            let mut event_rows = event_rows.into_iter();
+            while event_rows.len() > 0 {
+                rows.series[series].rows = event_rows.by_ref().take(self.len.get()).collect();
                 (self.each)(rows)?;
             }
             rows.series[series].rows = Vec::new();

@@ -6,7 +6,8 @@ use super::progress::Progress;
 use crate::contract::spans::{Done, SpanInput};
 use crate::error::Result;
 
-/// Calls `reader` with an opened input.
+/// Calls `reader` with an opened input. As the reader reports what it is done with, the progress bar advances, and the
+/// memory of what was read is released.
 pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanInput<'_>) -> Result<T>) -> Result<T> {
     match opened {
         Opened::Whole(input) => {

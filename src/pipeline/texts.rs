@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::path::Path;
 
 /// The path of an input, and the opened input if it is already open.
-pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
+pub(super) type PathAndOpened<'a> = (&'a InPath, Option<Opened>);
 
 /// The sums of one input, or of several inputs that were concatenated and read as one text.
 pub(super) struct InputSums {
@@ -27,27 +27,30 @@ pub(super) struct InputSums {
 /// Options for reading small texts.
 #[derive(Clone, Copy)]
 pub(super) struct TextOptions<'a> {
-    /// The format of the concatenated inputs, and the function that opens a reader for it. `None` if there are none.
+    /// Options for the reader of a text's format.
     pub(super) read: &'a ReadOptions,
     /// How names of JIT code are spelled.
     pub(super) jit_names: JitNames,
+    /// What to do with a profile after it was read.
     pub(super) completion: Completion<'a>,
 }
 
 /// The total size in bytes of the inputs that a worker reads as one text. Larger inputs are read separately, so that
 /// all workers are busy. Each worker holds this much text in memory.
-const TOGETHER: u64 = 2 << 20;
+const GROUP_BYTES: u64 = 2 << 20;
 
 /// The capacity of a worker's buffer in bytes. A group's last input may start just before the limit, so this is twice
 /// as large. Unused capacity doesn't take physical memory.
-const ROOM: usize = 2 * TOGETHER as usize;
+const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
 /// Divides inputs into groups that a worker reads at once. The order stays the same.
-pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
+pub(super) fn groups<'a>(
+    mut inputs: impl Iterator<Item = PathAndOpened<'a>>,
+) -> impl Iterator<Item = Vec<PathAndOpened<'a>>> {
     std::iter::from_fn(move || {
         let mut group = Vec::new();
         let mut size = 0;
-        while size < TOGETHER
+        while size < GROUP_BYTES
             && let Some(input) = inputs.next()
         {
             size += size_of(input.0);
@@ -60,26 +63,27 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
 /// The size of an input in bytes. If it is unknown, the result is so large that the input ends its group.
 fn size_of(path: &InPath) -> u64 {
     match path {
-        InPath::Stdin => TOGETHER,
-        _ => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
+        InPath::Stdin => GROUP_BYTES,
+        _ => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { GROUP_BYTES }),
     }
 }
 
-/// Reads a group of inputs. Adjacent folded stacks are added up in one sum, which `summed` converts to a result;
-/// `other` reads any other input.
+/// Reads a group of inputs, and returns results in their order. Adjacent folded stacks are added up in one sum, which
+/// `from_sums` converts to a result; it also gets the error of an input that can't be opened. `read_other` reads any other
+/// input.
 pub(super) fn read_texts<'a, T>(
-    group: Vec<Given<'a>>,
+    group: Vec<PathAndOpened<'a>>,
     options: TextOptions<'_>,
     job: &Job,
-    summed: impl Fn(InputSums) -> T,
-    other: impl Fn(&'a InPath, Opened) -> T,
+    from_sums: impl Fn(InputSums) -> T,
+    read_other: impl Fn(&'a InPath, Opened) -> T,
 ) -> Vec<T> {
     let mut texts = FoldedTexts {
         options,
-        read: None,
+        format: None,
         directory: None,
-        text: Vec::with_capacity(ROOM),
-        places: Vec::new(),
+        text: Vec::with_capacity(BUFFER_CAPACITY),
+        inputs: Vec::new(),
         sums: Vec::new(),
     };
     let mut results = Vec::new();
@@ -87,16 +91,18 @@ pub(super) fn read_texts<'a, T>(
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
         let result = match opened.and_then(|opened| texts.take(path, opened)) {
             Ok(None) => continue,
-            Ok(Some(opened)) => other(path, opened),
-            Err(error) => summed(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() }),
+            Ok(Some(opened)) => read_other(path, opened),
+            Err(error) => {
+                from_sums(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() })
+            }
         };
         // Add the text collected so far first, so that results are in the order of the inputs.
         texts.flush();
-        results.extend(texts.sums.drain(..).map(&summed));
+        results.extend(texts.sums.drain(..).map(&from_sums));
         results.push(result);
     }
     texts.flush();
-    results.extend(texts.sums.into_iter().map(summed));
+    results.extend(texts.sums.into_iter().map(from_sums));
     results
 }
 
@@ -119,13 +125,16 @@ fn may_join(options: TextOptions<'_>) -> bool {
 /// Folded stacks that were concatenated but not parsed yet, and the sums of those parsed before.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
-    /// The name of the format of the concatenated inputs, and its reader.
-    read: Option<(&'static str, OpenLines)>,
+    /// The name of the format of the concatenated inputs, and the function that opens its reader. `None` before the first
+    /// input.
+    format: Option<(&'static str, OpenLines)>,
     /// The directory of the concatenated inputs, where source maps may be; `None` if no source maps are wanted.
     directory: Option<&'a Path>,
+    /// The inputs that haven't been parsed yet, one after the other.
     text: Vec<u8>,
-    /// For each input, the range of its bytes in the text.
-    places: Vec<(&'a InPath, Range<usize>)>,
+    /// The inputs in the text, each with the range of its bytes.
+    inputs: Vec<(&'a InPath, Range<usize>)>,
+    /// The sums of the texts that have been parsed.
     sums: Vec<InputSums>,
 }
 
@@ -135,15 +144,15 @@ impl<'a> FoldedTexts<'a, '_> {
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         let is_plain = match format.read {
-            Read::Lines { open: read, is_plain, .. } if may_join(self.options) => {
+            Read::Lines { open, is_plain, .. } if may_join(self.options) => {
                 // Source maps are searched for beside the input, so inputs of different directories are read apart.
-                let sources = self.options.completion.sources;
-                let has_maps = sources.is_some_and(|sources| sources.source_maps.is_on());
-                let directory = if has_maps { path.path().and_then(Path::parent) } else { None };
-                if self.read.is_some_and(|(name, _)| name != format.name) || self.directory != directory {
+                let source_maps = self.options.completion.source_maps;
+                let wants_maps = source_maps.is_some_and(|options| options.source_maps.is_on());
+                let directory = if wants_maps { path.path().and_then(Path::parent) } else { None };
+                if self.format.is_some_and(|(name, _)| name != format.name) || self.directory != directory {
                     self.flush();
                 }
-                self.read = Some((format.name, read));
+                self.format = Some((format.name, open));
                 self.directory = directory;
                 is_plain
             }
@@ -151,13 +160,14 @@ impl<'a> FoldedTexts<'a, '_> {
         };
         let start = self.text.len();
         let len =
-            (&mut reader).take(TOGETHER).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
-        let head = &self.text[start..];
-        if len as u64 == TOGETHER || !is_plain(&head[..len.min(HEAD)]) {
-            let read = Cursor::new(self.text.split_off(start));
-            return Ok(Some(Opened::Stream { reader: Box::new(read.chain(reader)), format, plain }));
+            (&mut reader).take(GROUP_BYTES).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
+        let input = &self.text[start..];
+        if len as u64 == GROUP_BYTES || !is_plain(&input[..len.min(HEAD)]) {
+            // Put what was read in front of the rest, so that the input can be read from its start.
+            let head = Cursor::new(self.text.split_off(start));
+            return Ok(Some(Opened::Stream { reader: Box::new(head.chain(reader)), format, plain }));
         }
-        self.places.push((path, start..self.text.len()));
+        self.inputs.push((path, start..self.text.len()));
         if !self.text.ends_with(b"\n") {
             self.text.push(b'\n');
         }
@@ -167,17 +177,17 @@ impl<'a> FoldedTexts<'a, '_> {
     /// Parses the text collected so far. If lines had to be skipped, each input is parsed separately, to report the
     /// file that they are in.
     fn flush(&mut self) {
-        let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
-        let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };
+        let (text, inputs) = (std::mem::take(&mut self.text), std::mem::take(&mut self.inputs));
+        let Some((_, open)) = self.format.filter(|_| !inputs.is_empty()) else { return };
         let mut skipped = Skipped::new("line");
-        let sum_of_all = self.sum(read, &text, None, &mut skipped);
+        let sum_of_all = self.sum(open, &text, None, &mut skipped);
         if skipped.count() == 0 {
             return self.sums.push(sum_of_all);
         }
-        for (path, place) in places {
+        for (path, range) in inputs {
             let mut skipped = Skipped::new("line");
             let path = shown(path);
-            let mut sum = self.sum(read, &text[place], Some(&path), &mut skipped);
+            let mut sum = self.sum(open, &text[range], Some(&path), &mut skipped);
             skipped.report(&path, &mut sum.outcome.warnings);
             self.sums.push(sum);
         }

@@ -54,14 +54,14 @@ pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
 
 /// The options for loading inputs for a writer: loads everything that the writer needs. Names of JIT code are written
 /// by the writer's default unless the user chose otherwise.
-pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
-    let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
+pub(crate) fn load_options(user_options: &LoadOptions, writer: &Writer) -> LoadOptions {
+    let default_names = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {
-        detail: Detail::max(writer.detail, asked.detail),
-        by_cpu: asked.by_cpu || writer.by_cpu,
-        read: ReadOptions { labels: asked.read.labels || writer.labels, ..asked.read.clone() },
-        jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
-        ..asked.clone()
+        detail: Detail::max(writer.detail, user_options.detail),
+        by_cpu: user_options.by_cpu || writer.by_cpu,
+        read: ReadOptions { labels: user_options.read.labels || writer.labels, ..user_options.read.clone() },
+        jit_names: if user_options.asks_for_names { user_options.jit_names } else { default_names },
+        ..user_options.clone()
     }
 }
 
@@ -71,6 +71,7 @@ pub(crate) fn writer(name: &str) -> Result<Writer> {
     writer.ok_or_else(|| Error::usage(format!("no output format named {name}; choose one of {}", writable())))
 }
 
+/// The names of all formats that can be written, separated by commas.
 fn writable() -> String {
     let writable = FORMATS.iter().filter(|format| format.write.is_some());
     writable.map(|format| format.name).collect::<Vec<_>>().join(", ")

@@ -88,8 +88,12 @@ const MISTAKES: &[Mistake] = &[
     ("merge stacks -o new.data", 2, &["does not write .data files"]),
     ("export stacks -o new.data", 2, &["does not write .data files"]),
     ("export stacks -o new.firefox.json.gz", 2, &["does not write .gz files", "gzip"]),
-    ("inject perf.data -o new.json", 2, &["the input is perf-data, and inject keeps its format", "jitgraft export"]),
-    ("inject perf.data -o new.pb.gz", 2, &["inject keeps its format"]),
+    (
+        "inject perf.data -o new.json",
+        2,
+        &["the input is perf-data, and inject keeps the format of its input", "jitgraft export"],
+    ),
+    ("inject perf.data -o new.pb.gz", 2, &["inject keeps the format of its input"]),
     ("record -o new.svg -- true", 2, &["does not write .svg files"]),
     // Flags whose files are not there.
     ("report --symfs nowhere perf.data", 2, &["'nowhere' for '--symfs", "it does not exist"]),

@@ -267,8 +267,7 @@ fn the_commands_for_callgrind_bring_the_names() {
         let named = |path: &PathBuf| {
             let said = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("callgrind").arg(path).output().unwrap();
             let said = String::from_utf8_lossy(&said.stderr).into_owned();
-            said.contains(": 1 function named")
-                || said.contains(" functions named") && !said.contains(": 0 functions named")
+            said.contains(": named ") && !said.contains(": named 0 functions")
         };
         assert!(profiles.into_iter().any(|path| named(&path)), "{command}");
     }

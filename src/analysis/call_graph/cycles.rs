@@ -2,18 +2,20 @@
 
 use crate::model::lists::Lists;
 
-/// The `low` value of a function that hasn't been visited yet.
-const NEW: u32 = u32::MAX;
+/// In `low`: the function hasn't been visited yet. In `cycle`: its cycle isn't complete yet.
+const NONE_YET: u32 = u32::MAX;
 
 /// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
 /// function outside of any cycle has a number to itself.
 pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
     let count = callees.count();
-    let mut search = Search { cycle: vec![NEW; count], low: vec![NEW; count], open: Vec::new(), entered: 0, cycles: 0 };
-    // The functions being visited, each with the index of its next callee.
+    let mut search =
+        Search { cycle: vec![NONE_YET; count], low: vec![NONE_YET; count], open: Vec::new(), entered: 0, cycles: 0 };
+    // The functions being visited, from caller to callee, each with the index of its next callee. This takes the place
+    // of recursive calls, which could be too deep.
     let mut path: Vec<(u32, usize)> = Vec::new();
     for first in 0..count as u32 {
-        if search.low[first as usize] == NEW {
+        if search.low[first as usize] == NONE_YET {
             path.push((search.enter(first), 0));
         }
         while let Some((function, next)) = path.last_mut() {
@@ -25,9 +27,9 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
                 continue;
             };
             *next += 1;
-            if search.low[callee as usize] == NEW {
+            if search.low[callee as usize] == NONE_YET {
                 path.push((search.enter(callee), 0));
-            } else if search.cycle[callee as usize] == NEW {
+            } else if search.cycle[callee as usize] == NONE_YET {
                 search.lower(caller, callee);
             }
         }
@@ -36,16 +38,20 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
 }
 
 struct Search {
+    /// The number of each function's cycle.
     cycle: Vec<u32>,
     /// For each function, the earliest visit (by visiting order) that is known to be in the same cycle.
     low: Vec<u32>,
     /// Visited functions whose cycle isn't complete yet: function ID and position in the visiting order.
     open: Vec<(u32, u32)>,
+    /// The number of functions that have been visited.
     entered: u32,
+    /// The number of cycles that are complete.
     cycles: u32,
 }
 
 impl Search {
+    /// Begins the visit of a function, and returns the function.
     fn enter(&mut self, function: u32) -> u32 {
         self.low[function as usize] = self.entered;
         self.open.push((function, self.entered));
@@ -53,6 +59,8 @@ impl Search {
         function
     }
 
+    /// Passes on what is known about the callee's cycle to the caller: if the callee can call the function of an earlier
+    /// visit that isn't finished, so can the caller, through the callee.
     fn lower(&mut self, caller: u32, callee: u32) {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }
@@ -62,8 +70,8 @@ impl Search {
     /// visited.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // The function was visited first in its cycle, and all functions visited since (at the end of `open`) belong to
-        // it.
+        // `open` is in visiting order, so this finds the earliest function in the same cycle. If it is the function itself,
+        // the cycle consists of all functions from there to the end of `open`.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

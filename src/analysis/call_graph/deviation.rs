@@ -31,25 +31,29 @@ impl CallGraph {
     /// Compares inclusive costs in the recorded calls with those in the estimated stacks of the same event.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
-        let whole = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
-        let mut found = Deviations::default();
+        let event_total = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
+        let mut largest_found = Deviations::default();
         // Compare only the first level of each recursion: in stacks, its cost contains the deeper levels.
         let first_levels =
             self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
         for (function, cycle) in first_levels {
             // For a thread's first function, the recorded calls to it may cost less than the function did.
-            let stated = function.total.max(function.with_calls).min(whole);
-            let deviation = Deviation { frame: function.frame, cost: stated.abs_diff(totals[function.frame.index()]) };
-            let largest = if cycle.is_some() { &mut found.in_cycles } else { &mut found.outside_cycles };
+            let recorded = function.total.max(function.with_calls).min(event_total);
+            let estimated = totals[function.frame.index()];
+            let deviation = Deviation { frame: function.frame, cost: recorded.abs_diff(estimated) };
+            let largest =
+                if cycle.is_some() { &mut largest_found.in_cycles } else { &mut largest_found.outside_cycles };
             if largest.is_none_or(|largest| largest.cost < deviation.cost) {
                 *largest = Some(deviation);
             }
         }
-        found
+        largest_found
     }
 }
 
-/// For each frame ID, the inclusive cost of its function in stacks. A recursive function counts once per stack.
+/// For each frame without an executed line, by its ID, the inclusive cost of its function in stacks. Frames with a line
+/// add their costs to that of their function; if the function has no frame without a line, they keep their own costs.
+/// A recursive function counts once per stack.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {
@@ -57,7 +61,8 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    // Frames that differ only in the executed line belong to the same function.
+    // Frames that differ only in the executed line belong to the same function. Their costs go to the first frame of
+    // the function without a line, which is the one that call graphs refer to.
     let mut first_frames: FxHashMap<Frame, usize> = FxHashMap::default();
     let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {
@@ -67,7 +72,9 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
         .frames()
         .map(|(id, frame)| first_frames.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
         .collect();
-    let (mut totals, mut open) = (vec![0i64; profile.frame_count()], vec![0u32; profile.frame_count()]);
+    let mut totals = vec![0i64; profile.frame_count()];
+    // For each function, how often it is in the current stack.
+    let mut open = vec![0u32; profile.frame_count()];
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let function_index = function_at[profile.stack_of(stack).1.index()];

@@ -56,16 +56,20 @@ pub struct Edge {
 struct FunctionSums {
     frame: FrameId,
     in_stacks: FrameId,
+    /// The self cost.
     own: i64,
-    called_with: i64,
-    calls: i64,
+    /// The inclusive cost of all calls to the function.
+    cost_of_calls_to: i64,
+    /// The inclusive cost of all calls that the function makes.
+    cost_of_callees: i64,
+    /// True if any call to the function was recorded.
     is_called: bool,
 }
 
 /// The index of `series` in `list`, compared by memory address; `None` if it isn't an element of the list.
-fn place_in(list: &[Series], series: &Series) -> Option<usize> {
-    let at = std::ptr::from_ref(series).addr().checked_sub(list.as_ptr().addr())? / size_of::<Series>();
-    list.get(at).filter(|own| std::ptr::eq(*own, series)).map(|_| at)
+fn index_in(list: &[Series], series: &Series) -> Option<usize> {
+    let index = std::ptr::from_ref(series).addr().checked_sub(list.as_ptr().addr())? / size_of::<Series>();
+    list.get(index).filter(|element| std::ptr::eq(*element, series)).map(|_| index)
 }
 
 /// The index of the event `name` among a thread's events. `likely`, the event's index in the profile, is tried first:
@@ -83,23 +87,27 @@ impl CallGraph {
     /// Builds the call graph of an event. `None` if the recorded calls don't add up to the event's total: the input
     /// records no calls, or stacks from other inputs were merged in.
     pub fn from_series(profile: &Profile, series: &Series) -> Option<Self> {
-        let own_place = place_in(&profile.series, series);
+        let index_in_profile = index_in(&profile.series, series);
+        // The threads that have the event, each with the index of the event among its own.
         let mut threads: Vec<(&ThreadCalls, usize)> = Vec::new();
         for calls in &profile.calls {
-            if let Some(event) = find_event(calls, &series.name, own_place) {
+            if let Some(event) = find_event(calls, &series.name, index_in_profile) {
                 threads.push((calls, event));
             }
         }
-        let own_costs =
-            threads.iter().map(|(calls, event)| sum(calls.functions.iter().map(|own| cost(&own.costs, *event))));
-        if sum(own_costs) != series.signed_total(Weight::Period) || threads.is_empty() {
+        // Self costs contain each cost exactly once.
+        let self_costs = threads.iter().map(|(calls, event)| {
+            let costs = calls.functions.iter().map(|function| cost(&function.costs, *event));
+            sum(costs)
+        });
+        if sum(self_costs) != series.signed_total(Weight::Period) || threads.is_empty() {
             return None;
         }
         let mut gathered = Gathered::default();
         for (calls, event) in threads {
             gathered.add(calls, event);
         }
-        let functions = gathered.functions.iter().map(FunctionSums::total).collect();
+        let functions = gathered.functions.iter().map(FunctionSums::to_function).collect();
         Some(Self { functions, edges: gathered.edges })
     }
 
@@ -120,6 +128,7 @@ impl CallGraph {
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
+        // Most numbers belong to a single function. They are cycles only if there is a call within them.
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {
             let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);
@@ -133,54 +142,64 @@ impl CallGraph {
 #[derive(Debug, Default)]
 struct Gathered {
     functions: Vec<FunctionSums>,
-    places: FxHashMap<FrameId, usize>,
+    /// The index of each function in `functions`.
+    function_indexes: FxHashMap<FrameId, usize>,
     edges: Vec<Edge>,
-    edge_places: FxHashMap<(FrameId, FrameId), usize>,
+    /// The index in `edges`, by caller and callee.
+    edge_indexes: FxHashMap<(FrameId, FrameId), usize>,
 }
 
 impl Gathered {
     /// Adds the functions and calls of a thread, with their costs of one event.
     fn add(&mut self, thread: &ThreadCalls, event: usize) {
-        for own in &thread.functions {
-            let function = self.function(own.function);
-            function.in_stacks = own.in_stacks;
-            add(&mut function.own, cost(&own.costs, event));
+        for thread_function in &thread.functions {
+            let function = self.function(thread_function.function);
+            function.in_stacks = thread_function.in_stacks;
+            add(&mut function.own, cost(&thread_function.costs, event));
         }
         for calls in &thread.calls {
-            let inside = cost(&calls.costs, event);
-            add(&mut self.function(calls.caller).calls, inside);
+            let inclusive = cost(&calls.costs, event);
+            add(&mut self.function(calls.caller).cost_of_callees, inclusive);
             let callee = self.function(calls.callee);
             callee.is_called = true;
-            add(&mut callee.called_with, inside);
+            add(&mut callee.cost_of_calls_to, inclusive);
             let edge = self.edge(calls.caller, calls.callee);
             edge.count = edge.count.saturating_add(calls.count);
-            add(&mut edge.cost, inside);
+            add(&mut edge.cost, inclusive);
         }
     }
 
+    /// Finds a function, or adds it without costs.
     fn function(&mut self, frame: FrameId) -> &mut FunctionSums {
-        let at = *self.places.entry(frame).or_insert(self.functions.len());
-        if at == self.functions.len() {
-            let none = FunctionSums { frame, in_stacks: frame, own: 0, called_with: 0, calls: 0, is_called: false };
-            self.functions.push(none);
+        let index = *self.function_indexes.entry(frame).or_insert(self.functions.len());
+        if index == self.functions.len() {
+            self.functions.push(FunctionSums {
+                frame,
+                in_stacks: frame,
+                own: 0,
+                cost_of_calls_to: 0,
+                cost_of_callees: 0,
+                is_called: false,
+            });
         }
-        &mut self.functions[at]
+        &mut self.functions[index]
     }
 
+    /// Finds the edge between two functions, or adds it without costs.
     fn edge(&mut self, caller: FrameId, callee: FrameId) -> &mut Edge {
-        let at = *self.edge_places.entry((caller, callee)).or_insert(self.edges.len());
-        if at == self.edges.len() {
+        let index = *self.edge_indexes.entry((caller, callee)).or_insert(self.edges.len());
+        if index == self.edges.len() {
             self.edges.push(Edge { caller, callee, count: 0, cost: 0 });
         }
-        &mut self.edges[at]
+        &mut self.edges[index]
     }
 }
 
 impl FunctionSums {
-    fn total(&self) -> GraphFunction {
+    fn to_function(&self) -> GraphFunction {
         let Self { frame, in_stacks, own, .. } = *self;
-        let with_calls = own.saturating_add(self.calls);
-        let total = if self.is_called { self.called_with } else { with_calls };
+        let with_calls = own.saturating_add(self.cost_of_callees);
+        let total = if self.is_called { self.cost_of_calls_to } else { with_calls };
         GraphFunction { frame, in_stacks, own, total, with_calls }
     }
 }

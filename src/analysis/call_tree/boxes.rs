@@ -119,9 +119,9 @@ impl CallTree {
         boxes
     }
 
-    /// For each label, its rank when sorted by name. Labels that `shown` maps to the same label get the same rank.
-    fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
-        let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
+    /// For each label, its rank when sorted by name. Labels that `simplify` maps to the same label get the same rank.
+    fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
+        let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(simplify).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
         for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
@@ -132,12 +132,16 @@ impl CallTree {
         ranks
     }
 
-    /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Parents come
-    /// before their children, and siblings are sorted by the rank of their labels.
+    /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Sibling nodes whose
+    /// labels have the same rank share a box. Parents come before their children, and siblings are sorted by the rank of
+    /// their labels.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
+        // A box without weight would have no width.
         let narrow = narrow.max(1);
+        // The nodes of all boxes so far. Each box has a range of them.
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
+        // The children of a box's nodes, by rank. A flame graph draws them above the box.
         let mut above: Vec<(u32, u32)> = Vec::new();
         while let Some((below, node_range)) = todo.pop() {
             each(below, &nodes[node_range.clone()]);
@@ -164,6 +168,7 @@ impl CallTree {
                     todo.push((placed, node_range));
                 }
             }
+            // The next box to be popped must be the leftmost.
             todo[first_above..].reverse();
         }
     }

@@ -48,7 +48,9 @@ pub struct Lane {
 /// The part of the axis that a row of the profile covers.
 #[derive(Debug, Clone, Copy)]
 struct RowExtent {
+    /// The node of the row's stack in the call tree.
     node: u32,
+    /// Start and end in nanoseconds or, if rows have no times, in units of weight.
     start: u64,
     end: u64,
 }
@@ -96,6 +98,7 @@ impl Chart {
             }
             extents_by_lane.push((key, extents));
         }
+        // This keeps equally busy lanes in the order of their keys.
         extents_by_lane.sort_by_cached_key(|(_, extents)| {
             let busy: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
             Reverse(busy)
@@ -112,13 +115,13 @@ impl Chart {
 }
 
 impl RowExtent {
-    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `before` is the end of
-    /// the thread's previous sample; 0 if there is none.
-    fn in_time(node: u32, time: u64, covers: u64, before: u64) -> Self {
+    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `previous_end` is the end
+    /// of the thread's previous sample; 0 if there is none.
+    fn in_time(node: u32, time: u64, covers: u64, previous_end: u64) -> Self {
         // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
-        let follows = before > 0 && time.saturating_sub(before) <= covers.saturating_add(covers / 2);
-        let start = if follows { before } else { time.saturating_sub(covers).max(before) };
-        Self { node, start, end: time.max(before) }
+        let follows = previous_end > 0 && time.saturating_sub(previous_end) <= covers.saturating_add(covers / 2);
+        let start = if follows { previous_end } else { time.saturating_sub(covers).max(previous_end) };
+        Self { node, start, end: time.max(previous_end) }
     }
 }
 
@@ -136,6 +139,7 @@ impl LaneKey {
     fn new(profile: &Profile, row: &Row) -> Self {
         let track = profile.track_of(row.track);
         let name = roots(track, RootFrame::Tid, super::Annotate::default()).concat();
+        // Stacks in the tree start with the thread's name, if it has one.
         let roots = roots(track, RootFrame::Comm, super::Annotate::default()).len();
         Self { pid: track.pid.map(|pid| pid.0), tid: track.tid.map(|tid| tid.0), name, roots }
     }
@@ -170,7 +174,9 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
         }
         path.reverse();
         path.drain(..roots.min(path.len()));
-        let shared = open.iter().zip(&path).take_while(|(open, node)| boxes[**open].node == **node).count();
+        // The number of outer frames that this sample has in common with the previous one. Their boxes go on; those of
+        // the inner frames ended with the previous sample.
+        let shared = open.iter().zip(&path).take_while(|(index, node)| boxes[**index].node == **node).count();
         open.truncate(shared);
         let start = extent.start - begin;
         let end = extent.end - begin;
@@ -190,6 +196,7 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
             open.push(boxes.len());
             boxes.push(PlacedBox { node, label, depth, start, end });
         }
+        // The shared boxes extend to the end of this sample.
         for &index in &open {
             boxes[index].end = end;
         }

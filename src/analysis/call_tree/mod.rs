@@ -43,12 +43,15 @@ pub struct Spelling {
 /// A tree of labels with weights.
 #[derive(Debug)]
 pub struct CallTree {
+    /// All labels, by ID.
     labels: Vec<FrameLabel>,
+    /// The ID of each label.
     label_ids: FxHashMap<FrameLabel, u32>,
     /// All nodes by label. The first one is the root.
     nodes: PrefixTree<u32>,
-    /// The self weight of each node. The next field has the total weights.
+    /// The self weight of each node.
     own: Vec<u64>,
+    /// The total weight of each node; empty until the tree is complete.
     total: Vec<u64>,
 }
 
@@ -72,6 +75,7 @@ struct LabelStart {
 
 /// The node ID of the root, which has no label.
 const ROOT: u32 = 0;
+/// Stands for the label of the root, and for labels that aren't known yet.
 const NO_LABEL: u32 = u32::MAX;
 
 impl CallTree {
@@ -90,18 +94,18 @@ impl CallTree {
     /// in the byte order of their texts. A node whose total weight is less than `narrow` is omitted, and its weight is
     /// added to the self weight of its caller. Outermost frames have no caller, so they are never omitted.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
-        let (children, order) = (self.children(), LineOrder::of(&self.labels));
+        let (children, order) = (self.children(), LineOrder::from_labels(&self.labels));
         let mut path = String::new();
         let mut todo = vec![TreeStep::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
             match step {
                 TreeStep::Own(node, length, own) => {
-                    self.open(node, length, &mut path);
+                    self.extend_path(node, length, &mut path);
                     stack(&path, own)?;
                 }
                 TreeStep::Enter(node, length) => {
-                    self.open(node, length, &mut path);
-                    self.queue(&children[node as usize], path.len(), &children, &order, narrow, &mut todo);
+                    self.extend_path(node, length, &mut path);
+                    self.push_steps(&children[node as usize], path.len(), &children, &order, narrow, &mut todo);
                 }
             }
         }
@@ -109,8 +113,9 @@ impl CallTree {
     }
 
     /// Pushes the steps for sibling nodes so that they are popped in the byte order of their output lines. For example,
-    /// `a` comes before `a b` and `a b` before `a;c`, because a space sorts before `;`.
-    fn queue(
+    /// `a` comes before `a b` and `a b` before `a;c`, because a space sorts before `;`. `length` is the length of their
+    /// parent's path in bytes.
+    fn push_steps(
         &self,
         nodes: &[u32],
         length: usize,
@@ -130,12 +135,13 @@ impl CallTree {
             if !children[node as usize].is_empty() {
                 todo.push(TreeStep::Enter(node, length));
             }
-            let self_weight = self.own[node as usize] + self.narrow_children(node, children, narrow);
+            let self_weight = self.own[node as usize] + self.sum_narrow_children(node, children, narrow);
             if self_weight > 0 {
                 todo.push(TreeStep::Own(node, length, self_weight));
             }
         }
         if nodes.len() > 1 {
+            // In reverse order, because the last step is popped first.
             let label = |node: u32| self.nodes.get(node).1 as usize;
             todo[first_new..].sort_unstable_by_key(|step| match *step {
                 TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
@@ -146,7 +152,7 @@ impl CallTree {
 
     /// Extends `path`, the labels from the root joined by `;`, to this node. Its first `length` bytes are those of the
     /// parent.
-    fn open(&self, node: u32, length: usize, path: &mut String) {
+    fn extend_path(&self, node: u32, length: usize, path: &mut String) {
         path.truncate(length);
         if node != ROOT {
             if length > 0 {
@@ -156,7 +162,8 @@ impl CallTree {
         }
     }
 
-    fn narrow_children(&self, node: u32, children: &Lists<u32>, narrow: u64) -> u64 {
+    /// The total weight of those children of a node that are omitted because they weigh less than `narrow`.
+    fn sum_narrow_children(&self, node: u32, children: &Lists<u32>, narrow: u64) -> u64 {
         if narrow == 0 {
             return 0;
         }
@@ -174,7 +181,7 @@ impl CallTree {
     }
 
     /// Writes the labels from the root to a node to `line`, joined by `;`.
-    fn path(&self, node: u32, line: &mut String) {
+    fn write_path(&self, node: u32, line: &mut String) {
         let mut labels = Vec::new();
         let mut ancestor = node;
         while ancestor != ROOT {
@@ -206,8 +213,8 @@ impl CallTree {
     /// enough.
     fn sum(&mut self) {
         self.total = self.own.clone();
-        for at in (1..self.total.len()).rev() {
-            let (parent, total) = (self.parent(at as u32) as usize, self.total[at]);
+        for node in (1..self.total.len()).rev() {
+            let (parent, total) = (self.parent(node as u32) as usize, self.total[node]);
             self.total[parent] = self.total[parent].saturating_add(total);
         }
     }
@@ -229,18 +236,19 @@ struct LineOrder {
 
 impl LineOrder {
     /// Ranks the labels by the order in which lines with them would be sorted.
-    fn of(labels: &[FrameLabel]) -> Self {
+    fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
-        for (at, label) in labels.iter().enumerate() {
-            lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, at }));
+        for (label_id, label) in labels.iter().enumerate() {
+            lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, label_id }));
         }
         lines.sort_unstable_by(LineEnd::cmp);
         let mut order = Self { own: vec![0; labels.len()], entered: vec![0; labels.len()] };
+        // Labels with the same text (of different categories) get the same rank.
         let mut rank = 0;
-        for (at, line) in lines.iter().enumerate() {
-            rank += u32::from(at > 0 && lines[at - 1].cmp(line).is_ne());
+        for (index, line) in lines.iter().enumerate() {
+            rank += u32::from(index > 0 && lines[index - 1].cmp(line).is_ne());
             let ranks = if line.end.is_none() { &mut order.own } else { &mut order.entered };
-            ranks[line.at] = rank;
+            ranks[line.label_id] = rank;
         }
         order
     }
@@ -250,19 +258,20 @@ impl LineOrder {
 struct LineEnd<'a> {
     label: &'a [u8],
     end: Option<u8>,
-    /// The label's ID.
-    at: usize,
+    label_id: usize,
 }
 
 impl LineEnd<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
-        let shared = self.label.len().min(other.label.len());
-        let behind = |line: &Self| line.label[shared..].iter().copied().chain(line.end).next();
-        // The characters after the labels only matter if one label is a prefix of the other.
-        self.label[..shared].cmp(&other.label[..shared]).then_with(|| behind(self).cmp(&behind(other)))
+        let common_len = self.label.len().min(other.label.len());
+        // The byte after the common length: of the label itself or, for the shorter one, what follows it in the line.
+        let next_byte = |line: &Self| line.label[common_len..].iter().copied().chain(line.end).next();
+        // That byte only matters if one label is a prefix of the other.
+        self.label[..common_len].cmp(&other.label[..common_len]).then_with(|| next_byte(self).cmp(&next_byte(other)))
     }
 }
 
+/// A step in writing the lines of a tree.
 enum TreeStep {
     /// Output the line for a node's self weight: the node, the length of its caller's line in bytes, and the weight.
     Own(u32, usize, u64),

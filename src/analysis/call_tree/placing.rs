@@ -13,9 +13,9 @@ const NO_ROOT: u32 = u32::MAX;
 impl CallTree {
     /// Builds the call tree of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
-        let (mut tree, places) = TreeBuilder::new(profile, spelling).place(series.rows.iter());
+        let (mut tree, nodes) = TreeBuilder::new(profile, spelling).place(series.rows.iter());
         tree.own = vec![0; tree.nodes.len()];
-        for (row, node) in series.rows.iter().zip(places) {
+        for (row, node) in series.rows.iter().zip(nodes) {
             let own = &mut tree.own[node as usize];
             *own = own.saturating_add(weight.value(row));
         }
@@ -34,29 +34,31 @@ impl CallTree {
     ) {
         let mut rows: Vec<&Row> = series.rows.iter().collect();
         rows.sort_by_key(|row| row.time);
-        let (tree, places) = TreeBuilder::new(profile, spelling).place(rows.iter().copied());
+        let (tree, nodes) = TreeBuilder::new(profile, spelling).place(rows.iter().copied());
+        // The current run of samples with the same stack: the stack's node, and the sum of their weights.
         let mut run: Option<(u32, u64)> = None;
         let mut line = String::new();
-        for (row, node) in rows.into_iter().zip(places) {
+        for (row, node) in rows.into_iter().zip(nodes) {
             match &mut run {
-                Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.value(row)),
+                Some((run_node, sum)) if *run_node == node => *sum = sum.saturating_add(weight.value(row)),
                 _ => {
-                    if let Some((node, sum)) = run.replace((node, weight.value(row))) {
-                        tree.path(node, &mut line);
+                    if let Some((ended_node, sum)) = run.replace((node, weight.value(row))) {
+                        tree.write_path(ended_node, &mut line);
                         stack(&line, sum);
                     }
                 }
             }
         }
         if let Some((node, sum)) = run {
-            tree.path(node, &mut line);
+            tree.write_path(node, &mut line);
             stack(&line, sum);
         }
     }
 }
 
 impl LabelStart {
-    fn of(profile: &Profile, frame: &Frame) -> Option<Self> {
+    /// Where the function of a frame starts. `None` if its file is unknown, or if the function has no name.
+    fn from_frame(profile: &Profile, frame: &Frame) -> Option<Self> {
         let FunctionStart { file, line, column } = frame.start;
         let file = String::from_utf8_lossy(profile.name_of(file?)).into();
         (profile.name_of(frame.name) != UNKNOWN).then_some(Self { file, line, column })
@@ -70,77 +72,83 @@ pub(super) struct TreeBuilder<'a> {
     /// `None` if labels hold the start of functions ([`Spelling::by_start`]).
     namesakes: Option<Namesakes>,
     tree: CallTree,
-    /// For each frame, its label ID: without Java's naming rules, and with them.
-    spelled: [Vec<u32>; 2],
+    /// For each frame, its label ID: without Java's naming rules, and with them. [`NO_LABEL`] if it hasn't been needed
+    /// yet.
+    labels_by_frame: [Vec<u32>; 2],
     /// For each stack, the root below which it was last placed, and its node there. Only used if there are several
-    /// roots.
+    /// roots, or if the tree is reversed.
     placed: Vec<(u32, u32)>,
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.
     roots: Vec<(Box<[u32]>, bool)>,
-    root_ids: FxHashMap<Box<[u32]>, u32>,
-    root_of: FxHashMap<TrackId, u32>,
+    /// The number of the root with these labels.
+    root_by_labels: FxHashMap<Box<[u32]>, u32>,
+    /// The number of the root for each track so far.
+    root_by_track: FxHashMap<TrackId, u32>,
 }
 
 impl<'a> TreeBuilder<'a> {
     pub(super) fn new(profile: &'a Profile, spelling: Spelling) -> Self {
-        let unspelled = || vec![NO_LABEL; profile.frame_count()];
+        let no_labels = || vec![NO_LABEL; profile.frame_count()];
         Self {
             profile,
             spelling,
             namesakes: if spelling.by_start { None } else { Some(Namesakes::new(profile)) },
             tree: CallTree::new_empty(),
-            spelled: [unspelled(), unspelled()],
+            labels_by_frame: [no_labels(), no_labels()],
             placed: Vec::new(),
             roots: Vec::new(),
-            root_ids: FxHashMap::default(),
-            root_of: FxHashMap::default(),
+            root_by_labels: FxHashMap::default(),
+            root_by_track: FxHashMap::default(),
         }
     }
 
-    /// Builds the tree and returns the node of each row. Rows are processed root by root, so that nodes need to be
-    /// remembered for one root at a time only.
+    /// Builds the tree and returns the node of each row. Weights aren't added yet. Rows are processed root by root, so
+    /// that nodes need to be remembered for one root at a time only.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
+        // For each row: its root, its index, and its stack.
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
-        for (at, row) in rows.enumerate() {
-            wanted.push((self.root(row.track), at, row.stack));
+        for (index, row) in rows.enumerate() {
+            wanted.push((self.root(row.track), index, row.stack));
         }
         if self.roots.len() == 1 && !self.spelling.reversed {
-            let places = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
-            return (self.tree, places);
+            let nodes = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
+            return (self.tree, nodes);
         }
         self.placed = vec![(NO_ROOT, ROOT); self.profile.stack_count()];
-        wanted.sort_unstable_by_key(|&(root, at, _)| (root, at));
-        let mut places = vec![ROOT; wanted.len()];
-        for (root, at, stack) in wanted {
-            places[at] = if self.spelling.reversed { self.hang_reversed(root, stack) } else { self.hang(root, stack) };
+        wanted.sort_unstable_by_key(|&(root, index, _)| (root, index));
+        let mut nodes = vec![ROOT; wanted.len()];
+        for (root, index, stack) in wanted {
+            nodes[index] =
+                if self.spelling.reversed { self.hang_reversed(root, stack) } else { self.hang(root, stack) };
         }
-        (self.tree, places)
+        (self.tree, nodes)
     }
 
     /// The node of a stack below `root`; `None` if it hasn't been placed there yet.
-    fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
-        let (below, node) = self.placed[stack.index()];
-        (below == root).then_some(node)
+    fn find_placed(&self, root: u32, stack: StackId) -> Option<u32> {
+        let (placed_root, node) = self.placed[stack.index()];
+        (placed_root == root).then_some(node)
     }
 
     /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
     /// equal labels share a list.
     fn root(&mut self, id: TrackId) -> u32 {
-        if let Some(&root) = self.root_of.get(&id) {
+        if let Some(&root) = self.root_by_track.get(&id) {
             return root;
         }
         let track = self.profile.track_of(id);
-        let spelled = roots(track, self.spelling.by, self.spelling.annotate);
-        let labels =
-            spelled.into_iter().map(|text| self.tree.label_id(FrameLabel { text, start: None, category: None }));
-        let labels: Box<[u32]> = labels.collect();
+        let mut labels = Vec::new();
+        for text in roots(track, self.spelling.by, self.spelling.annotate) {
+            labels.push(self.tree.label_id(FrameLabel { text, start: None, category: None }));
+        }
+        let labels: Box<[u32]> = labels.into_boxed_slice();
         let next = self.roots.len() as u32;
-        let root = *self.root_ids.entry(labels.clone()).or_insert(next);
+        let root = *self.root_by_labels.entry(labels.clone()).or_insert(next);
         if root == next {
             self.roots.push((labels, is_java(&track.comm)));
         }
-        self.root_of.insert(id, root);
+        self.root_by_track.insert(id, root);
         root
     }
 
@@ -150,18 +158,19 @@ impl<'a> TreeBuilder<'a> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
         stacks.clone().flatten().for_each(|stack| wanted[stack.index()] = true);
-        for at in (0..wanted.len()).rev() {
-            if let (true, (Some(parent), _)) = (wanted[at], profile.stack_of(StackId(at as u32))) {
+        for stack in (0..wanted.len()).rev() {
+            if let (true, (Some(parent), _)) = (wanted[stack], profile.stack_of(StackId(stack as u32))) {
                 wanted[parent.index()] = true;
             }
         }
-        let below = self.hang_root(ROOT, root);
+        let root_node = self.hang_root(ROOT, root);
+        // For each stack of the profile, its node; `ROOT` for those that aren't wanted.
         let mut nodes: Vec<u32> = Vec::with_capacity(wanted.len());
-        for ((parent, frame), wanted) in profile.stacks().zip(&wanted) {
-            let parent = parent.map_or(below, |parent| nodes[parent.index()]);
-            nodes.push(if *wanted { self.step(parent, frame, root) } else { ROOT });
+        for ((parent, frame), is_wanted) in profile.stacks().zip(&wanted) {
+            let parent_node = parent.map_or(root_node, |parent| nodes[parent.index()]);
+            nodes.push(if *is_wanted { self.child_for_frame(parent_node, frame, root) } else { ROOT });
         }
-        stacks.map(|stack| stack.map_or(below, |stack| nodes[stack.index()])).collect()
+        stacks.map(|stack| stack.map_or(root_node, |stack| nodes[stack.index()])).collect()
     }
 
     /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
@@ -171,7 +180,7 @@ impl<'a> TreeBuilder<'a> {
         let mut next = stack;
         let mut node = loop {
             let Some(id) = next else { break self.hang_root(ROOT, root) };
-            if let Some(placed) = self.placed(root, id) {
+            if let Some(placed) = self.find_placed(root, id) {
                 break placed;
             }
             let (parent, frame) = self.profile.stack_of(id);
@@ -179,7 +188,7 @@ impl<'a> TreeBuilder<'a> {
             next = parent;
         };
         for (stack, frame) in missing.into_iter().rev() {
-            node = self.step(node, frame, root);
+            node = self.child_for_frame(node, frame, root);
             self.placed[stack.index()] = (root, node);
         }
         node
@@ -188,11 +197,13 @@ impl<'a> TreeBuilder<'a> {
     /// Finds or creates the nodes of a stack in a tree that starts with the innermost frames, as inverted trees do. The
     /// label of the thread or process (`root`) is then the last node, below the outermost frame. Returns that node.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
+        if let Some(placed) = stack.and_then(|stack| self.find_placed(root, stack)) {
             return placed;
         }
-        let profile = self.profile;
-        let node = profile.frames_up(stack).fold(ROOT, |node, frame| self.step(node, frame, root));
+        let mut node = ROOT;
+        for frame in self.profile.frames_up(stack) {
+            node = self.child_for_frame(node, frame, root);
+        }
         let node = self.hang_root(node, root);
         if let Some(stack) = stack {
             self.placed[stack.index()] = (root, node);
@@ -200,7 +211,7 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
-    /// Adds the labels of `root` below a node. Returns the node of the last one.
+    /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last one.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
         let labels = &self.roots[root as usize].0;
         let tree = &mut self.tree;
@@ -213,20 +224,20 @@ impl<'a> TreeBuilder<'a> {
 
     /// Returns the child of `node` for a frame, and adds it if it doesn't exist. The frame's label is spelled only
     /// once.
-    fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
+    fn child_for_frame(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;
-        let spelled = &mut self.spelled[usize::from(java)][frame.index()];
-        if *spelled == NO_LABEL {
+        let label_id = &mut self.labels_by_frame[usize::from(java)][frame.index()];
+        if *label_id == NO_LABEL {
             let frame = profile.frame_of(frame);
             let Spelling { annotate, shortening, .. } = spelling;
             let style = LabelStyle { java, annotate, shortening, namesakes: self.namesakes.as_ref() };
-            *spelled = tree.label_id(FrameLabel {
+            *label_id = tree.label_id(FrameLabel {
                 text: label(profile, frame, style),
-                start: if spelling.by_start { LabelStart::of(profile, frame) } else { None },
+                start: if spelling.by_start { LabelStart::from_frame(profile, frame) } else { None },
                 category: spelling.by_category.then(|| Category::from_frame(frame)),
             });
         }
-        tree.child(node, *spelled)
+        tree.child(node, *label_id)
     }
 }

@@ -13,32 +13,35 @@ impl CallTree {
         self.relabel(|label| FrameLabel { text: name(&label.text), ..label.clone() })
     }
 
+    /// A copy of the tree with the labels that `label` returns. Siblings whose labels become equal are merged.
     fn relabel(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {
         let mut tree = Self::new_empty();
-        let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
-        self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
+        let new_labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
+        self.rehang(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), new_labels[old as usize])))
     }
 
     /// A tree whose outermost frames are calls to `functions`, with their callees. If a stack contains several of these
     /// functions, it starts at the outermost one; stacks without any are left out.
     pub fn based_at(&self, functions: &[String]) -> Self {
         let mut tree = Self::new_empty();
-        let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
-        self.rehung(tree, |tree, parent, old| {
-            let label = labels[old as usize];
+        let new_labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
+        self.rehang(tree, |tree, parent, old| {
+            let label = new_labels[old as usize];
             if let Some(parent) = parent {
                 return Some(tree.child(parent, label));
             }
+            // No caller was kept, so this node is only kept if it begins a new stack.
             let is_base = functions.contains(&self.labels[old as usize].text);
             if is_base { Some(tree.child(ROOT, label)) } else { None }
         })
     }
 
-    /// Builds a tree by moving every node of this one. `place` gets the tree being built, the parent's new node (`None`
-    /// for the root) and the node's label. It returns the new node, or `None` to leave the node out. Parents are moved
-    /// before their children.
-    fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
+    /// Builds a tree by moving every node of this one to `tree`, which must be empty except for labels. `place` gets the
+    /// tree being built, the parent's new node (`None` if the parent is the root or was left out) and the node's label. It
+    /// returns the new node, or `None` to leave the node out. Parents are moved before their children.
+    fn rehang(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut new_nodes: Vec<Option<u32>> = vec![None; self.nodes.len()];
+        // The new tree has at most as many nodes as this one.
         tree.own = vec![0; self.nodes.len()];
         for (node, label) in self.labeled_nodes() {
             let parent = new_nodes[self.parent(node) as usize];

@@ -57,16 +57,19 @@ pub enum Unnamed {
 /// values is called a part and has an ID.
 #[derive(Debug, Clone)]
 struct ValueParts {
+    /// The keys whose values each part has.
     keys: Vec<Key>,
     /// The values of all parts, one part after the other, each in the order of `keys`.
     values: Vec<Value>,
     /// For each part, its function if grouping by function: different functions may have the same name. Otherwise
     /// `None`.
     functions: Vec<Option<Function>>,
+    /// The number of parts.
     count: u32,
-    numbers: InternedNumbers,
+    /// Finds a part's ID by the hash of its values and function.
+    ids: InternedNumbers,
     /// For each frame, or for each track, the ID of its part.
-    of: Vec<u32>,
+    part_ids: Vec<u32>,
 }
 
 /// Finds the group of samples: a group's key consists of values of a frame (such as its function) and of a thread (such
@@ -89,6 +92,7 @@ enum ValuePlace {
 /// The names of a profile converted to text. Each is converted once.
 struct SpelledNames<'p> {
     profile: &'p Profile,
+    /// By name ID; `None` until the name is needed.
     texts: Vec<Option<Arc<str>>>,
 }
 
@@ -111,34 +115,35 @@ impl Value {
 
 impl ValueParts {
     fn new(keys: Vec<Key>) -> Self {
-        let (values, functions, of) = (Vec::new(), Vec::new(), Vec::new());
-        Self { keys, values, functions, count: 0, numbers: InternedNumbers::default(), of }
+        let (values, functions, part_ids) = (Vec::new(), Vec::new(), Vec::new());
+        Self { keys, values, functions, count: 0, ids: InternedNumbers::default(), part_ids }
     }
 
-    /// Adds the key values of the next frame or track, and assigns it a part.
+    /// Assigns the next frame or track to the part with the same values and function. Adds the part if there is none.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
-        let first = self.values.len();
+        // Append the values as if they were a new part's, and take them off again if such a part exists.
+        let new_start = self.values.len();
         self.values.extend(self.keys.iter().copied().map(value));
-        let (earlier, new) = self.values.split_at(first);
+        let (earlier, new) = self.values.split_at(new_start);
         let (hash, width) = (hash_of(&(new, function)), new.len());
-        let existing = self.numbers.find(hash, |number| {
-            let number = number as usize;
-            self.functions[number] == function && earlier[number * width..][..width] == *new
+        let existing = self.ids.find(hash, |id| {
+            let id = id as usize;
+            self.functions[id] == function && earlier[id * width..][..width] == *new
         });
-        let number = match existing {
-            Some(number) => {
-                self.values.truncate(first);
-                number
+        let id = match existing {
+            Some(id) => {
+                self.values.truncate(new_start);
+                id
             }
             None => {
-                let number = self.count;
-                self.numbers.insert(hash, number);
+                let id = self.count;
+                self.ids.insert(hash, id);
                 self.functions.push(function);
                 self.count += 1;
-                number
+                id
             }
         };
-        self.of.push(number);
+        self.part_ids.push(id);
     }
 
     fn values(&self, part: u32) -> &[Value] {
@@ -149,8 +154,8 @@ impl ValueParts {
 impl Grouping {
     /// Computes the key values of every frame and thread of the profile.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
-        let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
-        let (mut frames, mut tracks) = (ValueParts::new(of_frame), ValueParts::new(of_track));
+        let (track_keys, frame_keys): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
+        let (mut frames, mut tracks) = (ValueParts::new(frame_keys), ValueParts::new(track_keys));
         let mut spelled = SpelledNames { profile, texts: vec![None; profile.name_count()] };
         let by_function = keys.contains(&Key::Function);
         for (_, frame) in profile.frames() {
@@ -161,12 +166,18 @@ impl Grouping {
         for track in profile.tracks() {
             tracks.push(None, |key| track_value(track, key));
         }
-        let (mut of_tracks, mut of_frames) = (0.., 0..);
-        let mut place = |key: &Key| match key.is_of_track() {
-            true => of_tracks.next().map(ValuePlace::OfTrack),
-            false => of_frames.next().map(ValuePlace::OfFrame),
-        };
-        Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
+        let mut places = Vec::with_capacity(keys.len());
+        let (mut track_values, mut frame_values) = (0, 0);
+        for key in keys {
+            if key.is_of_track() {
+                places.push(ValuePlace::OfTrack(track_values));
+                track_values += 1;
+            } else {
+                places.push(ValuePlace::OfFrame(frame_values));
+                frame_values += 1;
+            }
+        }
+        Self { places, frames, tracks }
     }
 
     /// True if no key depends on frames: a sample's group then depends on its thread only, not on its stack.
@@ -175,8 +186,8 @@ impl Grouping {
     }
 
     /// The frame part ID of each frame of the profile, indexed by frame ID.
-    pub fn of_frames(&self) -> &[u32] {
-        &self.frames.of
+    pub fn frame_part_ids(&self) -> &[u32] {
+        &self.frames.part_ids
     }
 
     /// The number of frame parts. IDs are `0..frame_parts()`.
@@ -185,8 +196,8 @@ impl Grouping {
     }
 
     /// The thread part ID of each track of the profile, indexed by track ID.
-    pub(super) fn of_tracks(&self) -> &[u32] {
-        &self.tracks.of
+    pub(super) fn track_part_ids(&self) -> &[u32] {
+        &self.tracks.part_ids
     }
 
     /// The number of thread parts. IDs are `0..track_parts()`.
@@ -194,13 +205,14 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// The values of the group that consists of a thread part and a frame part, one value per key.
+    /// The values of the group that consists of a thread part and a frame part, one value per key, in the order of the
+    /// keys. `frame` is `None` if no key depends on frames.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
-        let tracks = self.tracks.values(track);
-        let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
+        let track_values = self.tracks.values(track);
+        let frame_values = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
         self.places.iter().map(move |place| match *place {
-            ValuePlace::OfTrack(at) => &tracks[at],
-            ValuePlace::OfFrame(at) => frames.get(at).unwrap_or(&Value::None),
+            ValuePlace::OfTrack(index) => &track_values[index],
+            ValuePlace::OfFrame(index) => frame_values.get(index).unwrap_or(&Value::None),
         })
     }
 

@@ -37,6 +37,7 @@ pub struct CategoryShares {
 struct LineShares {
     /// The first location seen, with its weight. The weight is `None` if it was no sample's innermost frame.
     first: Option<((NameId, u32), Option<u64>)>,
+    /// The weights of further locations.
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
 
@@ -60,7 +61,7 @@ impl Group {
         let mut categories = CategoryShares::default();
         categories.add(Category::from_frame(frame), own.weight.unsigned_abs());
         let place = profile.definition_of(frame);
-        Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
+        Self { track: 0, frame: Some(grouping.frame_part_ids()[function.index()]), own, total, categories, place }
     }
 
     /// The group's values of the grouping's keys, one per key.
@@ -101,10 +102,9 @@ impl CategoryShares {
 }
 
 impl LineShares {
-    /// Adds the self weight of a frame at `place`, its file and line. Most functions have a single place, which doesn't
-    /// need a map.
+    /// Adds the self weight of a frame to its source location (`place`: file and line).
     fn add(&mut self, place: (NameId, u32), own: Sum) {
-        // The first place is remembered even without self weight, for groups that have no self weight at all.
+        // The first location is remembered even without self weight, for groups that have no self weight at all.
         let (first_place, first_weight) = self.first.get_or_insert((place, None));
         if own.is_zero() {
             return;
@@ -118,8 +118,8 @@ impl LineShares {
         }
     }
 
-    /// The location with the most weight. Of equally heavy ones, the one with the lowest name ID of its
-    /// file, that is, whose file was interned first.
+    /// The location with the most weight; `None` if there are no locations. Of equally heavy ones, the one whose file was
+    /// interned first and, in that file, the one with the lowest line.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
@@ -129,10 +129,11 @@ impl LineShares {
 
 /// All groups of an event that have samples, in order of appearance.
 pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping) -> Vec<Group> {
+    // The rows by thread part.
     let mut rows: Vec<Vec<WeighedRow<'_>>> = vec![Vec::new(); grouping.track_parts()];
     for (row, weight) in series.signed_rows(weight) {
         let sum = Sum { weight, count: row.count };
-        rows[grouping.of_tracks()[row.track.index()] as usize].push(WeighedRow { row, sum });
+        rows[grouping.track_part_ids()[row.track.index()] as usize].push(WeighedRow { row, sum });
     }
     let mut walk = Walk::new(profile);
     let mut groups = Vec::new();
@@ -141,16 +142,19 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
         if grouping.is_of_tracks_only() {
             groups.extend(Some(sum_track(track, rows)).filter(|group| !group.total.is_zero()));
         } else {
-            let of_frames = sum_frames(profile, &mut walk, rows, grouping);
-            let found = of_frames.into_iter().filter(|(_, found)| !found.total.is_zero());
-            groups.extend(found.map(|(part, GatheredGroup { own, total, categories, lines, .. })| Group {
-                track,
-                frame: Some(part),
-                own,
-                total,
-                categories: categories.sorted(),
-                place: lines.heaviest(),
-            }));
+            for (part, gathered) in sum_frames(profile, &mut walk, rows, grouping) {
+                let GatheredGroup { own, total, categories, lines, .. } = gathered;
+                if !total.is_zero() {
+                    groups.push(Group {
+                        track,
+                        frame: Some(part),
+                        own,
+                        total,
+                        categories: categories.sorted(),
+                        place: lines.heaviest(),
+                    });
+                }
+            }
         }
     }
     groups
@@ -171,7 +175,7 @@ fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
 }
 
 /// Sums the rows by the groups of their frames. Each row counts once for the total of a group, even if several of its
-/// frames belong to it.
+/// frames belong to it. Returns the groups with the IDs of their frame parts, in order of appearance.
 fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
@@ -183,12 +187,13 @@ fn sum_frames(
             walk.add(stack, *sum);
         }
     }
+    // For each frame part, the index of its group; `u32::MAX` if it has none yet.
     let mut indices: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
     let mut groups: Vec<(u32, GatheredGroup)> = Vec::new();
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let frame = profile.stack_of(stack).1;
-        let part = grouping.of_frames()[frame.index()];
+        let part = grouping.frame_part_ids()[frame.index()];
         let index = &mut indices[part as usize];
         if *index == u32::MAX {
             *index = groups.len() as u32;

@@ -22,8 +22,11 @@ pub enum Roots<'a> {
 /// A tree of groups with weights.
 #[derive(Debug, Default)]
 pub struct GroupTree {
+    /// All nodes by frame part ID. Roots have no parent.
     nodes: PrefixTree<u32>,
+    /// The self weight of each node.
     own: Vec<Sum>,
+    /// The total weight of each node.
     total: Vec<Sum>,
 }
 
@@ -36,7 +39,7 @@ impl GroupTree {
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
-        let part_of = |stack: StackId| grouping.of_frames()[profile.stack_of(stack).1.index()];
+        let part_of = |stack: StackId| grouping.frame_part_ids()[profile.stack_of(stack).1.index()];
         let mut tree = Self::default();
         match roots {
             Roots::Callers(groups) => tree.add_callers(profile, &mut walk, groups, part_of),
@@ -48,7 +51,7 @@ impl GroupTree {
     }
 
     /// Adds a part of each stack: from the outermost frame whose group `begins` accepts to the innermost frame. Stacks
-    /// without such a frame are skipped.
+    /// without such a frame are skipped. `part_of` returns the frame part ID of a stack's innermost frame.
     fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
         let mut path: Vec<u32> = Vec::new();
         walk.run(|walk, step| match step {
@@ -60,14 +63,15 @@ impl GroupTree {
                     path.push(node);
                 }
             }
+            // Every stack that was entered since the path began is on the path. Before that, there is nothing to remove.
             Step::Leave(_) => {
                 path.pop();
             }
         });
     }
 
-    /// Builds a tree that starts with functions of `groups`, and has their callers below. Of recursive calls, only the
-    /// outermost counts, so that no weight counts twice.
+    /// Adds paths that start with functions of `groups`, and go on to their callers. Of recursive calls, only the
+    /// outermost counts, so that no weight counts twice. `part_of` returns the frame part ID of a stack's innermost frame.
     fn add_callers(
         &mut self,
         profile: &Profile,
@@ -75,6 +79,7 @@ impl GroupTree {
         groups: &FxHashSet<u32>,
         part_of: impl Fn(StackId) -> u32,
     ) {
+        // The number of frames of these groups in the current stack.
         let mut open = 0u32;
         walk.run(|walk, step| {
             let (Step::Enter(stack) | Step::Leave(stack)) = step;
@@ -87,8 +92,11 @@ impl GroupTree {
             }
             open += 1;
             if open == 1 {
-                let callers = std::iter::successors(Some(stack), |at| profile.stack_of(*at).0);
-                let node = callers.fold(None, |node, at| Some(self.child(node, part_of(at))));
+                // From the function itself up to the outermost caller, whose node gets the weight of the whole call.
+                let mut node = None;
+                for caller in std::iter::successors(Some(stack), |caller| profile.stack_of(*caller).0) {
+                    node = Some(self.child(node, part_of(caller)));
+                }
                 if let Some(node) = node {
                     self.own[node as usize] += walk.sums(stack).1;
                 }

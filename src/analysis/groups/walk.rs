@@ -43,6 +43,7 @@ impl Sum {
     }
 }
 
+/// Stands for a stack that doesn't exist.
 const NONE: u32 = u32::MAX;
 
 /// The data of one stack during a walk.
@@ -50,11 +51,15 @@ const NONE: u32 = u32::MAX;
 struct Node {
     own: Sum,
     total: Sum,
+    /// The first stack that this one called; [`NONE`] if it called none.
     first_callee: u32,
+    /// The next stack with the same caller; [`NONE`] for the last one.
     next_sibling: u32,
+    /// True if the stack is in [`Walk::listed`].
     is_listed: bool,
 }
 
+/// The data of a stack that has no weight.
 const UNLISTED: Node = Node {
     own: Sum { weight: 0, count: 0 },
     total: Sum { weight: 0, count: 0 },
@@ -67,6 +72,7 @@ const UNLISTED: Node = Node {
 #[derive(Debug)]
 pub struct Walk<'a> {
     profile: &'a Profile,
+    /// The data of each stack, by its ID.
     nodes: Vec<Node>,
     /// The IDs of stacks with weight and of all their callers.
     listed: Vec<u32>,
@@ -90,11 +96,12 @@ impl<'a> Walk<'a> {
     /// Adds self weight to a stack.
     pub fn add(&mut self, stack: StackId, sum: Sum) {
         self.nodes[stack.index()].own += sum;
+        // List the stack and its callers. If one is listed, its callers are, too.
         let mut next = Some(stack);
-        while let Some(at) = next.filter(|at| !self.nodes[at.index()].is_listed) {
-            self.nodes[at.index()].is_listed = true;
-            self.listed.push(at.0);
-            next = self.profile.stack_of(at).0;
+        while let Some(unlisted) = next.filter(|stack| !self.nodes[stack.index()].is_listed) {
+            self.nodes[unlisted.index()].is_listed = true;
+            self.listed.push(unlisted.0);
+            next = self.profile.stack_of(unlisted).0;
         }
     }
 
@@ -119,35 +126,37 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Leaves the stack `at`, and then each caller whose last callee has been left. Returns the next sibling to enter,
-    /// or `NONE` at the end.
-    fn leave(&self, mut at: u32, step: &mut impl FnMut(&Self, Step)) -> u32 {
+    /// Leaves a stack, and then each caller whose last callee has been left. Returns the next sibling to enter, or
+    /// `NONE` at the end.
+    fn leave(&self, mut stack: u32, step: &mut impl FnMut(&Self, Step)) -> u32 {
         loop {
-            step(self, Step::Leave(StackId(at)));
-            let next = self.nodes[at as usize].next_sibling;
-            match self.profile.stack_of(StackId(at)).0 {
-                Some(caller) if next == NONE => at = caller.0,
+            step(self, Step::Leave(StackId(stack)));
+            let next = self.nodes[stack as usize].next_sibling;
+            match self.profile.stack_of(StackId(stack)).0 {
+                Some(caller) if next == NONE => stack = caller.0,
                 _ => return next,
             }
         }
     }
 
-    /// Computes total weights and links siblings in ID order. Returns the first stack without a caller.
+    /// Computes total weights and links siblings in ID order. Returns the first stack without a caller, or `NONE` if no
+    /// stack has weight.
     fn link(&mut self) -> u32 {
         let mut first_root = NONE;
-        for &at in self.listed.iter().rev() {
-            let node = &mut self.nodes[at as usize];
+        // Callees come before their callers, so that their totals are complete.
+        for &stack in self.listed.iter().rev() {
+            let node = &mut self.nodes[stack as usize];
             node.total += node.own;
             let total = node.total;
-            let first = match self.profile.stack_of(StackId(at)).0 {
+            let first_sibling = match self.profile.stack_of(StackId(stack)).0 {
                 Some(caller) => {
                     self.nodes[caller.index()].total += total;
                     &mut self.nodes[caller.index()].first_callee
                 }
                 None => &mut first_root,
             };
-            let next = std::mem::replace(first, at);
-            self.nodes[at as usize].next_sibling = next;
+            let next = std::mem::replace(first_sibling, stack);
+            self.nodes[stack as usize].next_sibling = next;
         }
         first_root
     }

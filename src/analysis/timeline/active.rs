@@ -25,8 +25,10 @@ pub(super) type Place = (usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// The starts of all open calls. The latest is on top; of equal ones, that of the call opened last.
+    /// The starts of all open calls: time, number of the call in the order of opening, track and lane. The latest is on
+    /// top; of equal ones, that of the call opened last.
     begins: BinaryHeap<(u64, u64, Place)>,
+    /// The number of calls opened so far.
     opened: u64,
     /// Time, track and lane of the edge visited last, which is the next later one.
     last: Option<(u64, Place)>,
@@ -63,10 +65,11 @@ impl Edges {
     /// visited before (the next later one), and the track and lane to charge it to. `None` if that time is 0.
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
-        let (later, later_place) = self.last.unwrap_or((time, place));
-        self.last = Some((time.min(later), place));
-        let stretch = later.saturating_sub(time);
+        let (later_time, later_place) = self.last.unwrap_or((time, place));
+        // An edge that is later than the one before it in the walk counts at that one's time.
+        self.last = Some((time.min(later_time), place));
+        let interval = later_time.saturating_sub(time);
         let owner = if self.owner == Owner::Next { later_place } else { place };
-        (stretch > 0).then_some((stretch, owner))
+        (interval > 0).then_some((interval, owner))
     }
 }

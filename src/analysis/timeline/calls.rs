@@ -24,7 +24,9 @@ const SHORTER_LABEL: Label = Label::MAX;
 #[derive(Debug)]
 pub struct CallSums {
     options: CallOptions,
+    /// The tracks, by number.
     tracks: Vec<OneTrack>,
+    /// For active time ([`Clock::Active`]): the starts and ends of calls on all tracks.
     edges: Option<Edges>,
     tree: SpanTree,
     /// The intervals in which calls themselves ran; `None` if they weren't asked for or if there are too many.
@@ -34,6 +36,7 @@ pub struct CallSums {
 /// A list of intervals in which calls themselves ran rather than their callees, up to a maximum length.
 #[derive(Debug)]
 struct SelfTimes {
+    /// The maximum length of the list.
     most: usize,
     list: Vec<SelfTime>,
 }
@@ -42,6 +45,7 @@ struct SelfTimes {
 /// 0.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
+    /// The call's node in the tree of call paths.
     node: u32,
     start: u64,
     end: u64,
@@ -51,7 +55,7 @@ struct SelfTime {
 /// The state of a track while its calls are added.
 #[derive(Debug)]
 struct OneTrack {
-    /// The open calls.
+    /// The open calls. Calls that overlap without nesting are in different lanes.
     lanes: Lanes<OpenSpan>,
     /// The track's node in the tree of call paths.
     root: u32,
@@ -64,8 +68,9 @@ struct OneTrack {
 struct OpenSpan {
     node: u32,
     self_time: u64,
-    /// False if the call is so short that it is merged into its caller.
+    /// False if the call is so short that it is merged into its caller or, without a caller, into [`SHORTER`].
     counts: bool,
+    /// When the call started.
     start: u64,
     /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
     recorded_from: u64,
@@ -88,21 +93,22 @@ struct PathSum {
 }
 
 impl SelfTimes {
-    /// Adds an interval of self time. If there are more than the maximum number, drops all intervals, because the page
-    /// then only shows sums.
+    /// Adds an interval of self time, unless `self_times` is `None`. If there are more than the maximum number, drops all
+    /// intervals: rows are then sums.
     #[inline]
-    fn push(kept: &mut Option<Self>, interval: SelfTime) {
-        let Some(Self { most, list }) = kept else { return };
+    fn push(self_times: &mut Option<Self>, interval: SelfTime) {
+        let Some(Self { most, list }) = self_times else { return };
         if interval.start < interval.end || interval.calls > 0 {
             list.push(interval);
         }
         if list.len() > *most {
-            *kept = None;
+            *self_times = None;
         }
     }
 }
 
 impl SpanTree {
+    /// Finds the path that extends `parent` by a label, or adds it.
     #[inline]
     fn child(&mut self, parent: Option<u32>, label: Label) -> u32 {
         let path = self.paths.child(parent, label);
@@ -157,7 +163,8 @@ impl CallSums {
         self.tracks.len() - 1
     }
 
-    /// Adds a call on a track. It must not end later than the call added before.
+    /// Adds a call on a track. It must not end later than the call added before, whatever the track. Short calls
+    /// ([`CallOptions::min_duration`]) are merged into their callers.
     #[inline]
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
@@ -172,7 +179,8 @@ impl CallSums {
         }
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
-        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, self_times));
+        // Close the calls that start after this one's end; the innermost one that is left in the lane is the caller.
+        let lane = lanes.place(span, |closed| tree.close(closed, options.sampling, carry, self_times));
         let duration = span.duration();
         let root = *root;
         let is_short = duration < options.min_duration;
@@ -185,6 +193,7 @@ impl CallSums {
         };
         let self_time = match edges {
             None => {
+                // A call has its whole duration as self time at first, from which its callees take theirs.
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.self_time = caller.self_time.saturating_sub(duration);
                     // A short call counts as its caller's time and doesn't interrupt the caller.
@@ -204,26 +213,27 @@ impl CallSums {
                 0
             }
         };
+        // The self time of a merged call is in its caller's interval, so nothing is left to be recorded for it.
         let recorded_from = if is_merged_into_caller { span.start } else { span.end };
         let open = OpenSpan { node, self_time, counts: !is_short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);
     }
 
-    /// For active time: visits all starts that are later than the end of `next`, and closes their calls.
+    /// For active time: before the call `next` is added, visits all starts at or after its end, and closes their calls.
     fn pass_begins(&mut self, track: usize, next: Span) {
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let Some(edges) = edges else { return };
-        while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
-            // A call with length zero at the start of its caller: the caller must stay open.
-            let is_caller = at == track && begin == next.start;
+        while let Some((begin, (begin_track, lane))) = edges.begin_from(next.end) {
+            // If `next` has length zero and is at the start of its caller, the caller must stay open.
+            let is_caller = begin_track == track && begin == next.start;
             if is_caller {
                 break;
             }
             let interval = edges.pass_begin();
             charge(tracks, interval);
-            let OneTrack { lanes, carry, .. } = &mut tracks[at];
-            if let Some(over) = lanes.close(lane) {
-                tree.close(over, options.sampling, carry, self_times);
+            let OneTrack { lanes, carry, .. } = &mut tracks[begin_track];
+            if let Some(closed) = lanes.close(lane) {
+                tree.close(closed, options.sampling, carry, self_times);
             }
         }
     }
@@ -236,7 +246,7 @@ impl CallSums {
     /// Ends the calls that are still open on all tracks.
     fn close_all(&mut self) {
         for OneTrack { lanes, carry, .. } in &mut self.tracks {
-            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.self_times));
+            lanes.finish(|closed| self.tree.close(closed, self.options.sampling, carry, &mut self.self_times));
         }
     }
 

@@ -34,12 +34,14 @@ impl Span {
 /// The open intervals of a track by lane. Each has a value that the caller attached to it.
 #[derive(Debug)]
 pub struct Lanes<T> {
+    /// For each lane, its open intervals, outermost first.
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
     /// Lanes that may be empty, lowest first. Some may be in use again.
     empty: BinaryHeap<Reverse<usize>>,
     /// The number of lanes that have open intervals.
     used: usize,
+    /// The number of intervals that got another lane because they overlapped an open one.
     overlaps: u64,
 }
 
@@ -60,6 +62,7 @@ struct Innermost {
     begins: Vec<(u64, u64)>,
 }
 
+/// Stands for lanes without open intervals: their earliest start is the maximum, and their latest start is 0.
 const NO_BEGIN: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Innermost {
@@ -98,7 +101,8 @@ impl Innermost {
     /// `None` if there is no such lane.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
-        let may = |node: usize| {
+        // True if there may be such a lane below a node.
+        let may_have = |node: usize| {
             let (first, last) = self.begins[node];
             first <= span.start || last >= span.end
         };
@@ -106,8 +110,9 @@ impl Innermost {
         if lane >= self.lanes {
             return None;
         }
-        while !may(node) {
-            // Go to the next subtree on the right: a right child must go up first.
+        while !may_have(node) {
+            // Go to the next subtree on the right: a right child must go up first. From the right edge of the tree, this
+            // goes up beyond the root.
             while node % 2 == 1 {
                 node /= 2;
             }
@@ -116,9 +121,10 @@ impl Innermost {
             }
             node += 1;
         }
+        // Go down to the leftmost such lane.
         while node < self.lanes {
             node *= 2;
-            node += usize::from(!may(node));
+            node += usize::from(!may_have(node));
         }
         Some(node - self.lanes)
     }
@@ -126,7 +132,8 @@ impl Innermost {
 
 impl<T> Lanes<T> {
     /// Chooses a lane for the next interval: the first one whose innermost open interval contains it, otherwise an
-    /// empty one. Intervals that start after the new one's end are closed, innermost first; `closed` gets their values.
+    /// empty one. On the way there, intervals that start at or after the new one's end are closed, innermost first;
+    /// `closed` gets their values.
     #[inline]
     pub fn place(&mut self, span: Span, mut closed: impl FnMut(T)) -> usize {
         let mut from = 0;
@@ -142,12 +149,13 @@ impl<T> Lanes<T> {
             }
             from = lane + 1;
         }
+        // The intervals that are still open neither contain the new one nor start after it, so they overlap it.
         self.overlaps += u64::from(self.used > 0);
-        self.lane_beside()
+        self.find_empty_lane()
     }
 
     /// Finds the first empty lane, or adds one.
-    fn lane_beside(&mut self) -> usize {
+    fn find_empty_lane(&mut self) -> usize {
         while let Some(&Reverse(lane)) = self.empty.peek() {
             if self.lanes[lane].is_empty() {
                 return lane;
@@ -159,6 +167,7 @@ impl<T> Lanes<T> {
             self.innermost.grow();
         }
         let lane = self.lanes.len() - 1;
+        // Until the caller opens an interval in it, the lane is empty.
         self.empty.push(Reverse(lane));
         lane
     }

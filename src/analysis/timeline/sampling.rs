@@ -18,6 +18,7 @@ pub enum Sampling {
 pub(super) struct Carry {
     weight: u64,
     calls: u64,
+    /// The node of the track's last call, kept or not; `None` before the first one.
     last: Option<u32>,
 }
 

@@ -98,6 +98,7 @@ impl Slice {
         self.start.saturating_add(self.duration)
     }
 
+    /// The time when the slice ended; the maximum for a span that never ended.
     #[inline]
     fn end_or_never(&self) -> i64 {
         if self.duration == UNFINISHED { i64::MAX } else { self.end() }
@@ -114,7 +115,8 @@ impl Slice {
 #[derive(Debug, Default, Clone)]
 struct Nesting {
     /// The start and end of each open slice, outermost first.
-    around: Vec<(i64, i64)>,
+    open: Vec<(i64, i64)>,
+    /// The sort key of the previous slice, to notice slices out of order.
     last: Option<(i64, Reverse<i64>)>,
 }
 
@@ -125,18 +127,19 @@ impl Nesting {
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
         self.last = Some(slice.outer_first());
-        // Instants at the same time count as nested in each other.
-        while let Some(&(begun, over)) = self.around.last()
-            && (over < slice.start || (over == slice.start && begun < over))
+        // Remove slices that have ended. A slice that ends where this one starts has ended, unless it has no duration:
+        // instants at the same time count as nested in each other.
+        while let Some(&(open_start, open_end)) = self.open.last()
+            && (open_end < slice.start || (open_end == slice.start && open_start < open_end))
         {
-            self.around.pop();
+            self.open.pop();
         }
-        if self.around.last().is_some_and(|&(_, over)| over < end) {
+        if self.open.last().is_some_and(|&(_, open_end)| open_end < end) {
             slice.depth = 0;
             return true;
         }
-        slice.depth = self.around.len().min(usize::from(u16::MAX)) as u16;
-        self.around.push((slice.start, end));
+        slice.depth = self.open.len().min(usize::from(u16::MAX)) as u16;
+        self.open.push((slice.start, end));
         false
     }
 }
@@ -157,8 +160,8 @@ pub struct Timeline {
     /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
-    /// Some names of arguments that spans have, if time is summed by an argument: to say what there is if no span has
-    /// that one.
+    /// Some names of arguments that spans have, if time is summed by an argument. A message lists them if no span has
+    /// that argument.
     pub argument_names: BTreeSet<String>,
     /// The number of events that don't nest properly or lack a time.
     pub oddities: Oddities,
@@ -259,13 +262,13 @@ impl Timeline {
     pub fn stacks(&self, options: CallOptions, only: &[NameNumber], label: impl Fn(&Slice) -> NameNumber) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
         // The names of interpreted calls.
-        let mut frames: Vec<NameNumber> = Vec::new();
+        let mut frame_names: Vec<NameNumber> = Vec::new();
         if self.is_miri {
-            frames.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
+            frame_names.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
         }
-        let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frames.contains(&slice.name);
+        let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frame_names.contains(&slice.name);
         let is_mixed_up = self.find_mixed_up(&spans, is_frame);
-        let rows = self.async_rows(&spans, is_frame);
+        let async_rows = self.async_rows(&spans, is_frame);
         let (first, _) = self.bounds();
         let since_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
         let within = options.within.map(|span| Span { start: since_first(span.start), end: since_first(span.end) });
@@ -279,7 +282,7 @@ impl Timeline {
                 // itself.
                 SliceKind::Async if is_frame(slice) => (slice.track, u32::from(is_mixed_up[slice.track as usize])),
                 SliceKind::Async => {
-                    let (thread, row) = rows[slice.lane as usize];
+                    let (thread, row) = async_rows[slice.lane as usize];
                     (thread, 2 + row)
                 }
                 _ => (slice.track, 0),
@@ -302,8 +305,9 @@ impl Timeline {
         Stacked { profile, overlaps }
     }
 
-    /// For each async track, the thread where it started, and the number of a row in that thread. Async tracks that
-    /// don't overlap in time share a row, so that there are only as many rows as simultaneous operations.
+    /// For each async track, the thread where it started, and the number of a row in that thread, counted from 0. Async
+    /// tracks that don't overlap in time share a row, so that there are only as many rows as simultaneous operations.
+    /// Interpreted calls of Miri (`is_frame`) have no rows.
     fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
         /// An async track (identified by an ID).
         #[derive(Clone, Copy)]
@@ -329,6 +333,7 @@ impl Timeline {
                 *extent = Span { start: extent.start.min(span.start), end: extent.end.max(span.end) };
             }
         }
+        // The async tracks with spans, by thread and start.
         let mut order: Vec<(u32, u64, usize)> = Vec::new();
         for (index, track) in tracks.iter().enumerate() {
             order.extend(track.thread.map(|thread| (thread, track.extent.start, index)));
@@ -357,7 +362,8 @@ impl Timeline {
         rows
     }
 
-    /// For each slice, its self time on its track; 0 for instants and unfinished spans.
+    /// For each slice, its self time: its duration without that of the spans directly inside of it on the same track. 0
+    /// for instants and unfinished spans.
     pub fn self_times(&self) -> Vec<i64> {
         let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
         let mut order: Vec<u32> = Vec::new();
@@ -374,6 +380,7 @@ impl Timeline {
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
+            // Remove the spans that don't contain this one.
             while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {

@@ -12,6 +12,7 @@ pub struct Tally {
     pub min: i64,
     /// The maximum; meaningless if there are no durations.
     pub max: i64,
+    /// The sum of the squares of the durations.
     squares: i128,
 }
 

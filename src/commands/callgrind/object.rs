@@ -33,6 +33,7 @@ pub(super) fn write<'data>(
 ) -> Result<ObjectContents> {
     let mut raw_bytes = FxHashMap::default();
     if let Some((raw, origin)) = raw {
+        // The perf map's functions, one per line of the map.
         let listed = names.codes_of_origin(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         for (line, bytes) in raw.match_lines(&lines, warnings) {

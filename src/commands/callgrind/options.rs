@@ -43,10 +43,11 @@ impl CallgrindOptions {
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();
-        let beside = output.directory().or_else(|| self.path()?.parent()).unwrap_or(Path::new(""));
-        let path = self.object.clone().unwrap_or_else(|| beside.join(object_name(pid)));
-        let is_beside = path.parent().is_none_or(|parent| parent == beside);
-        let name = if is_beside { Path::new(path.file_name().unwrap_or_default()) } else { &path };
+        // On standard output, the profile has no directory; then that of the input.
+        let directory = output.directory().or_else(|| self.path()?.parent()).unwrap_or(Path::new(""));
+        let path = self.object.clone().unwrap_or_else(|| directory.join(object_name(pid)));
+        let is_next_to_profile = path.parent().is_none_or(|parent| parent == directory);
+        let name = if is_next_to_profile { Path::new(path.file_name().unwrap_or_default()) } else { &path };
         let name = name.as_os_str().as_bytes().to_vec();
         (path, name)
     }

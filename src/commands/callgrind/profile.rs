@@ -24,20 +24,22 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let profile = IndexedProfile::read(&text, job)?;
     let sources = find_sources(profile.header().pid, options, &mut outcome.warnings)?;
     let pid = sources.pid;
-    let raw_code = raw_code(options, pid, &mut outcome.warnings)?;
+    let raw_code = find_raw_code(options, pid, &mut outcome.warnings)?;
     let loaded = sources.load(&job.pool, &mut outcome.warnings);
     outcome.summary.extend(loaded.source_maps.remarks());
-    warn_of_others(&loaded.accounts, pid, options, &mut outcome);
+    warn_of_other_pids(&loaded.accounts, pid, options, &mut outcome);
     let (object_path, object_name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, object_name, &job.pool);
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsUnnamed, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
+        // Another error is only returned when there is code to write (`object?` below). If there is none, a directory
+        // that can't be written to doesn't matter.
         other => other,
     };
     let rewritten = write_text(&mut out, |out| profile.rewrite(&names, out, job))?;
     if rewritten.functions > 0 {
+        // Raw code is for functions that only a perf map names. Sources have the same index as their accounts.
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw_code = raw_code.as_ref().zip(map.map(|map| OriginId(map as u32)));
         let contents = object::write(&names, raw_code, loaded.machine, object?, &mut outcome.warnings)?;
@@ -49,24 +51,25 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
 }
 
 /// Warns about perf maps that were used for process `pid` although their file names state another process.
-fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
+fn warn_of_other_pids(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
-        let Some(inner) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
-        let said = options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
-        if inner != pid && !said && !options.sources.map_pid.contains(&(inner, pid)) {
+        let Some(pid_in_name) = name.and_then(|digits| digits.parse().ok()).map(Pid) else { continue };
+        // The user said that the map is of this process (`--perf-map FILE@PID`).
+        let is_confirmed = options.sources.perf_map.iter().any(|map| map.path == account.path && map.pid == Some(pid));
+        if pid_in_name != pid && !is_confirmed && !options.sources.map_pid.contains(&(pid_in_name, pid)) {
             let message = format!(
-                "used for process {pid}, although the file's name says process {inner}; if these are the same process, \
-                 pass --map-pid {inner}={pid}"
+                "used for process {pid}, although the file's name says process {pid_in_name}; if these are the same \
+                 process, pass --map-pid {pid_in_name}={pid}"
             );
             outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
         }
     }
 }
 
-/// The directory of raw machine code: the one that the user named or, failing that, the one where MoarVM puts it.
-/// `None` if there is neither.
-fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
+/// Opens the directory of raw machine code: the one that the user named or, failing that, the one where MoarVM puts it.
+/// `None` if there is neither. Fails if the one that the user named can't be opened.
+fn find_raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
     let force = options.sources.force;
     if let Some(directory) = &options.bytecode_dir {
         return RawCode::open_directory(directory, force).map(Some);
@@ -133,17 +136,17 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
     let event = header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
-    let what = match header.has_instr {
-        true => format!("named, which have {percent:.1}% of the {all} {event} in memory without a file"),
+    let details = match header.has_instr {
+        true => format!(", which have {percent:.1}% of the {all} {event} in memory without a file"),
         // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
         // that has the right name.
         false => format!(
-            "named by their entry points. The profile has no instruction addresses, so the {all} {event} in memory \
-             without a file are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
-             caused them"
+            " by their entry points. The profile has no instruction addresses, so of the {all} {event} in memory \
+             without a file, {percent:.1}% count for these functions and the rest for their callers, which are not always the \
+             functions that caused them"
         ),
     };
-    let mut line = format!("{}: {} {what}", to.shown().display(), counted(*functions as u64, "function"));
+    let mut line = format!("{}: named {}{details}", to.shown().display(), counted(*functions as u64, "function"));
     if stats.split > 0 {
         line += &format!("; split {}", counted(stats.split, "block"));
     }

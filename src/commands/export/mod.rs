@@ -33,7 +33,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         let load = row_by_row::load_options(&load_options(&options.load, &writer), options);
         return partition::run(start, options, &load, &run, job);
     }
-    let mut first = first(options, job)?;
+    let mut first = open_first(options, job)?;
     // If both the input's and the output's format store spans, copy the spans instead of turning them into stacks.
     if let Some(start) = writer.spans
         && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
@@ -55,7 +55,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// Opens the first input, to detect its format. `None` if there are no inputs.
-fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
+fn open_first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     let first = options.inputs.first();
     first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()
 }

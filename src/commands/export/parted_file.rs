@@ -28,7 +28,8 @@ pub(super) struct PartedFile<'a> {
     write: WriteOptions,
     run: &'a Run,
     /// The file of the current recording. `None` between two recordings.
-    under_way: Option<OpenFile>,
+    open_file: Option<OpenFile>,
+    /// True if any file could not be written. Tells failures of the output from those of the input.
     has_failed: bool,
 }
 
@@ -56,7 +57,7 @@ impl<'a> PartedFile<'a> {
     /// Creates a writer of files below `root`. No file is opened yet.
     pub(super) fn new(root: &'a Path, start: StartRowsFn, options: &'a ExportOptions, run: &'a Run) -> Self {
         let write = WriteOptions { partitioned: true, ..options.write.clone() };
-        Self { root, start, write, run, under_way: None, has_failed: false }
+        Self { root, start, write, run, open_file: None, has_failed: false }
     }
 
     /// True if any file could not be written.
@@ -97,17 +98,17 @@ impl RowWriter for PartedFile<'_> {
         let opened = self.open(&origin.recording);
         let mut file = self.note_failure(opened)?;
         let begun = file.writer.begin(origin, profile);
-        self.under_way = Some(file);
+        self.open_file = Some(file);
         self.note_failure(begun)
     }
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
-        let written = self.under_way.as_mut().map_or(Ok(()), |file| file.writer.rows(profile));
+        let written = self.open_file.as_mut().map_or(Ok(()), |file| file.writer.rows(profile));
         self.note_failure(written)
     }
 
     fn end(&mut self, profile: &Profile) -> Result<()> {
-        let Some(mut file) = self.under_way.take() else { return Ok(()) };
+        let Some(mut file) = self.open_file.take() else { return Ok(()) };
         let closed = file.writer.end(profile).and_then(|()| file.close());
         self.note_failure(closed)
     }
@@ -154,7 +155,8 @@ fn shorten(mut escaped: String, value: &str) -> String {
     if escaped.len() <= LONGEST {
         return escaped;
     }
-    let end = escaped[LONGEST - 2..LONGEST].find('%').map_or(LONGEST, |at| LONGEST - 2 + at);
+    // Don't cut within an encoded byte (`%2F`).
+    let end = escaped[LONGEST - 2..LONGEST].find('%').map_or(LONGEST, |percent| LONGEST - 2 + percent);
     escaped.truncate(end);
     let hash: String = Sha1::digest(value).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("{escaped}~{hash}")

@@ -31,7 +31,7 @@ pub(super) fn run(
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let root = root(options)?;
+    let root = data_set_root(options)?;
     let existing = existing_stems(&root.join(SAMPLES))?;
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let mut writer = DataSetWriter {
@@ -42,7 +42,7 @@ pub(super) fn run(
         run,
         existing: if options.table.skip_existing { existing } else { FxHashSet::default() },
         written: FxHashSet::default(),
-        read: RowFeeder::default(),
+        feeder: RowFeeder::default(),
         outcome: Outcome { failed: unread, ..Outcome::default() },
         counts: Counts::default(),
     };
@@ -56,7 +56,7 @@ pub(super) fn run(
 }
 
 /// The directory of the data set. Fails if the output exists and isn't a directory.
-fn root(options: &ExportOptions) -> Result<&Path> {
+fn data_set_root(options: &ExportOptions) -> Result<&Path> {
     match &options.output {
         OutPath::Path(path) if !io::is_there(path) || io::is_directory(path) => Ok(path),
         output => Err(Error::usage("is not a directory; --partition writes a data set to a directory (-o DIR)")
@@ -64,7 +64,8 @@ fn root(options: &ExportOptions) -> Result<&Path> {
     }
 }
 
-/// The names of all files that the data set already has, without extension.
+/// The names of all files that the data set already has, without extension. Fails if one of them contains the recordings
+/// of many inputs.
 fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     let mut stems = FxHashSet::default();
     for host in list_directory(samples)? {
@@ -74,8 +75,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                     continue;
                 }
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-                // Skip files of earlier versions that combine many recordings: their names don't say which recordings
-                // are inside.
+                // Earlier versions could combine many recordings in one file. Its name doesn't say which, so nothing
+                // could be skipped.
                 if stem.starts_with("compact-") {
                     let why = "was made by --compact, and the recordings in it would be added a second time; write a \
                                new data set (-o DIR)";
@@ -108,7 +109,7 @@ struct DataSetWriter<'a> {
     existing: FxHashSet<String>,
     /// Names of files that this run has written so far.
     written: FxHashSet<String>,
-    read: RowFeeder,
+    feeder: RowFeeder,
     outcome: Outcome,
     counts: Counts,
 }
@@ -117,8 +118,11 @@ struct DataSetWriter<'a> {
 #[derive(Default)]
 struct Counts {
     written: u64,
+    /// Inputs that the data set already had.
     existing: u64,
+    /// Inputs that are identical to an earlier one of this run.
     copies: u64,
+    /// Inputs that could not be read.
     unread: u64,
 }
 
@@ -164,10 +168,10 @@ impl DataSetWriter<'_> {
             self.counts.existing += 1;
             return Ok(());
         }
-        let given = self.options.row_origin(Some(hash));
+        let user_origin = self.options.row_origin(Some(hash));
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
-        let input = RowInput { opened, path, given };
-        let pushed = self.read.push(input, self.load, &mut parted, job, &mut self.outcome);
+        let input = RowInput { opened, path, user_origin };
+        let pushed = self.feeder.push(input, self.load, &mut parted, job, &mut self.outcome);
         pushed.map_err(if parted.has_failed() { WriteFailure::Job } else { WriteFailure::Input })?;
         self.written.insert(stem);
         self.counts.written += 1;
@@ -183,6 +187,7 @@ impl DataSetWriter<'_> {
     /// With `--strict`: reads all inputs without writing, so that an error leaves the data set unchanged.
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
+            // Inputs that will be skipped because the data set has them needn't be valid.
             if !self.existing.is_empty() {
                 let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
                 if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {
@@ -199,7 +204,7 @@ impl DataSetWriter<'_> {
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {
-            self.read.finish(inputs, self.load, job, &mut self.outcome)?;
+            self.feeder.finish(inputs, self.load, job, &mut self.outcome)?;
         }
         let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
         for (count, what) in [(existing, "already there"), (copies, "identical to others"), (unread, "not read")] {

@@ -18,25 +18,25 @@ pub(super) fn run(
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let (mut outcome, mut read) = (Outcome::default(), RowFeeder::default());
+    let (mut outcome, mut feeder) = (Outcome::default(), RowFeeder::default());
     check_further(&options.inputs)?;
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&options.write, Box::new(&mut output))?;
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let given = options.row_origin(input_hash(&opened, path)?);
-        read.push(RowInput { opened, path, given }, load, &mut *writer, job, &mut outcome)?;
+        let user_origin = options.row_origin(input_hash(&opened, path)?);
+        feeder.push(RowInput { opened, path, user_origin }, load, &mut *writer, job, &mut outcome)?;
     }
-    read.finish(&options.inputs, load, job, &mut outcome)?;
+    feeder.finish(&options.inputs, load, job, &mut outcome)?;
     writer.finish()?;
     drop(writer);
     output.commit()?;
     Ok(outcome)
 }
 
-/// The options for reading inputs when the output is a table. In sums per time bucket, CPUs are only kept apart on
-/// request.
+/// The options for reading inputs when the output is a table. `usual` are those for the output format in general. In sums
+/// per time bucket, CPUs are only kept apart on request.
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };
@@ -57,7 +57,7 @@ pub(super) fn refuse_data_set(options: &ExportOptions) -> Result<()> {
 
 /// Rejects options that only work for tables.
 pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
-    let asked = [
+    let flags = [
         ("--bucket", options.write.bucket.is_some()),
         ("--partition", options.table.partition),
         ("--skip-existing", options.table.skip_existing),
@@ -66,7 +66,7 @@ pub(super) fn refuse_options(options: &ExportOptions) -> Result<()> {
         ("--day", options.table.day.is_some()),
         ("--label", !options.table.labels.is_empty()),
     ];
-    match asked.iter().find(|(_, asked)| *asked) {
+    match flags.iter().find(|(_, is_used)| *is_used) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} only works with parquet, not with {}", options.to))),
         None => Ok(()),
     }

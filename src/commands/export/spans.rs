@@ -47,6 +47,7 @@ pub(super) fn run(
             let error = Error::new(reason).in_file(&shown(path)).with_remedy(Some(remedy));
             first_without.get_or_insert(error);
         }
+        // An input that has no spans at all isn't a reason to fail.
         has_written |= filter.written.all() > 0 || filter.read.all() == 0;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         outcome.summary.push(filter.summary());
@@ -99,6 +100,7 @@ struct SpanFilter<'o> {
     others: u64,
 }
 
+/// Counts of spans by kind.
 #[derive(Debug, Default)]
 struct SpanCounts {
     spans: u64,
@@ -196,9 +198,11 @@ impl SpanSink for SpanFilter<'_> {
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
         self.written.add(head);
         let mut record = SpanRecord { start: record.start.saturating_add(self.offset), ..record.clone() };
-        let by_sub = self.options.by_sub.iter().any(|name| name.as_bytes() == head.name);
-        if let Some(sub) = head.sub.filter(|_| by_sub) {
-            record.name = sub;
+        // If the user asked for it, spans of this name are named after the action that their arguments state.
+        let is_named_by_action = self.options.by_sub.iter().any(|name| name.as_bytes() == head.name);
+        if let Some(action) = head.sub.filter(|_| is_named_by_action) {
+            record.name = action;
+            // Those on a track with an ID become calls on a synthetic thread.
             if record.id.is_some() && head.duration.is_some() {
                 record.tid = NumberOrName::Number(self.synthetic_thread(head, &record.pid)?);
                 record.id = None;
@@ -275,8 +279,8 @@ impl<'o> SpanSelection<'o> {
         })
     }
 
-    /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps every n-th, or at most one
-    /// per time interval.
+    /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps the first and then every n-th,
+    /// or the first and then at most one per time interval.
     fn is_sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {

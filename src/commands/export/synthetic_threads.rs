@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 /// Assigns spans to synthetic threads, and numbers these threads.
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
+    /// The number of the next synthetic thread.
     next: i64,
     /// For each thread and span name: its open spans, and the thread number of each lane.
     known: FxHashMap<(u32, NameNumber), (Lanes<()>, Vec<i64>)>,
@@ -19,6 +20,7 @@ pub(super) struct SyntheticThreads {
 /// The synthetic thread that a span goes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
+    /// The thread ID to write.
     pub(super) tid: i64,
     /// True if this is the first span of the thread.
     pub(super) is_new: bool,

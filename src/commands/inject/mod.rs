@@ -83,16 +83,18 @@ fn check_output(format: &str, output: &OutPath) -> Result<()> {
     // The compression stays that of the input, too.
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     let Some((_, ending)) = name.rsplit_once('.') else { return Ok(()) };
-    let own: &[&str] = match format {
+    let own_endings: &[&str] = match format {
         "firefox" => &["json"],
         "otlp" => &["otlp", "pb"],
         "pprof" => &["pb", "pprof"],
         _ => &["data"],
     };
-    if own.contains(&ending) || !ENDINGS.contains(&ending) {
+    if own_endings.contains(&ending) || !ENDINGS.contains(&ending) {
         return Ok(());
     }
-    let error = Error::usage(format!("the input is {format}, and inject keeps its format: not .{ending}"));
+    let message =
+        format!("the input is {format}, and inject keeps the format of its input, so it cannot write a .{ending} file");
+    let error = Error::usage(message);
     Err(error.with_remedy(Some("jitgraft export converts profiles".to_owned())))
 }
 
@@ -124,7 +126,7 @@ fn run_recording(
         inserted: planned.inserted,
     };
     output::write(&survey, planned, &images, output, context)?;
-    summary.tell(context);
+    summary.report(context);
     output::fill_cache(&images, &sources, context);
     images.keep();
     Ok(())

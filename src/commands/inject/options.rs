@@ -49,7 +49,7 @@ pub struct InjectOptions {
 
 impl InjectOptions {
     /// The directory with the recording, where jitdumps and perf maps may be as well.
-    pub(super) fn beside_input(&self) -> Option<&Path> {
+    pub(super) fn input_directory(&self) -> Option<&Path> {
         // If the recording is a directory, this is its parent: jitdumps and perf maps are left next to a recording, not
         // inside it.
         match self.input.path() {
@@ -74,7 +74,7 @@ impl InjectOptions {
     }
 
     /// True if the output is in pipe form.
-    pub(super) fn to_pipe(&self) -> bool {
+    pub(super) fn writes_pipe(&self) -> bool {
         self.output == OutPath::Stdout
     }
 

@@ -39,18 +39,19 @@ pub(super) fn run(
     outcome: &mut Outcome,
 ) -> Result<()> {
     refuse_options(options, input.format.name)?;
-    let (shown, mut own) = (shown(&options.input), Warnings::new());
-    let mut profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
-    outcome.warnings.append(own.in_file(&shown));
+    let (path, mut open_warnings) = (shown(&options.input), Warnings::new());
+    let mut profile = open(&input.bytes, &mut open_warnings).map_err(|error| error.in_file(&path))?;
+    outcome.warnings.append(open_warnings.in_file(&path));
     let mut output = Output::create(&options.output, run)?;
     let processes = processes_of(profile.addresses());
     let warnings = &mut outcome.warnings;
-    let found = jit::find(&processes, &options.sources, options.beside_input(), warnings);
+    let found = jit::find(&processes, &options.sources, options.input_directory(), warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
     let default_pid = default_process(profile.addresses(), &loaded.map, &options.sources);
     let search = Some(&options.sources.search);
     let answers = Answers::find(&*profile, &loaded.map, default_pid, search, &job.pool, warnings);
-    compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
+    let write = &mut |out: &mut dyn Write| profile.write(&|address| answers.calls(address), out);
+    compress(&input.wrappings, &mut output, write)?;
     output.commit()?;
     summarize(&loaded, &answers.counts, options, outcome);
     Ok(())
@@ -59,18 +60,18 @@ pub(super) fn run(
 /// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
 /// a source file and no address belongs to another process.
 fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
-    let mut with_code = map.pids();
-    let only = with_code.next()?;
-    if !sources.names_files() || with_code.next().is_some() {
+    let mut pids_with_code = map.pids();
+    let only_pid = pids_with_code.next()?;
+    if !sources.names_files() || pids_with_code.next().is_some() {
         return None;
     }
-    let is_only = addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only));
-    is_only.then_some(only)
+    let has_no_other = addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only_pid));
+    has_no_other.then_some(only_pid)
 }
 
 /// Rejects options that only work for perf.data.
 fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
-    let given = [
+    let flags = [
         ("--relocate", options.relocate),
         ("--convert-callchain", options.convert_callchain),
         ("--drop-bad-chain-entries", options.drop_bad_chain_entries),
@@ -79,7 +80,7 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
         ("--cache", options.cache),
         ("a flag about build IDs", options.build_ids != BuildIdMode::None || options.known_build_ids.is_some()),
     ];
-    match given.into_iter().find(|(_, given)| *given) {
+    match flags.into_iter().find(|(_, is_used)| *is_used) {
         Some((flag, _)) => Err(Error::usage(format!("{flag} only works with perf.data, but the input is {format}"))),
         None => Ok(()),
     }

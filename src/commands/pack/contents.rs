@@ -29,10 +29,11 @@ use std::path::{Component, Path, PathBuf};
 #[derive(Debug, Default)]
 pub(super) struct Contents<'a> {
     list: Vec<Content<'a>>,
+    /// The index of each path in the list.
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and the file that it was copied from.
+/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest has.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -40,6 +41,7 @@ struct Content<'a> {
     pid: Option<Pid>,
     build_id: Option<String>,
     modified: (i64, i64),
+    /// The file that was copied, for the list of contents.
     from: PathBuf,
     pieces: Vec<Piece<'a>>,
 }
@@ -102,9 +104,9 @@ impl<'a> Contents<'a> {
     /// by its build ID.
     pub(super) fn add_programs(&mut self, programs: &'a [Program<'a>], symbols_only: bool) {
         for Program { role, name, path, image, .. } in programs {
-            let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
-            let Some(packed) = by_path.or_else(|| path_by_id(image.build_id()?, name)) else { continue };
-            let content = Content::new(packed, *role, image.path(), image.bytes(), image.metadata());
+            let free_path = path.as_deref().and_then(path_in_archive).filter(|path| !self.by_path.contains_key(path));
+            let Some(packed_path) = free_path.or_else(|| path_by_id(image.build_id()?, name)) else { continue };
+            let content = Content::new(packed_path, *role, image.path(), image.bytes(), image.metadata());
             let pieces = if symbols_only { pieces(image.bytes()) } else { content.pieces };
             self.add(Content { build_id: image.build_id().map(hex), pieces, ..content });
         }
@@ -115,14 +117,15 @@ impl<'a> Contents<'a> {
         for RequestedFile { role, path, from, bytes } in others {
             match role {
                 Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
-                _ => match below_root(path) {
-                    Some(packed) => self.add(Content::new(packed, *role, from, bytes, None)),
+                _ => match path_in_archive(path) {
+                    Some(packed_path) => self.add(Content::new(packed_path, *role, from, bytes, None)),
                     None => warnings.push(path_warning(path)),
                 },
             }
         }
     }
 
+    /// Adds a file, unless there is one with the same path already.
     fn add(&mut self, content: Content<'a>) {
         if !self.by_path.contains_key(&content.path) {
             self.by_path.insert(content.path.clone(), self.list.len());
@@ -171,16 +174,17 @@ fn hash(pieces: &[Piece<'_>]) -> String {
 }
 
 /// The path under which the archive stores a recorded path. `None` if the path is not UTF-8 or not normalized.
-fn below_root(path: &[u8]) -> Option<String> {
+fn path_in_archive(path: &[u8]) -> Option<String> {
     let path = std::str::from_utf8(path).ok()?;
-    let below = path.strip_prefix('/').unwrap_or(path);
-    let parts: Vec<&str> = below.split('/').collect();
-    let is_plain = Path::new(below).components().all(|part| matches!(part, Component::Normal(_)));
-    let is_spelled = !path.contains('\0') && parts.iter().all(|part| !["", ".", ".."].contains(part));
-    (is_plain && is_spelled).then(|| format!("{ROOT}/{below}"))
+    let relative = path.strip_prefix('/').unwrap_or(path);
+    let is_plain = Path::new(relative).components().all(|part| matches!(part, Component::Normal(_)));
+    // `Path` ignores `.` and empty parts, which readers of archives reject.
+    let has_odd_part = relative.split('/').any(|part| ["", ".", ".."].contains(&part));
+    (is_plain && !has_odd_part && !path.contains('\0')).then(|| format!("{ROOT}/{relative}"))
 }
 
-/// The path under which the archive stores a file by its build ID.
+/// The path under which the archive stores a file by its build ID. `name` is the file name that perf's build ID cache
+/// uses for this kind of file.
 fn path_by_id(id: BuildId, name: &str) -> Option<String> {
     let id = hex(id);
     let (first, rest) = id.split_at_checked(2)?;

@@ -17,8 +17,10 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct RequestedFile {
     pub(super) role: Role,
-    /// The recorded path of the file. Readers of the archive will look for it under this path.
+    /// The recorded path of the file. Readers of the archive will look for it under this path. Empty for the kernel's
+    /// symbols.
     pub(super) path: Vec<u8>,
+    /// The path of the file on this machine.
     pub(super) from: PathBuf,
     pub(super) bytes: Bytes,
 }
@@ -35,11 +37,11 @@ pub(super) fn options(options: &PackOptions) -> RecordingOptions {
 /// Finds all files that the user requested.
 pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<RequestedFile> {
     let mut found = Vec::new();
-    for asked in privacy.requested {
-        match asked {
-            OptionalPart::Kallsyms => found.extend(kallsyms(examined, warnings)),
-            OptionalPart::Scripts => scripts(examined, &mut found, privacy, warnings),
-            OptionalPart::Sources => sources(examined, &mut found, privacy, warnings),
+    for part in privacy.requested {
+        match part {
+            OptionalPart::Kallsyms => found.extend(find_kallsyms(examined, warnings)),
+            OptionalPart::Scripts => add_scripts(examined, &mut found, privacy, warnings),
+            OptionalPart::Sources => add_sources(examined, &mut found, privacy, warnings),
             // These requests only affect which jitdumps, logs, programs and text files may be packed.
             OptionalPart::Cores | OptionalPart::Private => {}
         }
@@ -48,14 +50,14 @@ pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings:
 }
 
 /// The kernel's symbols, if they are known.
-fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<RequestedFile> {
+fn find_kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<RequestedFile> {
     let bytes = examined.resolution.kernel_list(warnings)?;
     let from = PathBuf::from("the kernel's symbols");
     Some(RequestedFile { role: Role::Kallsyms, path: Vec::new(), from, bytes })
 }
 
 /// Finds the scripts that have source maps, and the source maps.
-fn scripts(
+fn add_scripts(
     examined: &Examined<'_>,
     found: &mut Vec<RequestedFile>,
     privacy: &mut Privacy<'_>,
@@ -63,28 +65,28 @@ fn scripts(
 ) {
     let files = examined.resolution.sources.source_maps.accounts.iter().flat_map(|account| &account.files);
     for (recorded, here) in files {
-        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, privacy, warnings));
+        found.extend(open_text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, privacy, warnings));
     }
 }
 
 /// Finds the source files of all sampled lines. Each is looked for below the roots that the user named, then at its own
 /// path.
-fn sources(
+fn add_sources(
     examined: &Examined<'_>,
     found: &mut Vec<RequestedFile>,
     privacy: &mut Privacy<'_>,
     warnings: &mut Warnings,
 ) {
     let mut names = BTreeSet::new();
-    for at in 0..examined.samples.chains.places().len() {
-        examined.named.each(PlaceId(at as u32), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
+    for place in 0..examined.samples.chains.places().len() as u32 {
+        examined.named.each(PlaceId(place), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
     }
     let names = names.iter().map(|name| name.strip_prefix(b"file://").unwrap_or(name));
     for name in names.filter(|name| name.starts_with(b"/")) {
-        let own = PathBuf::from(OsStr::from_bytes(name));
-        let below_roots = examined.resolution.search().recorded_paths(name).into_iter();
-        for here in below_roots.chain([own]) {
-            if let Some(source) = text(Role::Source, name, &here, examined, privacy, warnings) {
+        let own_path = PathBuf::from(OsStr::from_bytes(name));
+        let paths_below_roots = examined.resolution.search().recorded_paths(name).into_iter();
+        for here in paths_below_roots.chain([own_path]) {
+            if let Some(source) = open_text(Role::Source, name, &here, examined, privacy, warnings) {
                 found.push(source);
                 break;
             }
@@ -92,8 +94,9 @@ fn sources(
     }
 }
 
-/// Opens a text file to pack it. `None` if the file is missing, isn't text, or is private.
-fn text(
+/// Opens a text file to pack it. `path` is its recorded path, and `here` its path on this machine. `None` if the file is
+/// missing, isn't text, or is private.
+fn open_text(
     role: Role,
     path: &[u8],
     here: &Path,
@@ -111,4 +114,5 @@ fn text(
     }
 }
 
+/// Accepts files whose beginning contains no NUL.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };

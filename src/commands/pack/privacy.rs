@@ -24,7 +24,7 @@ pub(super) struct Privacy<'a> {
 }
 
 /// The reason that is shown for a private file that is left out.
-const WHY: &str = "others may not read it, and only the recording refers to it";
+const WHY: &str = "other users cannot read it, and only the recording refers to it";
 
 impl<'a> Privacy<'a> {
     /// Creates the record of what the user permits. Nothing was left out yet.
@@ -38,11 +38,12 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out.
+    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out. `is_everybodys` says
+    /// whether all users can read it.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.requested.contains(&OptionalPart::Private)
-            || self.include.iter().any(|named| is_same(named, here));
+            || self.include.iter().any(|path| is_same(path, here));
         if !is_permitted && self.known.insert(here.to_owned()) {
             self.private.push(here.to_owned());
         }
@@ -68,12 +69,12 @@ impl<'a> Privacy<'a> {
 }
 
 /// True if both paths lead to the same file.
-fn is_same(named: &Path, here: &Path) -> bool {
-    if named == here {
+fn is_same(one: &Path, other: &Path) -> bool {
+    if one == other {
         return true;
     }
-    match (io::typed_metadata(named), io::typed_metadata(here)) {
-        (Some(named), Some(here)) => named.dev() == here.dev() && named.ino() == here.ino(),
+    match (io::typed_metadata(one), io::typed_metadata(other)) {
+        (Some(one), Some(other)) => one.dev() == other.dev() && one.ino() == other.ino(),
         _ => false,
     }
 }

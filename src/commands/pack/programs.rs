@@ -31,7 +31,9 @@ pub(super) struct Program<'a> {
 /// An opened ELF file, shared with the symbolizer or opened only for packing.
 #[derive(Debug)]
 pub(super) enum Opened<'a> {
+    /// The symbolizer has the file open.
     Shared(&'a Image),
+    /// The file was only opened for packing.
     Own(Box<Image>),
 }
 
@@ -63,7 +65,7 @@ pub(super) fn find<'a>(
     let (dsos, search) = (examined.resolution.spaces.dsos(), examined.resolution.search());
     let (mut programs, mut missing) = (Vec::new(), Vec::new());
     let mut packed = BTreeSet::new();
-    for (id, frames) in frames(examined) {
+    for (id, frames) in count_frames(examined) {
         let dso = dsos.get(id);
         // The same file may have been mapped with several inodes: containers can have copies of the same build.
         if !packed.insert((&dso.path, dso.build_id)) {
@@ -80,8 +82,8 @@ pub(super) fn find<'a>(
                 continue;
             }
         }
-        let inside = inside(dso, examined, warnings).map(Opened::own);
-        let found = inside.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
+        let container_image = open_in_container(dso, examined, warnings).map(Opened::own);
+        let found = container_image.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
         let Some(image) = found else {
             missing.push((&dso.path[..], frames));
             privacy.missing.push(PathBuf::from(OsStr::from_bytes(&dso.path)));
@@ -95,12 +97,13 @@ pub(super) fn find<'a>(
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
     warn_about_missing(missing, warnings);
+    // The debug files may be private, too.
     programs.retain(|program| privacy.permits(program.image.path(), program.image.is_everybodys()));
     programs
 }
 
 /// The files that contain frames, with the number of frames in each, most frames first.
-fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
+fn count_frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
         for place in chains.places_up(row.chain) {
@@ -114,8 +117,9 @@ fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     frames
 }
 
-/// Opens the file inside the container of a process that has mapped it. `None` if there is no such process.
-fn inside(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
+/// Opens the file inside the container of a process that has mapped it, if the process is still running. `None` if there
+/// is no such process, or if the file there has another build ID.
+fn open_in_container(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
     if dso.kind != DsoKind::File {
         return None;
     }
@@ -154,6 +158,7 @@ fn add_debugging<'a>(
 ) {
     let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
     let debugging = if is_complete { None } else { search.find_debugging(image, warnings) };
+    // The file with the DWARF, which refers to the others.
     let main = debugging.as_ref().unwrap_or(image);
     if !symbols_only {
         let shared = search.find_shared(main, warnings);
@@ -170,6 +175,8 @@ fn add_debugging<'a>(
     }
 }
 
+/// A debug file to pack. `path` is the path where readers of the archive look for it; `None` if they find it by its build
+/// ID.
 fn debug_program<'a>(image: Image, path: Option<Vec<u8>>) -> Program<'a> {
     Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) }
 }

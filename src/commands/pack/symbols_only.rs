@@ -66,8 +66,8 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
             ranges.extend(byte_range(bytes, segment.p_offset(endian).into(), segment.p_filesz(endian).into()));
         }
     }
-    let entry = usize::from(header.e_shentsize(endian));
-    let table_len = sections.len() as u64 * entry as u64;
+    let entry_size = usize::from(header.e_shentsize(endian));
+    let table_len = sections.len() as u64 * entry_size as u64;
     let table = byte_range(bytes, header.e_shoff(endian).into(), table_len)?;
     let mut headers = bytes[table.clone()].to_vec();
     // Skip section 0, which is the null entry.
@@ -79,7 +79,7 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
         }
         // `sh_name` and `sh_type` are the first two fields of a section header in both ELF classes, with four bytes
         // each.
-        let name_start = number * entry;
+        let name_start = number * entry_size;
         let type_start = name_start + 4;
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
             headers.get_mut(name_start..type_start)?.copy_from_slice(&[0; 4]);

@@ -37,7 +37,7 @@ pub(super) fn copy_sources(options: &RecordOptions, left: &LeftFiles, job: &Job,
 pub(super) struct LeftFiles {
     /// The names of these files. They are in the current directory.
     pub(super) names: Vec<&'static str>,
-    /// When the run started. Files that are older are from an earlier run.
+    /// When the run started. Files that were last written before are from an earlier run.
     pub(super) since: SystemTime,
 }
 

@@ -13,13 +13,14 @@ pub(super) struct Machine {
     pub(super) notes: Vec<String>,
 }
 
-/// The event that the CPU counts. If it doesn't work here, `CPU_CLOCK` is used instead, a timer of the kernel.
+/// The event to record if the CPU can count it.
 const CYCLES: &str = "cycles";
+/// A timer of the kernel, to be recorded if the CPU can't count cycles, as in many virtual machines.
 const CPU_CLOCK: &str = "cpu-clock";
 
-/// Minimum free disk space in bytes. With less than [`LEAST_ROOM`], nothing is recorded; with less than
-/// [`LITTLE_ROOM`], there is a note.
+/// With less free disk space than this, in bytes, nothing is recorded.
 const LEAST_ROOM: u64 = 16 << 20;
+/// With less free disk space than this, in bytes, there is a note.
 const LITTLE_ROOM: u64 = 1 << 30;
 
 impl Machine {

@@ -20,7 +20,8 @@ pub(super) struct Plan {
     pub(super) command: RecordCommand,
     /// Notes to print before recording starts.
     pub(super) notes: Vec<String>,
-    /// Files that the runtime writes to the current directory under fixed names, without a PID.
+    /// The files in which the runtime will write the names of its code, if they have fixed names (without a PID) in the
+    /// current directory. The next run would overwrite them, so they are copied next to the recording.
     pub(super) leaves: Vec<&'static str>,
 }
 
@@ -48,7 +49,8 @@ impl Plan {
         self.notes.push(note.into());
     }
 
-    /// Plans the recording of a program that `record` will start.
+    /// Plans the recording of a program that `record` will start. If its runtime is known and can be told to write names,
+    /// the program gets the option or variable for that. Otherwise, a note says what is missing.
     fn start(mut self, options: &RecordOptions) -> Result<Self> {
         let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
         let Some(runtime) = stated.or_else(|| executed_runtime(&options.program)) else {
@@ -189,7 +191,8 @@ fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
         let interpreter = script_interpreter(words.first()?)?;
         let is_run = |runtime: &&Runtime| find_program(&interpreter, |name| runtime.is_program(name)).is_some();
         let runtime = RUNTIMES.iter().find(is_run)?;
-        // Its variables are all that can reach the interpreter of a script.
+        // An option can't be added to the command line in the script, so only environment variables can reach its
+        // interpreter.
         (!runtime.ignores_environment(&interpreter)).then_some(runtime)
     })
 }

@@ -18,7 +18,7 @@ struct CallReport<'a> {
     graph: &'a CallGraph,
     grouping: &'a Grouping,
     /// True to list callers, false to list callees.
-    callers: bool,
+    lists_callers: bool,
 }
 
 /// A row of the table: the function itself, or one of its calls.
@@ -39,17 +39,17 @@ struct CallLine {
 /// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
-    let group_of = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
+    let group_of = |function: &GraphFunction| grouping.frame_part_ids()[function.frame.index()];
     let wanted = find_functions(scene, grouping, graph.functions().iter().map(group_of), name)?;
-    let callers = matches!(scene.options.rows, Rows::Callers(_));
-    let report = CallReport { scene, graph, grouping, callers };
+    let lists_callers = matches!(scene.options.rows, Rows::Callers(_));
+    let report = CallReport { scene, graph, grouping, lists_callers };
     let mut functions: Vec<&GraphFunction> = graph.functions().iter().collect();
     functions.retain(|function| wanted.contains(&group_of(function)));
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
     let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
-    let least = scene.least_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
-    let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| report.lines(function, least)).collect();
+    let min_weight = scene.min_weight_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
+    let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| report.lines(function, min_weight)).collect();
     if !is_text {
         return Ok(Report::new(scene, Vec::new(), report.plain_table(&lines)));
     }
@@ -57,9 +57,9 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
 }
 
 impl CallReport<'_> {
-    /// The row of the function itself, and the rows of its calls, heaviest first. Calls that cost less than `least` are
+    /// The row of the function itself, and the rows of its calls, heaviest first. Calls that cost less than `min_weight` are
     /// left out.
-    fn lines(&self, function: &GraphFunction, least: f64) -> Vec<CallLine> {
+    fn lines(&self, function: &GraphFunction, min_weight: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let mut calls = 0u64;
         // Each listed call, with the function at its other end.
@@ -68,11 +68,13 @@ impl CallReport<'_> {
             if edge.callee == frame {
                 calls = calls.saturating_add(edge.count);
             }
-            let (function, other) = if self.callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
-            if function == frame && edge.cost.unsigned_abs() as f64 >= least {
-                others.push((other, edge));
+            let (this_end, other_end) =
+                if self.lists_callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
+            if this_end == frame && edge.cost.unsigned_abs() as f64 >= min_weight {
+                others.push((other_end, edge));
             }
         }
+        // By cost, then by function and module.
         others.sort_by(|(a, a_edge), (b, b_edge)| {
             let by_name = || self.names(*a).iter().rev().cmp(self.names(*b).iter().rev());
             b_edge.cost.cmp(&a_edge.cost).then_with(by_name)
@@ -93,7 +95,7 @@ impl CallReport<'_> {
 
     /// The module and the name of a function.
     fn names(&self, frame: FrameId) -> &[Value] {
-        self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
+        self.grouping.frame_values(self.grouping.frame_part_ids()[frame.index()])
     }
 
     /// The table for people: with short module names, and the calls drawn as branches below the function.

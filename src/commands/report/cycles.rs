@@ -26,9 +26,9 @@ struct Cycle<'a> {
 /// Lists the cycles, costliest first, each followed by its functions.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
-    let least = scene.least(0.0);
+    let min_weight = scene.min_weight(0.0);
     let mut cycles = cycles(graph);
-    cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= least);
+    cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= min_weight);
     if scene.options.layout != Layout::Text {
         return Report::new(scene, Vec::new(), plain_table(&cycles, grouping, scene));
     }
@@ -52,7 +52,7 @@ fn text_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> T
             Cell::text(format!("<cycle {number}>")),
         ]);
         for (index, function) in cycle.functions.iter().enumerate() {
-            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let names = grouping.frame_values(grouping.frame_part_ids()[function.frame.index()]);
             let module = names.first().map_or("", Value::text);
             let name = names.get(1).map_or("", Value::text);
             let branch = if index + 1 == cycle.functions.len() { "└ " } else { "├ " };
@@ -85,7 +85,7 @@ fn plain_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> 
             Cell::None,
         ]);
         for function in &cycle.functions {
-            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let names = grouping.frame_values(grouping.frame_part_ids()[function.frame.index()]);
             let mut cells = vec![Cell::Count(1), scene.share(function.total), scene.share(function.own)];
             cells.extend([Cell::Signed(function.total), Cell::Signed(function.own), Cell::None]);
             cells.extend(names.iter().map(cell));
@@ -98,6 +98,7 @@ fn plain_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> 
 
 /// The recursive cycles of a call graph, costliest first.
 fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
+    // For each function, the number of its cycle.
     let (functions, numbers) = (graph.functions(), graph.cycles());
     let mut cycles: FxHashMap<u32, Cycle<'_>> = FxHashMap::default();
     let mut cycle_of: FxHashMap<FrameId, u32> = FxHashMap::default();

@@ -1,7 +1,7 @@
 //! `report --diff`: the functions whose share changed since an earlier profile, and whether the change exceeds sampling
 //! noise. Measured (not sampled) profiles have no noise, so their amounts are compared instead of shares.
 
-use super::header::{percent, sampled};
+use super::header::{describe_event, percent};
 use super::list::{FUNCTION, cell, functions, heaviest};
 use super::options::Order;
 use super::scene::{Report, Scene, base_name, series_of};
@@ -23,7 +23,9 @@ struct ChangedFunction {
     module: Value,
     function: Value,
     start: Option<Start>,
+    /// The function's weight and sample count in the earlier profile: self or total, by the order of the rows.
     before: Sum,
+    /// The same in the later profile.
     after: Sum,
 }
 
@@ -46,12 +48,14 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let options = scene.options;
     let old_series = series_of(before, &scene.series.name)?;
     let comparison = Comparison::new(old_series, scene.series, options.weight, options.compare);
-    let mut changes = changes(scene, before, old_series);
+    let mut changes = collect_changes(scene, before, old_series);
     let selection = &options.selection;
-    changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
-    let least = selection.percent.unwrap_or(0.0);
+    changes.retain(|change| selection.matches(Some(change.module.text()), Some(change.function.text())));
+    let min_weight = selection.percent.unwrap_or(0.0);
     // Compare absolute values, because shares can be negative: memory may be freed, or the total may be negative.
-    changes.retain(|change| change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= least);
+    changes.retain(|change| {
+        change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= min_weight
+    });
     changes.sort_by(|a, b| {
         let names = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         let order = match comparison.evidence {
@@ -71,8 +75,8 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
         table.rows.push(cells(scene, change, kind, &comparison));
     }
     let mut head = vec![
-        format!("before: {}", sampled(before, old_series, options.weight)),
-        format!("after:  {}", sampled(scene.profile, scene.series, options.weight)),
+        format!("before: {}", describe_event(before, old_series, options.weight)),
+        format!("after:  {}", describe_event(scene.profile, scene.series, options.weight)),
     ];
     let function_count = counted(changes.len() as u64, "function");
     match comparison.evidence {
@@ -170,6 +174,7 @@ impl ChangedFunction {
         percent(self.before.weight, comparison.before.weight)
     }
 
+    /// The function's percentage of the later profile's total.
     fn share_after(&self, comparison: &Comparison) -> f64 {
         percent(self.after.weight, comparison.after.weight)
     }
@@ -186,9 +191,9 @@ impl ChangedFunction {
     }
 }
 
-/// Pairs the functions of both profiles by module, name and start. The caller has already replaced names of the earlier
-/// profile that only differ in numbers of one run by the later profile's names.
-fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
+/// Pairs the functions of both profiles by module, name and start. In the earlier profile, functions already have the
+/// names of their partners in the later one ([`align`](crate::analysis::pairing::align)).
+fn collect_changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
     // The index of each function in `changes`.
     let mut indexes: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();

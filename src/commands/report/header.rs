@@ -11,25 +11,26 @@ use std::io::Write;
 use unicode_width::UnicodeWidthStr;
 
 /// The header lines for one event of a profile, without comment marks.
-pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
+pub(super) fn header_lines(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
     let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
     let named = CodeShares::count(profile, series, weight).to_string();
-    command.into_iter().chain([sampled(profile, series, weight), named]).collect()
+    command.into_iter().chain([describe_event(profile, series, weight), named]).collect()
 }
 
 /// A summary of an event: `1,125 samples of cpu-clock (999 per second), 1.13 s`.
-pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> String {
+pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight) -> String {
     let total = series.signed_total(weight);
     let (sign, whole) = (if total < 0 { "-" } else { "" }, total.unsigned_abs());
     let samples = series.signed_rows(weight).fold(0u64, |samples, (row, _)| samples.saturating_add(row.count));
-    let often = series.sampling.map_or_else(String::new, |sampling| often(sampling, &series.unit));
+    let rate = series.sampling.map_or_else(String::new, |sampling| describe_rate(sampling, &series.unit));
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
+    // Costs of recorded calls are amounts of the event, without samples.
     let Some(word) = row_word(profile) else {
         return format!("{sign}{} {}", grouped(whole), readable(series.name.as_bytes()));
     };
-    let mut line = format!("{}{event}{often}", counted(samples, word));
+    let mut line = format!("{}{event}{rate}", counted(samples, word));
     match &series.unit {
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}
@@ -43,7 +44,7 @@ pub(super) fn sampled(profile: &Profile, series: &Series, weight: Weight) -> Str
 }
 
 /// How often samples were taken, in parentheses.
-fn often(sampling: Sampling, unit: &Unit) -> String {
+fn describe_rate(sampling: Sampling, unit: &Unit) -> String {
     match sampling {
         Sampling::Frequency(times) => format!(" ({} per second)", grouped(times)),
         Sampling::Period(period) => format!(" (one per {})", quantity(period, unit, Weight::Period)),

@@ -24,8 +24,8 @@ const WIDE: usize = 120;
 enum FunctionColumns {
     /// All columns, for programs, files and pipes.
     All,
-    /// The columns that fit a width. `samples` and `source` say whether those with sample counts and with source
-    /// locations are among them.
+    /// The columns that fit the width of a terminal. `samples` says whether there is one for sample counts, `source`
+    /// whether there is one for source locations.
     Fitted { samples: bool, source: bool },
 }
 
@@ -51,18 +51,18 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
         // A name may be given as it is shown: with the location that tells the function from others of its name.
         let full_name = place_of(group, &places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
-        let is_named = selection.takes(module, function)
-            || full_name.is_some_and(|full_name| selection.takes(module, Some(&full_name)));
-        is_named && selection.takes_code(group)
+        let is_named = selection.matches(module, function)
+            || full_name.is_some_and(|full_name| selection.matches(module, Some(&full_name)));
+        is_named && selection.matches_code(group)
     };
-    if selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {
-        return Err(nothing_chosen(&groups, selection, value_of));
+    if selection.has_filters() && !groups.is_empty() && !groups.iter().any(is_selected) {
+        return Err(explain_no_match(&groups, selection, value_of));
     }
     groups.retain(is_selected);
-    let least = scene.least(0.0);
+    let min_weight = scene.min_weight(0.0);
     groups.retain(|group| {
         let sum = if options.order == Order::Total { group.total } else { group.own };
-        sum.weight.unsigned_abs() as f64 >= least
+        sum.weight.unsigned_abs() as f64 >= min_weight
     });
     let table = match keys {
         Some(keys) => group_table(&groups, &grouping, keys, &places, scene),
@@ -73,7 +73,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
 
 /// The error for filters that match no group. For each filter in use, it lists some values that it could have matched.
 /// `value_of` returns the value that a group has for a key.
-fn nothing_chosen<'t>(
+fn explain_no_match<'t>(
     groups: &[Group],
     selection: &Selection,
     value_of: impl Fn(&Group, Key) -> Option<&'t str>,
@@ -108,6 +108,7 @@ pub(super) fn hottest_functions(scene: &Scene<'_>, grouping: &Grouping) -> Vec<S
         None => groups(scene.profile, scene.series, scene.options.weight, grouping),
     };
     groups.sort_by(|a, b| compare(a, b, Order::Own, grouping));
+    // The function is the last key.
     groups.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
 }
 
@@ -118,7 +119,7 @@ pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Groupin
 }
 
 /// Chooses the columns of a list of functions.
-fn columns(scene: &Scene<'_>) -> FunctionColumns {
+fn choose_columns(scene: &Scene<'_>) -> FunctionColumns {
     let reader = scene.options.reader;
     let source = reader.style.width.is_none_or(|width| width >= WIDE);
     if scene.is_fitted() { FunctionColumns::Fitted { samples: reader.samples, source } } else { FunctionColumns::All }
@@ -139,7 +140,7 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
 
 /// The table of functions. For `places`, see [`group_table`].
 fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String>], scene: &Scene<'_>) -> Table {
-    let columns = columns(scene);
+    let columns = choose_columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
         FunctionColumns::All => {
@@ -154,7 +155,9 @@ fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String
         }
     }
     let mut table = Table::new(&names);
-    table.rows = groups.iter().map(|group| row(group, grouping, place_of(group, places), scene, columns)).collect();
+    for group in groups {
+        table.rows.push(function_row(group, grouping, place_of(group, places), scene, columns));
+    }
     table
 }
 
@@ -171,7 +174,8 @@ fn name_cell(function: &Value, place: Option<&str>) -> Cell {
     }
 }
 
-/// The source location of a group's function. It has a column if a function of the same name starts on the same line.
+/// The source location of a group's function. It has a column if another function of the same name starts on the same
+/// line, so that the line isn't enough to tell them apart. `place` is the location that does.
 fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &Scene<'_>) -> Cell {
     let Some(source) = group.source(scene.profile) else { return Cell::None };
     if let Some(start) = group.frame.and_then(|part| grouping.function(part)).map(|function| function.start)
@@ -185,7 +189,7 @@ fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &
 }
 
 /// The row of a function, in the order of the columns of [`function_table`].
-fn row(
+fn function_row(
     group: &Group,
     grouping: &Grouping,
     place: Option<&str>,
@@ -219,8 +223,8 @@ fn row(
     cells
 }
 
-/// The table of groups. `places` has for each frame the source location that distinguishes its function from others with
-/// the same name; `None` if no other function has the name.
+/// The table of groups. `places` has, for each frame part ID ([`Grouping`]), the source location that distinguishes its
+/// function from others with the same name; `None` if no other function has the name.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,
@@ -284,6 +288,7 @@ fn sums(group: &Group, scene: &Scene<'_>) -> Vec<Cell> {
     cells
 }
 
+/// The cell for a group's value of a key.
 pub(super) fn cell(value: &Value) -> Cell {
     match value {
         Value::None => Cell::None,
@@ -313,8 +318,8 @@ fn tiers(group: &Group) -> Cell {
     first_known.map_or(Cell::None, |tier| Cell::Word(tier.name()))
 }
 
-/// A short text with the kinds of the function's code, such as `optimized` or `optimized 75.00%, interpreted 25.00%`. It
-/// has at most `most` kinds.
+/// A short text with the kinds of the function's code, such as `optimized` or `optimized 75.00%, interpreted 25.00%`. Of
+/// more than `most` kinds, only the heaviest are shown.
 fn short_kinds(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {

@@ -124,13 +124,13 @@ fn is_word(typed: &str, name: &str) -> bool {
 
 impl Selection {
     /// True if the user set a filter by name, module, kind or tier.
-    pub(super) fn chooses(&self) -> bool {
+    pub(super) fn has_filters(&self) -> bool {
         self.symbol.is_some()
             || [&self.symbols, &self.modules, &self.kinds, &self.tiers].iter().any(|names| !names.is_empty())
     }
 
     /// True if any of the group's code has a selected kind and tier.
-    pub(super) fn takes_code(&self, group: &Group) -> bool {
+    pub(super) fn matches_code(&self, group: &Group) -> bool {
         let is_kind = |(category, _): (Category, u64)| {
             self.kinds.iter().any(|kind| is_word(kind, category.without_tier().name()))
         };
@@ -141,12 +141,13 @@ impl Selection {
 
     /// True if a group with this module and function name is selected. If samples aren't grouped by module (or by
     /// function), the value is `None`, and the filter for it doesn't apply.
-    pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
-        module.is_none_or(|module| self.takes_module(module)) && symbol.is_none_or(|symbol| self.takes_symbol(symbol))
+    pub(super) fn matches(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
+        module.is_none_or(|module| self.matches_module(module))
+            && symbol.is_none_or(|symbol| self.matches_symbol(symbol))
     }
 
     /// True if the filter for modules is unused, or lists this module by its path or file name.
-    fn takes_module(&self, module: &str) -> bool {
+    fn matches_module(&self, module: &str) -> bool {
         if self.modules.is_empty() {
             return true;
         }
@@ -156,7 +157,7 @@ impl Selection {
     }
 
     /// True if the filters for function names are unused or match this name.
-    fn takes_symbol(&self, symbol: &str) -> bool {
+    fn matches_symbol(&self, symbol: &str) -> bool {
         let is_listed = self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol);
         is_listed && self.symbol.as_ref().is_none_or(|pattern| pattern.is_match(symbol))
     }

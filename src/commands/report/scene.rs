@@ -25,16 +25,18 @@ pub(super) struct Scene<'a> {
 
 /// A table, and the lines around it in text output.
 pub(super) struct Report {
+    /// The lines above the table, without comment marks.
     pub(super) head: Vec<String>,
     pub(super) table: Table,
-    /// The number of rows that were left out because they didn't fit the terminal.
+    /// The number of rows that were left out because they didn't fit the terminal. 0 if the user set the limit.
     pub(super) left_out: usize,
 }
 
 impl Scene<'_> {
     /// The lines above the table.
     pub(super) fn head(&self) -> Vec<String> {
-        let mut lines = header::about(self.profile, self.series, self.options.weight);
+        let mut lines = header::header_lines(self.profile, self.series, self.options.weight);
+        // The notes say that stacks are estimates. Tables of recorded calls don't use stacks.
         if self.graph.is_none() {
             lines.extend(self.profile.about.notes.iter().cloned());
         }
@@ -52,8 +54,9 @@ impl Scene<'_> {
         self.is_on_terminal() || self.options.layout == Layout::Text && self.options.reader.style.width.is_some()
     }
 
-    /// The number of table rows for which the terminal has room below `head` header lines.
-    pub(super) fn room(&self, head: usize) -> usize {
+    /// The maximum number of table rows: the user's limit or, on a terminal, as many as have room below `head_lines`
+    /// header lines.
+    pub(super) fn row_limit(&self, head_lines: usize) -> usize {
         /// The number of other lines on the screen: a blank line, the column names, the line about omitted rows, and the
         /// shell's next prompt.
         const OTHERS: usize = 4;
@@ -62,7 +65,7 @@ impl Scene<'_> {
         match (self.options.selection.limit, self.options.reader.height) {
             (Limit::Rows(rows), _) => rows,
             (Limit::Fitting, Some(height)) if self.is_on_terminal() => {
-                height.saturating_sub(head + OTHERS + self.lines_above).max(LEAST)
+                height.saturating_sub(head_lines + OTHERS + self.lines_above).max(LEAST)
             }
             _ => usize::MAX,
         }
@@ -74,8 +77,9 @@ impl Scene<'_> {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
 
-    /// The heading of the column with the number of samples. Text calls spans what they are, and has no such column for
-    /// exact costs, which aren't samples. Formats for programs always have the same columns.
+    /// The heading of the column with the number of samples. In CSV and JSON it is always `samples`, because programs
+    /// expect the same columns. In text, it is `spans` if the rows are spans; exact costs aren't samples, so the column is
+    /// left out (`None`).
     pub(super) fn count_column(&self) -> Option<&'static str> {
         match row_word(self.profile) {
             _ if self.options.layout != Layout::Text => Some("samples"),
@@ -98,12 +102,12 @@ impl Scene<'_> {
 
     /// The smallest weight that a row must have: the user's percentage of the event's total, or by default `usual`
     /// percent.
-    pub(super) fn least(&self, usual: f64) -> f64 {
-        self.least_of(usual, self.whole)
+    pub(super) fn min_weight(&self, usual: f64) -> f64 {
+        self.min_weight_of(usual, self.whole)
     }
 
-    /// Like [`Self::least`], but the percentage refers to `whole`.
-    pub(super) fn least_of(&self, usual: f64, whole: i64) -> f64 {
+    /// Like [`Self::min_weight`], but the percentage refers to `whole`.
+    pub(super) fn min_weight_of(&self, usual: f64, whole: i64) -> f64 {
         self.options.selection.percent.unwrap_or(usual) / 100.0 * whole.unsigned_abs() as f64
     }
 }
@@ -112,16 +116,16 @@ impl Report {
     /// Makes a report. Cuts the table to the rows that fit the terminal.
     pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
         let head = header::wrap(head, scene.options.reader.style.width);
-        let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
+        let left_out = table.rows.len().saturating_sub(scene.row_limit(head.len()));
         table.rows.truncate(table.rows.len() - left_out);
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
     /// Inserts a first column with the name of the event: in JSON always, in CSV if the profile has several events.
     /// Text has the name above the table.
-    pub(super) fn with_event(mut self, profile: &Profile, at: usize, has_several: bool, layout: Layout) -> Self {
+    pub(super) fn with_event(mut self, profile: &Profile, event: usize, has_several: bool, layout: Layout) -> Self {
         if layout == Layout::Json || layout == Layout::Csv && has_several {
-            let name = profile.series.get(at).map_or("", |series| &series.name);
+            let name = profile.series.get(event).map_or("", |series| &series.name);
             self.table.insert_column(0, "event", &Cell::text(name));
         }
         self

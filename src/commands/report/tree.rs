@@ -21,7 +21,7 @@ pub(super) const USUAL_PERCENT: f64 = 0.5;
 
 /// Minimum length of a run of functions, each the only child of the one before, that is shown on a terminal as one row
 /// with their number.
-const FOLDED: usize = 3;
+const MIN_FOLDED: usize = 3;
 
 /// Maximum number of levels of branches that are drawn before a name. Deeper rows would leave no room for the name.
 const DEEPEST: usize = 16;
@@ -118,14 +118,15 @@ pub(super) fn find_functions(
 ) -> Result<FxHashSet<u32>> {
     let name = |group: u32| grouping.frame_values(group).last().map_or("", Value::text);
     let places = grouping.namesake_locations(scene.profile);
-    let is_told_apart = |part: &u32| match &places[*part as usize] {
+    // True if the user typed the name with the location that distinguishes the group's function from others.
+    let is_named_with_place = |group: &u32| match &places[*group as usize] {
         Some(place) => {
-            let location = wanted.strip_prefix(name(*part)).and_then(|rest| rest.strip_prefix(" ("));
+            let location = wanted.strip_prefix(name(*group)).and_then(|rest| rest.strip_prefix(" ("));
             location.and_then(|location| location.strip_suffix(")")) == Some(place.as_str())
         }
         None => false,
     };
-    let found: FxHashSet<u32> = groups.clone().filter(is_told_apart).collect();
+    let found: FxHashSet<u32> = groups.clone().filter(is_named_with_place).collect();
     if !found.is_empty() {
         return Ok(found);
     }
@@ -159,12 +160,13 @@ fn has_word(name: &str, wanted: &str) -> bool {
 }
 
 impl<'a> TreeReport<'a> {
-    /// Sorts the children of each node.
+    /// Collects and sorts the children of each node.
     fn new(scene: &'a Scene<'a>, grouping: &'a Grouping, tree: GroupTree) -> Self {
-        let roots = tree.len();
-        let mut children = vec![Vec::new(); roots + 1];
-        for node in 0..roots as u32 {
-            children[tree.parent(node).map_or(roots, |parent| parent as usize)].push(node);
+        // The roots are listed as the children of an additional node.
+        let root_list = tree.len();
+        let mut children = vec![Vec::new(); root_list + 1];
+        for node in 0..tree.len() as u32 {
+            children[tree.parent(node).map_or(root_list, |parent| parent as usize)].push(node);
         }
         let key = |node: &u32| {
             (Reverse(tree.total(*node).weight.unsigned_abs()), grouping.frame_values(tree.part(*node)).last())
@@ -176,13 +178,16 @@ impl<'a> TreeReport<'a> {
         Self { scene, grouping, tree, children, places }
     }
 
-    /// The children of a node (for `None`, the roots) that weigh at least `least`, heaviest first.
-    fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
+    /// The children of a node (for `None`, the roots) that weigh at least `min_weight`, heaviest first.
+    fn children(&self, node: Option<u32>, min_weight: f64) -> impl Iterator<Item = u32> + Clone + '_ {
         let siblings = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
         // The requested function is always shown, however small its weight is.
-        let least = if node.is_none() && self.is_asked_for() { 0.0 } else { least };
+        let min_weight = if node.is_none() && self.starts_at_function() { 0.0 } else { min_weight };
         // The list is sorted by weight, so it ends at the first node that is too light.
-        siblings.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
+        siblings
+            .iter()
+            .copied()
+            .take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= min_weight)
     }
 
     fn weight(&self, node: u32) -> u64 {
@@ -190,38 +195,38 @@ impl<'a> TreeReport<'a> {
     }
 
     /// True if the tree's roots are the function that the user requested. Otherwise they are the outermost frames.
-    fn is_asked_for(&self) -> bool {
+    fn starts_at_function(&self) -> bool {
         matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_))
     }
 
     /// The minimum weight of nodes that are shown. It is a percentage of the total or, if a function was requested, of
     /// that function's weight.
-    fn least(&self, usual: f64) -> f64 {
-        if !self.is_asked_for() {
-            return self.scene.least(usual);
+    fn min_weight(&self, usual: f64) -> f64 {
+        if !self.starts_at_function() {
+            return self.scene.min_weight(usual);
         }
         let roots = &self.children[self.tree.len()];
         let whole = roots.iter().fold(0u64, |sum, root| sum.saturating_add(self.weight(*root)));
-        self.scene.least_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
+        self.scene.min_weight_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
-    /// Builds a table that fits the terminal, by raising the minimum weight of its rows as far as necessary. `head` are
-    /// the lines above the table.
+    /// Makes the report. If its table has too many rows, raises the minimum weight of the rows as far as necessary: cutting
+    /// off the last rows would lose heavy ones. `head` are the lines above the table.
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let head = wrap(head, scene.options.reader.style.width);
-        let least = self.least(USUAL_PERCENT);
-        let room = scene.room(head.len());
+        let min_weight = self.min_weight(USUAL_PERCENT);
+        let row_limit = scene.row_limit(head.len());
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
-        let mut lines = self.lines(least, fold);
+        let mut lines = self.lines(min_weight, fold);
         let node_count: usize = lines.iter().map(TreeLine::nodes).sum();
-        if lines.len() > room {
+        if lines.len() > row_limit {
             let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
             weights.sort_unstable();
             weights.dedup();
             // The lowest weight of any node with which the rows fit, found by bisection.
-            let first_fitting = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
-            let smallest = weights.get(first_fitting).map_or(f64::INFINITY, |&weight| (weight as f64).max(least));
+            let first_fitting = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > row_limit);
+            let smallest = weights.get(first_fitting).map_or(f64::INFINITY, |&weight| (weight as f64).max(min_weight));
             lines = self.lines(smallest, fold);
         }
         let shown_count: usize = lines.iter().map(TreeLine::nodes).sum();
@@ -231,16 +236,17 @@ impl<'a> TreeReport<'a> {
 
     /// The rows of all nodes with at least this weight, parents before children. With `fold`, long runs of nodes with only
     /// one child become a single row.
-    fn lines(&self, least: f64, fold: bool) -> Vec<TreeLine> {
+    fn lines(&self, min_weight: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
         let mut pending = Vec::new();
-        self.push_children(None, "", least, &mut pending);
+        self.push_children(None, "", min_weight, &mut pending);
         while let Some(PendingNode { node, branches, branches_below }) = pending.pop() {
             // An only child adds no branch to those that are drawn below it.
             let is_only_child = branches == branches_below;
-            let run = if fold && is_only_child && self.may_fold(node) { self.run(node, least) } else { Vec::new() };
+            let may_fold = fold && is_only_child && self.may_fold(node);
+            let run = if may_fold { self.find_run(node, min_weight) } else { Vec::new() };
             let last = match run.last() {
-                Some(&last) if run.len() >= FOLDED => {
+                Some(&last) if run.len() >= MIN_FOLDED => {
                     lines.push(TreeLine::Folded { nodes: run.len(), branches });
                     last
                 }
@@ -249,7 +255,7 @@ impl<'a> TreeReport<'a> {
                     node
                 }
             };
-            self.push_children(Some(last), &branches_below, least, &mut pending);
+            self.push_children(Some(last), &branches_below, min_weight, &mut pending);
         }
         lines
     }
@@ -257,16 +263,16 @@ impl<'a> TreeReport<'a> {
     /// True if the node may be shown only as part of a number. The function that the user requested and its direct
     /// callers or callees are always shown by name.
     fn may_fold(&self, node: u32) -> bool {
-        !self.is_asked_for() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
+        !self.starts_at_function() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
     /// The run of nodes that starts at `node`: it and its descendants, as long as each has only one child and almost no
     /// self weight. The first descendant with several children or none isn't part of the run, so that it is shown by
     /// name.
-    fn run(&self, node: u32, least: f64) -> Vec<u32> {
+    fn find_run(&self, node: u32, min_weight: f64) -> Vec<u32> {
         let mut run = Vec::new();
         let mut current = node;
-        while let Some(child) = self.only_child(current, least) {
+        while let Some(child) = self.only_child(current, min_weight) {
             run.push(current);
             current = child;
         }
@@ -274,19 +280,19 @@ impl<'a> TreeReport<'a> {
     }
 
     /// The child of a node that has exactly one child and almost no self weight. `None` for other nodes.
-    fn only_child(&self, node: u32, least: f64) -> Option<u32> {
+    fn only_child(&self, node: u32, min_weight: f64) -> Option<u32> {
         if percent(self.tree.own(node).weight, self.scene.whole) >= USUAL_PERCENT {
             return None;
         }
-        let mut children = self.children(Some(node), least);
+        let mut children = self.children(Some(node), min_weight);
         let child = children.next()?;
         children.next().is_none().then_some(child)
     }
 
     /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first. `branches`
     /// are drawn before each child; if there are several children, they are extended by one level.
-    fn push_children(&self, node: Option<u32>, branches: &str, least: f64, pending: &mut Vec<PendingNode>) {
-        let children: Vec<u32> = self.children(node, least).collect();
+    fn push_children(&self, node: Option<u32>, branches: &str, min_weight: f64, pending: &mut Vec<PendingNode>) {
+        let children: Vec<u32> = self.children(node, min_weight).collect();
         if let [only] = children[..] {
             pending.push(PendingNode {
                 node: only,
@@ -300,32 +306,33 @@ impl<'a> TreeReport<'a> {
                 if index + 1 == children.len() { ("└ ", "  ") } else { ("├ ", "│ ") };
             pending.push(PendingNode {
                 node: child,
-                branches: deeper(branches, before_name),
-                branches_below: deeper(branches, before_children),
+                branches: add_level(branches, before_name),
+                branches_below: add_level(branches, before_children),
             });
         }
     }
 
-    /// The table for people.
+    /// The table for people. A tree of callers has no column for self weight, which would be misleading: a caller's node
+    /// has the weight of the stacks in which that caller is outermost, not the weight of the caller's own code.
     fn table(&self, lines: &[TreeLine]) -> Table {
-        let callers = matches!(self.scene.options.rows, Rows::Callers(_));
+        let shows_callers = matches!(self.scene.options.rows, Rows::Callers(_));
         let columns: &[&'static str] =
-            if callers { &["total%", "module", "symbol"] } else { &["total%", "self%", "module", "symbol"] };
+            if shows_callers { &["total%", "module", "symbol"] } else { &["total%", "self%", "module", "symbol"] };
         let mut table = Table::new(columns);
         for line in lines {
-            let (mut shares, module, name, branches) = match line {
+            let (total_and_self, module, name, branches) = match line {
                 TreeLine::Node { node, branches } => {
                     let (module, name) = (self.module(*node), self.name(*node));
-                    (self.shares(*node), Cell::text(base_name(module.text())), name, branches)
+                    (self.total_and_self(*node), Cell::text(base_name(module.text())), name, branches)
                 }
                 TreeLine::Folded { nodes, branches } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
-                    (vec![Cell::Empty, Cell::Empty], Cell::None, name, branches)
+                    ([Cell::Empty, Cell::Empty], Cell::None, name, branches)
                 }
             };
-            shares.truncate(if callers { 1 } else { 2 });
-            shares.extend([module, Cell::branch(branches.clone(), name)]);
-            table.rows.push(shares);
+            let mut row: Vec<Cell> = total_and_self.into_iter().take(if shows_callers { 1 } else { 2 }).collect();
+            row.extend([module, Cell::branch(branches.clone(), name)]);
+            table.rows.push(row);
         }
         table
     }
@@ -333,25 +340,27 @@ impl<'a> TreeReport<'a> {
     /// The table for programs (CSV and JSON): all nodes with their depth, parents before children.
     fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
-        let least = self.least(0.0);
-        let mut todo: Vec<(u64, u32)> = self.children(None, least).map(|node| (0, node)).collect();
+        let min_weight = self.min_weight(0.0);
+        // Siblings are pushed in reverse order, so that the heaviest is popped first.
+        let mut todo: Vec<(u64, u32)> = self.children(None, min_weight).map(|node| (0, node)).collect();
         todo.reverse();
         while let Some((depth, node)) = todo.pop() {
             let (own, total) = (self.tree.own(node), self.tree.total(node));
             let mut cells = vec![Cell::Count(depth)];
-            cells.extend(self.shares(node));
+            cells.extend(self.total_and_self(node));
             cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
             cells.extend([cell(self.module(node)), Cell::text(self.name(node))]);
             table.rows.push(cells);
             let first_child = todo.len();
-            todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
+            todo.extend(self.children(Some(node), min_weight).map(|child| (depth + 1, child)));
             todo[first_child..].reverse();
         }
         table
     }
 
-    fn shares(&self, node: u32) -> Vec<Cell> {
-        [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
+    /// The total and the self weight of a node, as percentages.
+    fn total_and_self(&self, node: u32) -> [Cell; 2] {
+        [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight))
     }
 
     /// The module of a node's function.
@@ -379,7 +388,7 @@ impl<'a> TreeReport<'a> {
 
 /// Appends one level to the branches drawn before a name. Each level has two characters. If there are more than
 /// [`DEEPEST`] levels, the outermost ones are replaced by `…`.
-fn deeper(branches: &str, level: &str) -> String {
+fn add_level(branches: &str, level: &str) -> String {
     let levels = format!("{branches}{level}");
     let chars = levels.chars().count();
     if chars <= 2 * DEEPEST {
@@ -413,7 +422,7 @@ mod tests {
 
     #[test]
     fn many_levels_keep_the_last_ones() {
-        let lines = (0..40).fold(String::new(), |lines, _| deeper(&lines, "│ "));
+        let lines = (0..40).fold(String::new(), |lines, _| add_level(&lines, "│ "));
         assert_eq!(lines.chars().count(), 2 * DEEPEST);
         assert!(lines.starts_with("… │ "));
     }

@@ -1,5 +1,5 @@
-//! `stats` answers questions about spans of time in measureme profiles and trace events, as tables. The spans of
-//! several inputs are summed.
+//! `stats` prints tables about spans of time in measureme profiles and trace events. Each table answers a question that the
+//! user chose, such as which spans took most time ([`Question`]). The spans of several inputs are summed.
 
 mod options;
 mod preset;
@@ -21,7 +21,7 @@ use crate::pipeline::{Job, Outcome};
 use spans::Answers;
 use tables::{TitledTables, formats_with, write};
 
-/// Answers the questions.
+/// Writes the tables that answer the user's questions about the inputs.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     if options.inputs.is_empty() {
         return Err(Error::usage("no input given"));
@@ -30,8 +30,8 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     options.preset_file.iter().for_each(|file| run.has_read(file));
     let mut output = Output::create(&options.output, &run)?;
     let mut tables = match (options.compare, &options.preset.questions[..]) {
-        (Compare::Merge, []) => by_default(options, job, &mut outcome)?,
-        (Compare::Merge, _) => spans_of(None, &options.preset, options, job, &mut outcome)?,
+        (Compare::Merge, []) => default_tables(options, job, &mut outcome)?,
+        (Compare::Merge, _) => answer_questions(None, &options.preset, options, job, &mut outcome)?,
         (compare, _) => {
             options.check_summary()?;
             summary::compare(compare, &options.inputs, job, &mut outcome)?
@@ -47,20 +47,20 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
 
 /// The tables to write if the user asks no question: a summary by label if the format of the first input has labels,
 /// otherwise the top-level spans.
-fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
+fn default_tables(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
-    if first.format().read.spans().is_some_and(|of| of.summary.is_some()) {
+    if first.format().read.spans().is_some_and(|readers| readers.summary.is_some()) {
         options.check_summary()?;
-        return summary::merged(first, &options.inputs, job, outcome);
+        return summary::merge(first, &options.inputs, job, outcome);
     }
     let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
-    spans_of(Some(first), &preset, options, job, outcome)
+    answer_questions(Some(first), &preset, options, job, outcome)
 }
 
 /// Answers the questions of the preset about the spans of all inputs. Reads one input after the other, and keeps only the
 /// answers. `first` is the first input if it is already open.
-fn spans_of(
+fn answer_questions(
     mut first: Option<Opened>,
     preset: &Preset,
     options: &StatsOptions,
@@ -71,13 +71,13 @@ fn spans_of(
     let mut answers = Answers::new(preset, options.inputs.len() > 1, gap_rule);
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
-        let read = opened.and_then(|opened| timeline(opened, options, job));
+        let read = opened.and_then(|opened| read_timeline(opened, options, job));
         let (timeline, warnings) = read.map_err(|error| error.in_file(&shown(path)))?;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         answers.add(&shown(path), &timeline);
     }
     answers.check_selection()?;
-    outcome.summary.extend(answers.left_out());
+    outcome.summary.extend(answers.describe_left_out());
     let unanswered = answers.unanswered();
     for explanation in unanswered.optional {
         // Leave out the alternatives, because the user didn't ask about this trace in particular.
@@ -95,9 +95,9 @@ fn spans_of(
 }
 
 /// Reads the spans of one input. Fails if its format has none.
-fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeline, Warnings)> {
+fn read_timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeline, Warnings)> {
     let format = opened.format();
-    let Some(of) = format.read.spans() else {
+    let Some(readers) = format.read.spans() else {
         return Err(Error::new(format!(
             "stats reads {}; for {} use `jitgraft report`",
             formats_with(|_| true),
@@ -107,6 +107,6 @@ fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeli
     let mut warnings = Warnings::new();
     let (perfetto_compat, by_args) = (options.perfetto_compat, options.preset.by_args());
     let options = ReadOptions { perfetto_compat, by_args, ..ReadOptions::default() };
-    let timeline = read_spans(opened, job, |input| (of.timeline)(input, &options, &mut warnings))?;
+    let timeline = read_spans(opened, job, |input| (readers.timeline)(input, &options, &mut warnings))?;
     Ok((timeline, warnings))
 }

@@ -13,7 +13,7 @@ pub struct StatsOptions {
     pub inputs: Vec<InPath>,
     /// Where to write the tables.
     pub output: OutPath,
-    /// The questions. If there are none, the input's format decides which tables are written.
+    /// The questions that the tables answer. If there are none, the input's format decides which tables are written.
     pub preset: Preset,
     /// The file with the questions that the tables answer (`--preset FILE`), if any.
     pub preset_file: Option<PathBuf>,

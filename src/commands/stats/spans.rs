@@ -1,4 +1,4 @@
-//! Answers questions about spans, summed over all traces.
+//! Answers questions about spans ([`Question`]), summed over all traces.
 //!
 //! The numbers equal the results of the queries in Miri's documentation when they are run in Perfetto. The queries
 //! count the topmost spans of each track, ignoring spans with excluded names. Averages, standard deviations and
@@ -89,9 +89,11 @@ struct TopLevel {
 
 /// A row of the table of gaps. Times are in nanoseconds.
 struct GapRow {
+    /// The file name of the trace.
     input: String,
     start: i64,
     duration: i64,
+    /// The thread of the span before the gap.
     thread: String,
     /// The name of the span after which the gap begins.
     after: String,
@@ -167,7 +169,7 @@ impl<'p> Answers<'p> {
     }
 
     /// A line with the numbers of slices that the table of all spans leaves out. `None` if it leaves out none.
-    pub(super) fn left_out(&self) -> Option<String> {
+    pub(super) fn describe_left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
         let mut parts = Vec::new();
         for (count, singular, plural) in [
@@ -186,22 +188,23 @@ impl<'p> Answers<'p> {
 
     /// Counts the spans of each name, and those of them that state an action.
     fn count_names(&mut self, timeline: &Timeline) {
-        // Counts by the timeline's number of the name. The last one is for spans without a name.
+        // How many spans have each name, by the ID of the name in the timeline. After the last ID, there is an additional
+        // count for spans without a name (`NO_NAME` is larger than all IDs).
         let unnamed = timeline.names.len();
         let mut all = vec![0; unnamed + 1];
         let mut with_action = vec![0; unnamed + 1];
         for slice in &timeline.slices {
-            let number = unnamed.min(slice.name as usize);
-            all[number] += 1;
-            with_action[number] += u64::from(slice.sub != NO_NAME);
+            let id = unnamed.min(slice.name as usize);
+            all[id] += 1;
+            with_action[id] += u64::from(slice.sub != NO_NAME);
         }
-        for number in 0..unnamed {
-            let name = timeline.names.text(number as NameNumber);
-            if all[number] > 0 {
-                *self.names.entry(name.to_vec()).or_default() += all[number];
+        for id in 0..unnamed {
+            let name = timeline.names.text(id as NameNumber);
+            if all[id] > 0 {
+                *self.names.entry(name.to_vec()).or_default() += all[id];
             }
-            if with_action[number] > 0 {
-                *self.names_with_action.entry(name.to_vec()).or_default() += with_action[number];
+            if with_action[id] > 0 {
+                *self.names_with_action.entry(name.to_vec()).or_default() += with_action[id];
             }
         }
     }
@@ -232,14 +235,14 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no span has an argument of its own name (try --by-arg KEY)".to_owned()
+            "no span has an argument with the span's own name (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans that have an argument of their own name: {}", most_frequent(&self.names_with_action))
+            format!("spans that have an argument with their own name: {}", most_frequent(&self.names_with_action))
         };
-        format!("no span '{name}' has an argument of that name; {others}")
+        format!("no span named '{name}' has an argument '{name}'; {others}")
     }
 
-    /// The tables, each titled by its question.
+    /// The tables, each with a title that says what question it answers.
     pub(super) fn into_tables(self) -> TitledTables {
         let mut tables = Vec::new();
         for (question, answer) in self.preset.questions.iter().zip(self.answers) {
@@ -296,11 +299,12 @@ fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> 
         return Vec::new();
     }
     let (first, last) = timeline.bounds();
-    // Ranges count from zero; only damaged traces have negative times.
+    // The bounds of ranges are never negative, and only damaged traces have negative times.
     let [first, last] = [first, last].map(|time| Nanos(u64::try_from(time).unwrap_or(0)));
     let nanos = |Nanos(time): Nanos| i64::try_from(time).unwrap_or(i64::MAX);
     let times = ranges.iter().map(|range| {
         let (from, to) = range.times(first, last);
+        // A range without a start also contains negative times.
         (range.from.map_or(i64::MIN, |_| nanos(from)), nanos(to))
     });
     times.collect()
@@ -321,28 +325,28 @@ impl QuestionAnswer {
 /// Sums the spans called `name`, by the value of their argument of the same name.
 fn sum_by_action(timeline: &Timeline, name: &str, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
     let Some(name) = timeline.names.find(name.as_bytes()) else { return };
-    let mut by_number = ByNumber::new(timeline);
+    let mut tallies_by_id = TalliesById::new(timeline);
     for slice in &timeline.slices {
         if slice.name == name && slice.sub != NO_NAME && selection.overlaps(slice) {
-            by_number.add(slice.sub, slice.duration);
+            tallies_by_id.add(slice.sub, slice.duration);
         }
     }
-    by_number.merge_into(timeline, tallies);
+    tallies_by_id.merge_into(timeline, tallies);
 }
 
 /// Sums all spans by name.
 fn sum_by_name(timeline: &Timeline, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
-    let mut by_number = ByNumber::new(timeline);
+    let mut tallies_by_id = TalliesById::new(timeline);
     for slice in &timeline.slices {
         if slice.duration > 0 && selection.overlaps(slice) {
-            by_number.add(slice.name, slice.duration);
+            tallies_by_id.add(slice.name, slice.duration);
         }
     }
-    by_number.merge_into(timeline, tallies);
+    tallies_by_id.merge_into(timeline, tallies);
 }
 
-/// Sums the spans that have a certain argument, by span name and argument value. `values` has the indexes of these spans
-/// in the timeline, with the number of the value's text.
+/// Sums the spans that have a certain argument, by span name and argument value. `values` has, for each of these spans,
+/// its index in the timeline and the ID of the argument's value ([`Timeline::names`]).
 fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Selection, sums: &mut ArgumentSums) {
     let self_times = timeline.self_times();
     for (index, value) in values {
@@ -384,25 +388,28 @@ fn arg_table(sums: ArgumentSums) -> Table {
     table
 }
 
-/// Sums of the durations in one timeline, by the timeline's number of the name. The last entry is for slices without a
-/// name. Sums of several timelines are merged by the names' texts, because each timeline numbers its names differently.
-struct ByNumber(Vec<Tally>);
+/// Sums of the durations in one timeline, by the ID of a name in it. The last entry is for slices without a name. Sums of
+/// several timelines are merged by the texts of the names, because a name has another ID in each timeline.
+struct TalliesById(Vec<Tally>);
 
-impl ByNumber {
+impl TalliesById {
     fn new(timeline: &Timeline) -> Self {
         Self(vec![Tally::default(); timeline.names.len() + 1])
     }
 
     #[inline]
     fn add(&mut self, name: NameNumber, duration: i64) {
+        // `NO_NAME` is larger than all IDs.
         let unnamed = self.0.len() - 1;
         self.0[unnamed.min(name as usize)].add(duration);
     }
 
     /// Adds the sums to those of other timelines, which are by name.
     fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
-        for (number, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
-            tallies.entry(timeline.names.text(number as NameNumber).to_vec()).or_default().merge(tally);
+        let unnamed = self.0.len() - 1;
+        for (id, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
+            let id = if id == unnamed { NO_NAME } else { id as NameNumber };
+            tallies.entry(timeline.names.text(id).to_vec()).or_default().merge(tally);
         }
     }
 }
@@ -413,7 +420,7 @@ impl TopLevel {
         let mut slices = 0;
         let mut start = i64::MAX;
         let mut end = i64::MIN;
-        let mut by_number = ByNumber::new(timeline);
+        let mut tallies_by_id = TalliesById::new(timeline);
         // Compute all sums in one pass: the slices don't fit the CPU's caches.
         for slice in timeline.slices.iter().filter(|slice| selection.overlaps(slice)) {
             slices += 1;
@@ -424,7 +431,7 @@ impl TopLevel {
                     self.spans.add(slice.duration);
                 }
                 if slice.name != NO_NAME {
-                    by_number.add(slice.name, slice.duration);
+                    tallies_by_id.add(slice.name, slice.duration);
                 }
             }
         }
@@ -436,7 +443,7 @@ impl TopLevel {
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }
-        by_number.merge_into(timeline, &mut self.names);
+        tallies_by_id.merge_into(timeline, &mut self.names);
     }
 
     /// The table, with two rows of totals above those of the names.
@@ -475,6 +482,7 @@ impl TopLevel {
     }
 }
 
+/// The cell for an integer that may be too large for [`Cell::Signed`].
 fn signed_cell(number: i128) -> Cell {
     match i64::try_from(number) {
         Ok(number) => Cell::Signed(number),
@@ -534,11 +542,11 @@ fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     }
 }
 
-/// The table of gaps, longest first. With `several` inputs, it has a column for the input.
-fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {
+/// The table of gaps, longest first. If there are several traces, it has a column for the input.
+fn gap_table(mut rows: Vec<GapRow>, has_several_traces: bool) -> Table {
     rows.sort_by_key(|row| Reverse(row.duration));
     let mut columns = vec!["ts", "dur", "thread", "after", "before"];
-    if several {
+    if has_several_traces {
         columns.push("input");
     }
     let mut table = Table::new(&columns);
@@ -550,7 +558,7 @@ fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {
             Cell::text(row.after),
             Cell::text(row.before),
         ];
-        if several {
+        if has_several_traces {
             cells.push(Cell::text(row.input));
         }
         cells

@@ -14,28 +14,32 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums the profiles of all inputs. `first` is the first input, already open.
-pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
+pub(super) fn merge(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let mut first = Some(first);
-    let mut whole = LabelSummary::default();
+    let mut merged = LabelSummary::default();
     for path in inputs {
-        let summary = one(path, first.take(), job, outcome)?;
+        let summary = summarize_input(path, first.take(), job, outcome)?;
         for (label, totals) in summary.labels {
-            add(whole.labels.entry(label).or_default(), &totals);
+            add(merged.labels.entry(label).or_default(), &totals);
         }
         for (name, size) in summary.artifacts {
-            *whole.artifacts.entry(name).or_default() += size;
+            *merged.artifacts.entry(name).or_default() += size;
         }
-        whole.total = whole.total.saturating_add(summary.total);
+        merged.total = merged.total.saturating_add(summary.total);
     }
-    Ok(tables(&whole))
+    Ok(tables(&merged))
 }
 
-/// Compares the inputs. If their difference was requested, fails unless there are two inputs.
+/// Compares the inputs: the difference of two, or the variation between any number of runs. Fails if a difference was
+/// requested and there aren't two inputs.
 pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     if compare == Compare::Diff && inputs.len() != 2 {
         return Err(Error::usage(format!("--diff compares two inputs, not {}", inputs.len())));
     }
-    let summaries: Vec<_> = inputs.iter().map(|path| one(path, None, job, outcome)).collect::<Result<_>>()?;
+    let mut summaries = Vec::with_capacity(inputs.len());
+    for path in inputs {
+        summaries.push(summarize_input(path, None, job, outcome)?);
+    }
     match &summaries[..] {
         [base, changed] if compare == Compare::Diff => Ok(diff(base, changed)),
         runs => Ok(variation(runs)),
@@ -44,17 +48,17 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
 
 /// Reads one input and summarizes it by label. Fails if the input's format has no labels. `opened` is the input if it is
 /// already open.
-fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
+fn summarize_input(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {
         let format = opened.format();
-        match format.read.spans().and_then(|of| of.summary) {
+        match format.read.spans().and_then(|readers| readers.summary) {
             Some(summarize) => read_spans(opened, job, |input| summarize(input, &mut warnings)),
             None => {
                 let error = Error::new(format!(
                     "{} cannot be summarized by label; only these can: {}",
                     format.name,
-                    formats_with(|of| of.summary.is_some())
+                    formats_with(|readers| readers.summary.is_some())
                 ));
                 Err(error.with_remedy(Some("jitgraft report --diff BEFORE AFTER compares any two profiles".to_owned())))
             }
@@ -76,6 +80,7 @@ fn add(sum: &mut LabelTotals, item: &LabelTotals) {
     sum.hash += item.hash;
 }
 
+/// The columns of a table of labels. Times are in the recording's unit.
 const COLUMNS: &[&str] =
     &["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
 
@@ -88,15 +93,15 @@ fn tables(summary: &LabelSummary) -> TitledTables {
     let mut items: Vec<_> = summary.labels.iter().collect();
     items.sort_by_key(|(_, item)| Reverse(item.self_time));
     let mut table = Table::new(COLUMNS);
-    let mut whole = LabelTotals::default();
+    let mut all = LabelTotals::default();
     for (label, item) in items {
-        add(&mut whole, item);
+        add(&mut all, item);
         table.rows.push(row(label, item, percent(item.self_time)));
     }
     let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
-    // The total is the time from the first to the last event of each thread. It includes time that no event covers, and
-    // it also includes self time.
-    let total_row = LabelTotals { time: total, ..whole };
+    // The total time is that from the first to the last event of each thread. It is more than the self time of all labels,
+    // because it includes time that no event covers.
+    let total_row = LabelTotals { time: total, ..all };
     table.rows.insert(0, row(b"TOTAL", &total_row, percent(total_row.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];
     let mut artifacts: Vec<_> = summary.artifacts.iter().collect();

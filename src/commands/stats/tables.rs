@@ -37,8 +37,8 @@ pub(super) fn write(tables: &TitledTables, layout: Layout, out: &mut dyn Write) 
     if let [(_, table)] = &tables[..] {
         return table.write(layout, out);
     }
-    for (at, (title, table)) in tables.iter().enumerate() {
-        let blank = if at == 0 { "" } else { "\n" };
+    for (index, (title, table)) in tables.iter().enumerate() {
+        let blank = if index == 0 { "" } else { "\n" };
         writeln!(out, "{blank}# {}", readable(title.as_bytes()))?;
         table.write(layout, out)?;
     }

@@ -10,27 +10,27 @@ use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::Input;
 
-/// The `code` hottest listings, if the only input is a callgrind file with instructions. Code that can't be listed is
+/// The `limit` hottest listings, if the only input is a callgrind file with instructions. Code that can't be listed is
 /// omitted from the page without an error.
-pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
+pub(super) fn list_code(inputs: &[InPath], limit: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
     let [path] = inputs else { return None };
-    if code == 0 || *path == InPath::Stdin {
+    if limit == 0 || *path == InPath::Stdin {
         return None;
     }
     let input = Input::open(path).ok()?;
     if !sniff(&input.bytes) {
         return None;
     }
-    let asked = AnnotateOptions {
+    let options = AnnotateOptions {
         input: path.clone(),
         output: OutPath::Stdout,
-        code: hottest(code),
+        code: hottest(limit),
         recording: load.recording(),
         grouping: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };
     // The file was already read for the profile, so its warnings have been reported.
-    let annotation = annotate(&input.bytes, &asked, job, &mut Warnings::new()).ok()?;
+    let annotation = annotate(&input.bytes, &options, job, &mut Warnings::new()).ok()?;
     let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Instructions { .. }));
     is_listed.then(|| HotCode { annotation, instructions: Vec::new() })
 }

@@ -36,9 +36,9 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
     for (input, path) in paths.iter().enumerate() {
         inputs_by_path.entry(path).or_insert(input);
     }
-    for recorded in recorded {
-        let input = inputs_by_path.get(&*recorded.path).copied().unwrap_or(0);
-        recorded.move_to(input as u32, shifts[input]);
+    for recording in recorded {
+        let input = inputs_by_path.get(&*recording.path).copied().unwrap_or(0);
+        recording.move_to(input as u32, shifts[input]);
     }
     let tails = count_tails(&paths);
     let mut recordings = Vec::with_capacity(paths.len());
@@ -70,6 +70,7 @@ fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     let mut extents = vec![None; inputs];
     for row in profile.series.iter().flat_map(|series| &series.rows) {
         let (Some(input), Some(first)) = (profile.track_of(row.track).input, row.time) else { continue };
+        // The rows of some profiles are intervals, whose weight is their length.
         let last = Nanos(first.0.saturating_add(if profile.rows_last { row.weight } else { 0 }));
         let extent = extents[input as usize].get_or_insert(TimeExtent { first, last });
         *extent = TimeExtent { first: extent.first.min(first), last: extent.last.max(last) };

@@ -33,16 +33,16 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     }
     let listings = Listings::new(all);
     let mut section = listings.columns(Section::new("code").json(listings.json(all, profile, limit)));
-    for (at, series) in profile.series.iter().enumerate() {
-        if let Some(total) = exact_event(all, &series.name) {
-            section = section.numbers(format!("cost.{at}"), listings.costs(total.number));
+    for (event, series) in profile.series.iter().enumerate() {
+        if let Some(total) = find_exact_event(all, &series.name) {
+            section = section.numbers(format!("cost.{event}"), listings.costs(total.number));
         }
     }
     (Some(section), listings.hit_instructions(all, profile))
 }
 
 /// The event with this name. `None` if there is none, or if its costs were sampled and not counted.
-fn exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
+fn find_exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
     let mut events = annotations(all).flat_map(|annotation| &annotation.events);
     events.find(|total| total.name == name && total.precision == Precision::Exact)
 }
@@ -56,14 +56,15 @@ struct NamedListing<'a> {
 /// The listings of all inputs, whose instructions are numbered from the first listing to the last.
 struct Listings<'a> {
     list: Vec<NamedListing<'a>>,
-    /// The number of the first instruction of each listing.
-    first: Vec<u64>,
+    /// The number of the first instruction of each listing, counted from 0.
+    first_instructions: Vec<u64>,
     /// The earliest time at which any of the listed code was loaded, in nanoseconds. The page stores times as distances
     /// from it.
     base: u64,
 }
 
 impl NamedListing<'_> {
+    /// The version of the function that the listing shows: the one with most samples.
     fn hottest(&self) -> &Version {
         self.listing.hottest()
     }
@@ -87,7 +88,7 @@ impl NamedListing<'_> {
     }
 
     /// The reason why the listing has no code. Empty if it has.
-    fn missing(&self) -> &str {
+    fn why_missing(&self) -> &str {
         match &self.listing.code {
             Code::Missing(why) => why,
             Code::Instructions { .. } | Code::SourceLines => "",
@@ -95,6 +96,7 @@ impl NamedListing<'_> {
     }
 }
 
+/// The annotations of all inputs.
 fn annotations<'a>(all: &[NamedCode<'a>]) -> impl Iterator<Item = &'a Annotation> {
     all.iter().map(|named| &named.code.annotation)
 }
@@ -106,14 +108,14 @@ impl<'a> Listings<'a> {
         for &NamedCode { names, code } in all {
             list.extend(code.annotation.listings.iter().map(|listing| NamedListing { listing, names }));
         }
-        let mut first = Vec::with_capacity(list.len());
+        let mut first_instructions = Vec::with_capacity(list.len());
         let mut next = 0;
         for named in &list {
-            first.push(next);
+            first_instructions.push(next);
             next += named.listing.rows.len() as u64;
         }
         let base = list.iter().filter_map(|named| named.hottest().loaded).map(|time| time.0).min().unwrap_or(0);
-        Self { list, first, base }
+        Self { list, first_instructions, base }
     }
 
     /// The section's values that don't belong to a single listing. `limit` is the number of listings that the user
@@ -156,7 +158,7 @@ impl<'a> Listings<'a> {
             .texts("listing.address", self.list.iter().map(NamedListing::address))
             .numbers("listing.size", listings().map(|listing| listing.bytes().len() as u64))
             .numbers("listing.instructions", listings().map(|listing| listing.rows.len() as u64))
-            .texts("listing.missing", self.list.iter().map(NamedListing::missing))
+            .texts("listing.missing", self.list.iter().map(NamedListing::why_missing))
             .numbers("listing.expanded", versions().map(|version| version.expanded.len() as u64))
             .texts("expanded", versions().flat_map(Version::inlined_call_lines));
         let mut instructions = InstructionColumns::default();
@@ -180,8 +182,8 @@ impl<'a> Listings<'a> {
     fn hit_instructions(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
-            let numbers = self.hit_in_event(all, &series.name);
-            // Inputs without addresses have no instructions. If the event has samples of such an input, there are fewer
+            let numbers = self.hits_of_event(all, &series.name);
+            // Inputs without addresses have no instructions. If the event has samples from such an input, there are fewer
             // numbers than rows, and no instructions are stored for the event.
             by_event.push(if numbers.len() == series.rows.len() { numbers } else { Vec::new() });
         }
@@ -189,8 +191,9 @@ impl<'a> Listings<'a> {
     }
 
     /// The instruction numbers of an event's samples, in the order of the inputs.
-    fn hit_in_event(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
+    fn hits_of_event(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
         let mut numbers = Vec::new();
+        // The index of the current input's first listing in `self.list`.
         let mut first_listing = 0;
         for NamedCode { code, .. } in all {
             for hit in code.instructions.iter().filter(|hit| hit.event == event) {
@@ -205,6 +208,7 @@ impl<'a> Listings<'a> {
     /// the number of the first listing of the same input.
     fn instruction_number(&self, first_listing: usize, index: Option<InstructionIndex>) -> u32 {
         let Some(InstructionIndex { listing, row }) = index else { return 0 };
-        u32::try_from(self.first[first_listing + listing as usize]).map_or(0, |first| first + row + 1)
+        let first_instruction = self.first_instructions[first_listing + listing as usize];
+        u32::try_from(first_instruction).map_or(0, |first| first + row + 1)
     }
 }

@@ -38,11 +38,14 @@ const UNIT: u64 = 1_000;
 /// All code that the processes of one recording compiled.
 #[derive(Debug, Default)]
 pub(super) struct CompiledCode {
+    /// The code ranges with known times, in the order of time.
     codes: Vec<WrittenCode>,
     moves: Vec<CodeMove>,
+    /// The functions that the code ranges belong to.
     functions: Vec<CompiledFunction>,
     /// The amount of code whose time is unknown, by category.
     untimed: BTreeMap<Category, WrittenAmount>,
+    /// The sources that the code is from, as JSON.
     sources: Vec<Value>,
 }
 
@@ -53,6 +56,7 @@ struct WrittenCode {
     time: Nanos,
     category: Category,
     bytes: u64,
+    /// The index of the function in [`CompiledCode::functions`] or, on the page, in [`Timed::functions`].
     function: u32,
     /// The index of the code's recording among the inputs.
     input: u32,
@@ -76,6 +80,7 @@ struct CompiledFunction {
 /// How much code was written.
 #[derive(Debug, Default, Clone, Copy)]
 struct WrittenAmount {
+    /// The number of code ranges.
     codes: u64,
     bytes: u64,
     /// The number of these code ranges that were recompilations of a function.
@@ -85,6 +90,7 @@ struct WrittenAmount {
 /// A row of the section.
 #[derive(Debug, Clone, Copy)]
 struct CodeRow {
+    /// The time in units of the page, or the start of the time bucket.
     time: u64,
     category: Category,
     written: WrittenAmount,
@@ -220,10 +226,11 @@ fn interpreters(profile: &Profile) -> Vec<String> {
     found
 }
 
-/// Code with known times, ordered by time.
+/// Code of all recordings with known times, ordered by time.
 struct Timed<'a> {
     codes: Vec<WrittenCode>,
     functions: Vec<&'a CompiledFunction>,
+    /// The time from which the page counts.
     base: Nanos,
 }
 
@@ -282,13 +289,15 @@ impl Timed<'_> {
     /// The rows ordered by time. `numbers` has for each function its number in the rows; 0 if the function is summed
     /// with others.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
-        let whole = self.codes.last().map_or(0, |last| self.page_time(last.time));
-        let bucket = whole / BUCKETS + 1;
+        let last_time = self.codes.last().map_or(0, |last| self.page_time(last.time));
+        // The length of a time bucket, which is at least 1.
+        let bucket = last_time / BUCKETS + 1;
         let mut rows = Vec::new();
         let mut sums = BTreeMap::<(u64, Category, u32), WrittenAmount>::new();
         let mut was_compiled = vec![false; self.functions.len()];
         for code in &self.codes {
             let WrittenCode { category, input, .. } = *code;
+            // Bytecode isn't a compilation, so the first compilation after it doesn't count as a recompilation.
             let is_compiled = category != Category::Jit(Some(Tier::Interpreted));
             let again = is_compiled && std::mem::replace(&mut was_compiled[code.function as usize], true);
             let time = self.page_time(code.time);

@@ -101,7 +101,7 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, inputs));
     // The code of recordings has sampled costs; that of callgrind files has exact costs.
-    let exact = callgrind::code(inputs, options.code, &options.load, job);
+    let exact = callgrind::list_code(inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();
     for RecordingData { names, code, .. } in &recorded {

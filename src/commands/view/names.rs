@@ -16,7 +16,7 @@ use std::borrow::Cow;
 pub(super) struct PageNames {
     /// Makes names of JIT code readable. `None` if names are kept as the runtime wrote them.
     readable: Option<ReadableNames>,
-    /// All names of JIT code, as the runtime wrote them.
+    /// All names of JIT code, sampled or not, as the runtime wrote them (but demangled).
     jit: FxHashSet<Vec<u8>>,
     symbols: SymbolOptions,
 }
@@ -24,6 +24,7 @@ pub(super) struct PageNames {
 impl PageNames {
     /// Creates a speller for the names of a recording. `jit_names` says how to spell names of JIT code.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
+        // Which names of JIT code occur in the profile decides how they are made readable.
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
             examined.named.each(PlaceId(place), |frame| {
@@ -40,8 +41,9 @@ impl PageNames {
         let map = &examined.resolution.sources.map;
         let codes =
             (0..map.code_count() as u32).map(|code| symbols.display_name(map.code(CodeId(code)).name).into_owned());
-        sampled.extend(codes);
-        Self { readable, jit: sampled, symbols: symbols.clone() }
+        let mut jit = sampled;
+        jit.extend(codes);
+        Self { readable, jit, symbols: symbols.clone() }
     }
 
     /// A speller for an input whose names stay as they are.

@@ -31,6 +31,7 @@ pub(super) fn hottest(limit: usize) -> CodeOptions {
 /// Data of one recording that the page shows in addition to the profile.
 #[derive(Debug)]
 pub(super) struct RecordingData {
+    /// The recording's path, by which its input is found again.
     pub(super) path: PathBuf,
     pub(super) names: PageNames,
     /// The hottest code as instructions. `None` if no code was requested.

@@ -102,15 +102,16 @@ impl Manifest {
     fn check(&self) -> Result<()> {
         /// The maximum total size of all files, unpacked.
         const MOST_BYTES: u64 = 64 << 30;
-        let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
-        if self.files.len() > MOST_FILES || whole > MOST_BYTES {
-            let (files, gib) = (self.files.len(), whole >> 30);
+        let total = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
+        if self.files.len() > MOST_FILES || total > MOST_BYTES {
+            let (files, gib) = (self.files.len(), total >> 30);
             let most = MOST_BYTES >> 30;
             let message =
                 format!("unpacks to {files} files of {gib} GiB; the limit is {MOST_FILES} files of {most} GiB");
             return Err(Error::new(message));
         }
-        // The same file in two roles, or thousands of times, would be read as often without being in the archive as often.
+        // A file that is listed thousands of times would be read as often, although the archive contains it only once. So
+        // a small archive could keep its reader busy.
         let mut paths = HashSet::new();
         for file in &self.files {
             check_path(&file.path)?;
@@ -125,9 +126,11 @@ impl Manifest {
 /// Fails if a path would lead out of the archive.
 fn check_path(path: &str) -> Result<()> {
     let is_plain = |part| matches!(part, Component::Normal(_));
-    let mut parts = Path::new(path).components();
-    let spelled: Vec<&str> = path.split('/').collect();
-    if path.contains('\0') || spelled.iter().any(|part| ["", ".", ".."].contains(part)) || !parts.all(is_plain) {
+    let mut components = Path::new(path).components();
+    // `Path` ignores `.` and empty parts, with which a path could be spelled in several ways.
+    let mut parts = path.split('/');
+    let has_odd_part = parts.any(|part| ["", ".", ".."].contains(&part));
+    if path.contains('\0') || has_odd_part || !components.all(is_plain) {
         return Err(Error::new(format!("contains a file named {path:?}, which is outside the archive")));
     }
     Ok(())

@@ -17,8 +17,9 @@ use tar::{Entries, Entry, EntryType};
 /// The archive's directory with files of the recorded machine, by their absolute paths there.
 pub(crate) const ROOT: &str = "root";
 
-/// The maximum size in bytes of the manifest, of the first file, and of a file name.
+/// The maximum size in bytes of the archive's first file, and of the manifest.
 const LONGEST_TEXT: u64 = 64 << 20;
+/// The maximum length in bytes of a file name.
 const LONGEST_NAME: u64 = 1 << 13;
 
 /// The maximum number of entries that are not files. They take next to no space in an archive, and the manifest doesn't
@@ -35,23 +36,25 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
     let mut entries = PlainFiles { entries: tar.entries().map_err(damaged)?.raw(true), others: 0 };
-    text_of(&mut entries, MARK)?;
-    let manifest = Manifest::parse(&text_of(&mut entries, MANIFEST)?)?;
-    let mut listed: BTreeMap<&str, &PackedFile> = manifest.files.iter().map(|file| (&file.path[..], file)).collect();
+    read_text(&mut entries, MARK)?;
+    let manifest = Manifest::parse(&read_text(&mut entries, MANIFEST)?)?;
+    // The files of the manifest that haven't been found in the archive yet.
+    let mut expected: BTreeMap<&str, &PackedFile> = manifest.files.iter().map(|file| (&file.path[..], file)).collect();
     let mut archive = Archive::new(path, owner);
     while let Some((name, entry)) = entries.next()? {
         let unlisted = || Error::new(format!("contains {name:?}, which its manifest does not list"));
-        let file = listed.remove(&name[..]).ok_or_else(unlisted)?;
-        add(&mut archive, file, entry)?;
+        let file = expected.remove(&name[..]).ok_or_else(unlisted)?;
+        extract(&mut archive, file, entry)?;
     }
-    if let Some(missing) = listed.keys().next() {
+    if let Some(missing) = expected.keys().next() {
         return Err(Error::new(format!("is truncated: {missing} is missing")));
     }
     Ok(Packed { archive: archive.open(), manifest })
 }
 
 /// Extracts a file and checks it against its entry in the manifest.
-fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
+fn extract(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
+    // One byte more than the manifest says is enough to notice that the file is larger.
     let mut hashed = Hashed { reader: entry.take(file.size.saturating_add(1)), hash: Sha256::new(), size: 0 };
     archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
     let hash: String = hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
@@ -61,14 +64,16 @@ fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()>
     Ok(())
 }
 
-fn text_of(entries: &mut PlainFiles<'_, impl Read>, name: &str) -> Result<Vec<u8>> {
+/// Reads the next file, which must have this name.
+fn read_text(entries: &mut PlainFiles<'_, impl Read>, name: &str) -> Result<Vec<u8>> {
     match entries.next()? {
-        Some((found, entry)) if found == name => bounded(entry, LONGEST_TEXT),
-        _ => Err(Error::new(format!("{name} is missing at its place in the archive"))),
+        Some((found, entry)) if found == name => read_bounded(entry, LONGEST_TEXT),
+        _ => Err(Error::new(format!("is a damaged archive: it does not start with {MARK} and {MANIFEST}"))),
     }
 }
 
-fn bounded(mut entry: impl Read, most: u64) -> Result<Vec<u8>> {
+/// Reads all of an entry. Fails if it is longer than `most` bytes.
+fn read_bounded(mut entry: impl Read, most: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     (&mut entry).take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > most { Err(Error::new("contains a name or manifest that is too long")) } else { Ok(bytes) }
@@ -86,8 +91,8 @@ struct PlainFiles<'a, R: Read> {
 }
 
 impl<'a, R: Read> PlainFiles<'a, R> {
-    /// The next regular file with its name. Fails on any other kind of entry, except directories and names that are too
-    /// long for a header.
+    /// The next regular file with its name; `None` at the end. Skips directories. A name that is too long for the file's
+    /// header comes from the entry before it. Fails on any other kind of entry.
     fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
         let mut long_name = None;
         for entry in &mut self.entries {
@@ -99,7 +104,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
             match entry.header().entry_type() {
                 EntryType::GNULongName => {
                     self.others += 1;
-                    let mut name = bounded(entry, LONGEST_NAME)?;
+                    let mut name = read_bounded(entry, LONGEST_NAME)?;
                     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
                     long_name = Some(name);
                 }

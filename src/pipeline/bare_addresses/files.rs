@@ -10,6 +10,7 @@ use crate::symbolize::symbols::files::hex;
 use crate::symbolize::symbols::image::Image;
 use crate::symbolize::symbols::images::Images;
 
+/// The file as one that a process had mapped.
 pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }
 }
@@ -18,15 +19,16 @@ pub(super) fn dso(file: &CodeFile) -> Dso {
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     files: &'a [CodeFile],
-    /// Indexed by file number.
+    /// For each file of the profile, the file on this machine; `None` if it is missing or another version.
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
+/// Opens a file. `None` if it is missing, or if it is another version, about which this warns unless a build ID says so.
 fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;
     if file.build_id.is_none() && file.htl_hash != Some(image.htl_hash()) {
-        let message = "not used: it is a different version than the profile's (by htlhash)";
+        let message = "file not used: it is another version than the profile's, because its hash (htlhash) differs";
         warnings.push(Warning::new(message).in_file(image.path(), None));
         return None;
     }
@@ -40,26 +42,28 @@ impl<'a> Files<'a> {
         Self { files, found }
     }
 
-    /// Warns about missing files. `addresses` is the number of addresses in them. `None` if no file is missing.
+    /// The warning about missing files. `addresses` is the number of addresses in them. `None` if no file is missing, or
+    /// if no address is in one.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();
         let (first, _) = missing.next().filter(|_| addresses > 0)?;
         let name = String::from_utf8_lossy(&first.path);
-        let fetched = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
+        let fetch_hint = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
         Some(Warning::new(format!(
             "addresses that stay unnamed, because their files are missing: {addresses} in {}, such as {name}{}. Pass \
              the files' root with --symfs DIR, or with --debug-dir DIR if they are stored by build ID",
             counted(count as u64, "file"),
-            fetched.unwrap_or_default()
+            fetch_hint.unwrap_or_default()
         )))
     }
 
-    /// The location of an address in a file. `None` if the file is missing.
+    /// The location of an address in a file, which is given by its index. `None` if the file is missing, or if it has
+    /// nothing at this address.
     pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
-        let at = usize::try_from(file).ok()?;
-        let (id, image) = self.found.get(at).copied().flatten()?;
-        let offset = match self.files.get(at)?.base {
+        let index = usize::try_from(file).ok()?;
+        let (id, image) = self.found.get(index).copied().flatten()?;
+        let offset = match self.files.get(index)?.base {
             FileBase::Start => addr.0,
             FileBase::Linked => image.offset(addr.0)?,
         };

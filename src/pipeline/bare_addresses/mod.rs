@@ -55,8 +55,9 @@ pub(crate) struct Answers<'m> {
 }
 
 impl<'m> Answers<'m> {
-    /// Looks up all addresses of the profile. `search` says where files with native code are; if it is `None`, addresses
-    /// in files stay unnamed. `default_pid` is the process of addresses for which the profile states none.
+    /// Looks up all addresses of the profile: those in files in the files' symbols, all others in the code map. `search`
+    /// says where files with native code are; if it is `None`, addresses in files stay unnamed. `default_pid` is the
+    /// process of addresses for which the profile states none.
     pub(crate) fn find(
         profile: &dyn Unsymbolized,
         map: &CodeMap<'m>,
@@ -73,6 +74,7 @@ impl<'m> Answers<'m> {
         let images = Images::new(spaces.dsos().iter(), search.clone());
         let files = Files::new(code_files, &images, warnings);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
+        // For each address, its location; `None` if nothing is known there.
         let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
         for address in addresses {
             found.push(match address.file {
@@ -95,6 +97,7 @@ impl<'m> Answers<'m> {
         let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {
+            // The frames have the same order as the distinct locations.
             let index = location.and_then(|location| locations.binary_search(&location).ok());
             if address.file.is_some() {
                 counts.in_files += 1;
@@ -119,16 +122,17 @@ impl<'m> Answers<'m> {
         Self { frame_indices, frames, code_names, counts }
     }
 
-    /// The functions at the address with this index, including inlined ones if the format can express them.
+    /// The functions at the address with this index, innermost first, including inlined ones if the format can express
+    /// them. Empty if there are none.
     pub(crate) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
         let Some(index) = self.frame_indices.get(address).copied().flatten() else { return Vec::new() };
         let frames = self.frames.get(index);
         let Some(code_names) = &self.code_names else {
             return frames.filter_map(|frame| self.call(frame)).collect();
         };
-        let own = frames.outermost().and_then(|frame| self.call(frame));
-        match (own, code_names.get(index)) {
-            (Some(own), Some(name)) => vec![NamedCall { name, ..own }],
+        let outermost = frames.outermost().and_then(|frame| self.call(frame));
+        match (outermost, code_names.get(index)) {
+            (Some(outermost), Some(name)) => vec![NamedCall { name, ..outermost }],
             _ => Vec::new(),
         }
     }
@@ -140,7 +144,7 @@ impl<'m> Answers<'m> {
     }
 }
 
-/// The JIT code at an address in memory; `None` if there is none or the process is unknown.
+/// The JIT code at an address in memory; `None` if there is none or the process is unknown. Counts both cases.
 fn locate_code(
     address: &BareAddress,
     default_pid: Option<Pid>,

@@ -22,9 +22,9 @@ pub(crate) struct Coverage {
     pub(crate) event: Vec<u8>,
     /// True if costs are recorded per instruction address.
     pub(crate) has_instr: bool,
-    /// The self cost in memory without a file (JIT code) for which sources have names.
+    /// The self cost in memory that no file backs (JIT code), as far as sources can name the functions there.
     pub(crate) nameable: u64,
-    /// The self cost in memory without a file for which no source has a name.
+    /// The rest of the self cost in such memory: no source can name it.
     pub(crate) unnameable: u64,
     /// How each source of JIT code, such as a perf map, was used.
     pub(crate) accounts: Vec<Account>,

@@ -30,6 +30,7 @@ pub(crate) fn with_names(
     let path = path.path();
     let pid = match find_pid(pid_in_header(text.peek(HEAD)?), path) {
         Some(pid) => pid,
+        // The user named files with names of JIT code, which are used for a process without an ID, too.
         None if options.names_files() => Pid(0),
         None => return Ok(text.into_reader()),
     };
@@ -63,10 +64,10 @@ fn rewrite(text: &Bytes, sources: &CodeSources, job: &Job, warnings: &mut Warnin
 }
 
 /// The smallest percentage of the cost that [`report_unnamed`] reports.
-const LEAST: f64 = 1.0;
+const MIN_PERCENT: f64 = 1.0;
 
 /// A message that says how much of the first event's cost is in code without names that belongs to no file, and which
-/// command explains why. `None` if it is less than [`LEAST`] percent.
+/// command explains why. `None` if it is less than [`MIN_PERCENT`].
 pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
@@ -77,8 +78,9 @@ pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     } else {
         (no_file, "code without a name that belongs to no file")
     };
+    // Without any cost, the percentage is 0.
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;
-    if percent < LEAST {
+    if percent < MIN_PERCENT {
         return None;
     }
     let path = quoted(path.as_os_str().as_bytes());

@@ -1,8 +1,8 @@
 //! Names JIT code in files of valgrind, and determines how much of a callgrind file's cost has names.
 //!
-//! Whoever names a callgrind file goes the same way: [`IndexedProfile::read`] makes the first pass over the text,
-//! [`CodeSources`] finds and loads what names the process's code, [`CodeNames`] sorts it by address, and
-//! [`IndexedProfile::rewrite`] makes the second pass.
+//! All commands that name a callgrind file do so in these steps: [`IndexedProfile::read`] makes the first pass over the
+//! text, [`CodeSources`] finds and loads the sources that name the process's code, [`CodeNames`] sorts the code by
+//! address, and [`IndexedProfile::rewrite`] makes the second pass.
 
 mod code_sources;
 mod coverage;

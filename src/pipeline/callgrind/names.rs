@@ -1,10 +1,12 @@
 //! JIT code in the form that a callgrind file needs: by address only, without times, and with unique names.
 //!
-//! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
-//! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
+//! callgrind adds up costs over the whole run. If there were several pieces of code at an address one after another, the
+//! last one gets all the cost. It is then marked as ambiguous, so that users can be told how much cost may have a wrong
+//! name.
 //!
-//! The symbolizer can't answer this: it finds what is at one address, but costs are summed by ranges in which the answer
-//! is the same. And it doesn't know code that another entry of the same perf map hides, which makes a name ambiguous.
+//! The symbolizer isn't used for this, for two reasons. It looks up one address at a time, but here costs are summed by
+//! address ranges that belong to the same code. And it leaves out code that a later entry of the same perf map replaced,
+//! but such code is what makes a name ambiguous.
 
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
@@ -21,17 +23,22 @@ use std::hash::BuildHasher;
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// The start addresses of the spans. They are separate from `spans`, so that a search touches less memory.
+    /// The start addresses of the visible ranges. They are separate from the rest, so that a search touches less memory.
     starts: Vec<u64>,
     /// The address ranges in which entries are visible, sorted and without overlaps.
-    spans: Vec<CodeSpan>,
+    visible: Vec<VisibleRange>,
+    /// All JIT code of the process, visible at the end of the run or not.
     entries: Vec<JitEntry<'data>>,
+    /// The name of the object file (`ob=`) to which the output attributes the code.
     object: Vec<u8>,
 }
 
+/// A range of addresses in which an entry is visible. Its start is in [`CodeNames::starts`].
+
 #[derive(Debug, Clone, Copy)]
-struct CodeSpan {
+struct VisibleRange {
     end: u64,
+    /// The index of the entry in [`CodeNames::entries`].
     entry: u32,
 }
 
@@ -44,6 +51,7 @@ pub(crate) struct JitEntry<'data> {
     pub(crate) addr: u64,
     /// The name of the function in the output.
     name: Cow<'data, [u8]>,
+    /// The source file; `???` if unknown.
     file: &'data [u8],
     /// True if other code was at some of the entry's addresses before.
     ambiguous: bool,
@@ -62,21 +70,23 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let untimed_origins: FxHashSet<OriginId> =
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
-        let untimed_ranges = painter.ranges(untimed_codes);
+        let untimed_ranges = painter.add_loaded(untimed_codes);
+        // If no code replaced another, which is usual for a perf map, sorting is enough.
         let disjoint = if timed.is_empty() { sort_if_disjoint(&untimed_ranges) } else { None };
-        let spans = disjoint.unwrap_or_else(|| {
+        let visible = disjoint.unwrap_or_else(|| {
             for range in untimed_ranges {
                 painter.paint(range);
             }
             timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
             for segment in timed.iter().filter(|segment| segment.start < segment.end) {
-                let entry = painter.entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
+                // A segment may be only a part of the code, so the code's first byte may be before it.
+                let entry = painter.find_or_add_entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
                 painter.paint(EntryRange { start: segment.start.0, end: segment.end.0, entry });
             }
             painter.visible_ranges()
         });
         let mut entries = painter.entries;
-        make_names_unique(map, &mut entries, spans.iter().map(|span| span.entry));
+        make_names_unique(map, &mut entries, visible.iter().map(|range| range.entry));
         let with_lines = entries.iter_mut().filter(|entry| has_lines(&map.code(entry.id))).collect();
         pool.map(with_lines, |entry: &mut JitEntry<'data>| {
             let code = map.code(entry.id);
@@ -84,9 +94,9 @@ impl<'m, 'data> CodeNames<'m, 'data> {
                 entry.file = source_file(&code, line.file);
             }
         });
-        let starts = spans.iter().map(|span| span.start).collect();
-        let spans = spans.iter().map(|span| CodeSpan { end: span.end, entry: span.entry }).collect();
-        Self { map, starts, spans, entries, object }
+        let starts = visible.iter().map(|range| range.start).collect();
+        let visible = visible.iter().map(|range| VisibleRange { end: range.end, entry: range.entry }).collect();
+        Self { map, starts, visible, entries, object }
     }
 
     /// The code of an entry, from the code map.
@@ -102,8 +112,8 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     /// The entries that later code doesn't hide completely, in the order of time.
     pub(crate) fn visible_entries(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let mut seen = vec![false; self.entries.len()];
-        for span in &self.spans {
-            seen[span.entry as usize] = true;
+        for range in &self.visible {
+            seen[range.entry as usize] = true;
         }
         self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
@@ -175,13 +185,14 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
 /// Determines which code is visible at the end of the run: later code hides earlier code at the same addresses.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
+    /// The entries so far, in the order of time.
     entries: Vec<JitEntry<'data>>,
-    /// For each piece of code in the code map, its first entry, if any. `others` has further entries of code that was
-    /// moved, by code and address.
-    first: Vec<Option<u32>>,
-    others: FxHashMap<(u32, u64), u32>,
-    /// The visible address ranges, each with its entry.
-    spans: RangeMap<u32>,
+    /// For each piece of code in the code map, the index of its first entry; `None` if it has none yet.
+    first_entries: Vec<Option<u32>>,
+    /// The indexes of further entries, for code that was moved, by code and address.
+    moved_entries: FxHashMap<(u32, u64), u32>,
+    /// The address ranges that are visible so far, each with the index of its entry.
+    visible: RangeMap<u32>,
 }
 
 impl<'m, 'data> Painter<'m, 'data> {
@@ -189,21 +200,21 @@ impl<'m, 'data> Painter<'m, 'data> {
         Self {
             map,
             entries: Vec::with_capacity(map.code_count()),
-            first: vec![None; map.code_count()],
-            others: FxHashMap::default(),
-            spans: RangeMap::default(),
+            first_entries: vec![None; map.code_count()],
+            moved_entries: FxHashMap::default(),
+            visible: RangeMap::default(),
         }
     }
 
     /// Adds an entry for each code at the address where it was loaded, without later moves. Returns the address ranges
     /// of these entries.
-    fn ranges(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
+    fn add_loaded(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
         let mut ranges = Vec::with_capacity(self.entries.capacity());
         for (id, code) in codes {
             let start = code.addr.0;
             let end = start.saturating_add(code.size);
             if start < end {
-                ranges.push(EntryRange { start, end, entry: self.entry(id, start) });
+                ranges.push(EntryRange { start, end, entry: self.find_or_add_entry(id, start) });
             }
         }
         ranges
@@ -215,7 +226,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         let map = self.map;
         let entries = &self.entries;
         let mut is_over_other = false;
-        self.spans.insert(start..end, entry, |below| {
+        self.visible.insert(start..end, entry, |below| {
             let below = map.code(entries[below.value as usize].id);
             let code = map.code(entries[entry as usize].id);
             // The same code in a perf map and in a jitdump doesn't make it ambiguous, so only code from the same source
@@ -228,27 +239,28 @@ impl<'m, 'data> Painter<'m, 'data> {
     /// The address ranges that are visible now, sorted by address.
     fn visible_ranges(&self) -> Vec<EntryRange> {
         let mut ranges = Vec::new();
-        for Entry { start, end, value: entry, .. } in self.spans.iter() {
+        for Entry { start, end, value: entry, .. } in self.visible.iter() {
             ranges.push(EntryRange { start, end, entry });
         }
         ranges
     }
 
     /// The index of the entry for code `id` at an address. Adds the entry if it doesn't exist yet.
-    fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
-        // Fewer than 2³², because each belongs to one of the code map's changes, which are numbered with 32 bits.
+    fn find_or_add_entry(&mut self, id: CodeId, addr: u64) -> u32 {
+        // There are fewer than 2³² entries, because each belongs to one of the code map's changes, which are numbered
+        // with 32 bits.
         let next = self.entries.len() as u32;
-        let first = self.first[id.0 as usize];
-        let number = match first {
+        let first = self.first_entries[id.0 as usize];
+        let index = match first {
             Some(first) if self.entries[first as usize].addr == addr => return first,
-            Some(_) => *self.others.entry((id.0, addr)).or_insert(next),
-            None => *self.first[id.0 as usize].insert(next),
+            Some(_) => *self.moved_entries.entry((id.0, addr)).or_insert(next),
+            None => *self.first_entries[id.0 as usize].insert(next),
         };
-        if number == next {
+        if index == next {
             let name = Cow::Borrowed(self.map.name(id));
             self.entries.push(JitEntry { id, addr, name, file: b"???", ambiguous: false });
         }
-        number
+        index
     }
 }
 
@@ -257,6 +269,7 @@ impl<'m, 'data> Painter<'m, 'data> {
 struct EntryRange {
     start: u64,
     end: u64,
+    /// The index of the entry in [`Painter::entries`].
     entry: u32,
 }
 
@@ -268,7 +281,7 @@ fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
 }
 
 /// Makes names unique: if several functions have the same name, the address where a function was loaded is appended to
-/// its name. `visible` are the indexes of visible entries.
+/// its name. A function without a name gets one. `visible` are the indexes of visible entries.
 fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
     let shared = find_shared_names(map, entries, visible);
     for entry in entries.iter_mut() {
@@ -326,12 +339,13 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
+        // None starts at or below the address only if there is no JIT code at all.
         let Some(before) = after.checked_sub(1) else { return Covered { range: first_start..next, entry: None } };
-        let span = self.spans[before];
-        if addr < span.end {
-            Covered { range: self.starts[before]..span.end, entry: Some(span.entry as usize) }
+        let visible = self.visible[before];
+        if addr < visible.end {
+            Covered { range: self.starts[before]..visible.end, entry: Some(visible.entry as usize) }
         } else {
-            Covered { range: span.end..next, entry: None }
+            Covered { range: visible.end..next, entry: None }
         }
     }
 

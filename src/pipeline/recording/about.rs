@@ -34,6 +34,7 @@ pub(super) fn collect_facts(
         os: Some(b"Linux".to_vec()),
         os_release: survey.processes.os_release.clone(),
         cpus: cpus.and_then(|section| section.online_cpus(recording.header.endian).ok()),
+        // The reference is one moment on two clocks. Times of samples are on the recording's own.
         epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),
         sampled: samples.sampled,
         lost: survey.processes.lost,
@@ -50,7 +51,7 @@ fn feature_of(recording: &Recording, feature: Feature) -> Option<&FeatureSection
 }
 
 fn command(recording: &Recording) -> Vec<Vec<u8>> {
-    let words = feature_of(recording, Feature::CMDLINE).and_then(|of| of.strings(recording.header.endian).ok());
+    let words = feature_of(recording, Feature::CMDLINE).and_then(|line| line.strings(recording.header.endian).ok());
     words.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect()
 }
 
@@ -66,6 +67,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     for (&pid, process) in &resolution.survey.processes.by_pid {
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let is_kernel = mapping.cpumode == CpuMode::Kernel;
+            // Memory that no file backs, such as `//anon`, is no module.
             if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
                 continue;
             }
@@ -80,8 +82,10 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
         let dso = resolution.spaces.dsos().get(id);
         // Don't use a copy of the file in another directory: it may be stripped, and then has a different hash.
         let is_its_file = dso.build_id.is_some() && image.path().as_os_str().as_bytes().ends_with(&dso.path);
-        if let Some(module) =
-            modules.get_mut(&dso.path).filter(|of| is_its_file && of.build_id.into_option() == dso.build_id)
+        // If several versions of the file were mapped, the module has no build ID, and can't have one hash either.
+        if let Some(module) = modules.get_mut(&dso.path)
+            && is_its_file
+            && module.build_id.into_option() == dso.build_id
         {
             module.htl_hash.add(Some(image.htl_hash()));
         }

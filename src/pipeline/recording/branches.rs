@@ -1,11 +1,10 @@
 //! Converts branch stacks (`perf record -b`, `--call-graph lbr`) to frames.
 
+use super::frame_location::ModeFrame;
 use crate::formats::perf_data::{Branch, Branches, EventAttr, Sample};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
 use linux_perf_event_reader::constants as abi;
-
-type BranchFrame = (CpuMode, FrameAddr);
 
 /// The maximum size of a call instruction in bytes.
 const LONGEST_CALL: u64 = 8;
@@ -16,20 +15,24 @@ const LONGEST_LOOP: usize = 64;
 /// Adds recorded branches to a stack (`frames`, innermost first), on the inner side of the callers, as `perf report
 /// --branch-history` does. Each branch becomes two frames: its target and its source. Repeated iterations of a loop are
 /// left out, and so are callers whose calls are among the branches.
-pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
+pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The innermost frame is left out, because the target of the newest branch is in the same function.
-    let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
+    // The number of innermost frames that the branches replace. The first of them is the sample's own, because the
+    // target of the newest branch is in the same function.
+    let mut replaced = usize::from(!branches.is_empty() && !frames.is_empty());
+    // Branches are ordered from the newest to the oldest, so the calls among them lead from the innermost caller
+    // outward, like the frames.
     for branch in &branches {
-        known += usize::from(frames.get(known).is_some_and(|frame| is_call(branch, frame.1.raw())));
+        replaced += usize::from(frames.get(replaced).is_some_and(|frame| is_call(branch, frame.1.raw())));
     }
     remove_loops(&mut branches);
     let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
-    let history: Vec<BranchFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
-    frames.splice(..known, history);
+    let history: Vec<ModeFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
+    frames.splice(..replaced, history);
 }
 
-/// True if the branch is a call that returns to the address `returns`.
+/// True if the branch may be the call that returns to the address `returns`, because its instruction is directly before
+/// that address.
 fn is_call(branch: &Branch, returns: Addr) -> bool {
     branch.from < returns && branch.from.0 >= returns.0.saturating_sub(LONGEST_CALL)
 }
@@ -37,15 +40,19 @@ fn is_call(branch: &Branch, returns: Addr) -> bool {
 /// Of each loop in the branches, keeps only the newest iteration.
 fn remove_loops(branches: &mut Vec<Branch>) {
     let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
-    let mut at = 1;
-    while at < branches.len() {
-        let round = (1..=at.min(branches.len() - at).min(LONGEST_LOOP)).find(|&length| {
-            let (before, after) = (&branches[at - length..at], &branches[at..at + length]);
-            before.iter().zip(after).all(|(a, b)| same(a, b))
+    let mut start = 1;
+    while start < branches.len() {
+        // The length of an iteration: the branches from `start` on are the same as those directly before `start`, which
+        // are newer.
+        let longest = start.min(branches.len() - start).min(LONGEST_LOOP);
+        let iteration = (1..=longest).find(|&length| {
+            let newer = &branches[start - length..start];
+            let older = &branches[start..start + length];
+            newer.iter().zip(older).all(|(a, b)| same(a, b))
         });
-        match round {
-            Some(length) => drop(branches.drain(at..at + length)),
-            None => at += 1,
+        match iteration {
+            Some(length) => drop(branches.drain(start..start + length)),
+            None => start += 1,
         }
     }
 }
@@ -54,8 +61,9 @@ fn remove_loops(branches: &mut Vec<Branch>) {
 ///
 /// The innermost user frame is the target of the newest call. The other user frames are call instructions, not return
 /// addresses.
-pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = BranchFrame>> {
+pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = ModeFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
+    // As in perf, the LBR only replaces the user part of a call chain, so the chain must have one.
     sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
     let newest = branches.iter().next()?.to;
     let user = std::iter::once(newest).chain(branches.iter().map(|branch| branch.from));
@@ -74,7 +82,7 @@ mod tests {
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let branches = Branches::new(Words::new(&bytes, Endian::Little));
         let addr = |&addr: &u64| (CpuMode::User, FrameAddr::Return(Addr(addr)));
-        let mut frames: Vec<BranchFrame> = chain.iter().map(addr).collect();
+        let mut frames: Vec<ModeFrame> = chain.iter().map(addr).collect();
         put_history(branches, &mut frames);
         frames.iter().map(|(_, frame)| frame.raw().0).collect()
     }

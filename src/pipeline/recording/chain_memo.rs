@@ -15,14 +15,14 @@ use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
 /// The maximum number of chains in the memo. When it is reached, the memo is cleared.
-const MOST: usize = 1 << 16;
+const MAX_CHAINS: usize = 1 << 16;
 
 /// The size of the bit set that says for each hash value whether a chain with it has been seen: 64 KiB.
-const ONCE_BITS: usize = 1 << 19;
+const SEEN_BITS: usize = 1 << 19;
 
 /// The number of chains that are kept when they are first seen. After that, unless enough chains have repeated, a chain
 /// is only kept when it is seen for the second time.
-const ON_TRIAL: u64 = 1 << 12;
+const TRIAL_CHAINS: u64 = 1 << 12;
 
 /// A call chain with everything that determines its frames, except for the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,17 +64,20 @@ impl Hash for ChainKey<'_> {
 /// Resolved call chains. Each is valid for a time range.
 #[derive(Debug)]
 pub(crate) struct ChainMemo<'data, V> {
-    known: LastingCache<ChainKey<'data>, V>,
-    once: Vec<u64>,
+    resolved: LastingCache<ChainKey<'data>, V>,
+    /// A bit for each hash value (modulo [`SEEN_BITS`]): 1 if a chain with it has been seen. Empty until the first chain.
+    seen_bits: Vec<u64>,
     /// True if a chain is never kept when it is first seen.
     only_repeated: bool,
+    /// How many chains were added so far, including those that have been removed since.
     kept: u64,
+    /// How many lookups found their chain.
     found: u64,
 }
 
 impl<V> Default for ChainMemo<'_, V> {
     fn default() -> Self {
-        Self { known: LastingCache::default(), once: Vec::new(), only_repeated: false, kept: 0, found: 0 }
+        Self { resolved: LastingCache::default(), seen_bits: Vec::new(), only_repeated: false, kept: 0, found: 0 }
     }
 }
 
@@ -88,46 +91,48 @@ impl<'data, V> ChainMemo<'data, V> {
     /// The value of a chain, if it is in the memo and valid at this time.
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
-        let known = self.known.get_mut(key, time)?;
+        let resolved = self.resolved.get_mut(key, time)?;
         self.found += 1;
-        Some(&mut known.answer)
+        Some(&mut resolved.answer)
     }
 
-    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. `drop` gets the values that
-    /// are removed to make room.
+    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. Otherwise `value` isn't called.
+    /// `discard` gets the values that are removed: all if the memo is full, or the chain's previous value.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,
         holds: Range<Nanos>,
         value: impl FnOnce() -> V,
-        mut drop: impl FnMut(V),
+        mut discard: impl FnMut(V),
     ) {
         let was_seen = self.was_seen(key.hash);
-        let pays = !self.only_repeated && (self.kept < ON_TRIAL || self.found >= self.kept / 4);
-        if holds.is_empty() || !(was_seen || pays) {
+        // Keeping chains at first sight pays if at least one in four of them has been found again.
+        let keeps_new = !self.only_repeated && (self.kept < TRIAL_CHAINS || self.found >= self.kept / 4);
+        if holds.is_empty() || !(was_seen || keeps_new) {
             return;
         }
         self.kept += 1;
-        if self.known.len() >= MOST {
-            self.known.drain().for_each(&mut drop);
+        if self.resolved.len() >= MAX_CHAINS {
+            self.resolved.drain().for_each(&mut discard);
         }
-        if let Some(before) = self.known.insert(key, Lasting { answer: value(), holds }) {
-            drop(before);
+        if let Some(previous) = self.resolved.insert(key, Lasting { answer: value(), holds }) {
+            discard(previous);
         }
     }
 
     /// Removes all chains, and returns their values.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = V> {
-        self.known.drain()
+        self.resolved.drain()
     }
 
-    /// Marks a chain with this hash as seen. Returns true if it had been seen before.
+    /// Marks a chain with this hash as seen. Returns true if a chain with the same bit had been seen before, which was
+    /// most likely the same one.
     fn was_seen(&mut self, hash: u64) -> bool {
-        if self.once.is_empty() {
-            self.once = vec![0; ONCE_BITS / 64];
+        if self.seen_bits.is_empty() {
+            self.seen_bits = vec![0; SEEN_BITS / 64];
         }
-        let index = hash as usize % ONCE_BITS;
-        let word = &mut self.once[index / 64];
+        let index = hash as usize % SEEN_BITS;
+        let word = &mut self.seen_bits[index / 64];
         let bit = 1 << (index % 64);
         let was_seen = *word & bit != 0;
         *word |= bit;
@@ -163,7 +168,7 @@ mod tests {
     #[test]
     fn a_chain_is_kept_when_it_repeats_though_others_do_not() {
         let mut memo = ChainMemo::default();
-        let words: Vec<[u8; 4]> = (0..ON_TRIAL as u32 + 1).map(u32::to_le_bytes).collect();
+        let words: Vec<[u8; 4]> = (0..TRIAL_CHAINS as u32 + 1).map(u32::to_le_bytes).collect();
         words.iter().for_each(|words| memo.put(key(words, 1, None), Nanos(0)..Nanos(9), || "once", |_| ()));
         assert_eq!(memo.get(&key(&words[0], 1, None), Nanos(5)), Some(&mut "once"));
         let last = key(words.last().unwrap(), 1, None);
@@ -184,10 +189,10 @@ mod tests {
     #[test]
     fn its_memory_is_bounded() {
         let mut memo = ChainMemo::default();
-        let words: Vec<[u8; 4]> = (0..MOST as u32 + 10).map(u32::to_le_bytes).collect();
+        let words: Vec<[u8; 4]> = (0..MAX_CHAINS as u32 + 10).map(u32::to_le_bytes).collect();
         for words in words.iter().flat_map(|words| [words, words]) {
             memo.put(key(words, 1, None), Nanos(0)..Nanos(1), || (), |()| ());
         }
-        assert!(!memo.known.is_empty() && memo.known.len() <= MOST);
+        assert!(!memo.resolved.is_empty() && memo.resolved.len() <= MAX_CHAINS);
     }
 }

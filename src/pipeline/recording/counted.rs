@@ -24,6 +24,7 @@ pub(crate) struct Member {
 /// For each sample with counter values, in the order of a chunk, the events for which it counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
+    /// The events of all samples, one sample after the other.
     members: Vec<Member>,
     /// For each sample, the index in `members` after its last entry.
     ends: Vec<usize>,
@@ -36,7 +37,7 @@ impl Counted {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
         }
-        let mut counters = Counters { recording, before: FxHashMap::default() };
+        let mut counters = Counters { recording, last_values: FxHashMap::default() };
         let mut counted = Vec::new();
         for records in chunks.list() {
             counted.push(counters.count_chunk(records.filter(|record| record.kind == kind::SAMPLE)));
@@ -53,7 +54,8 @@ impl Counted {
     }
 }
 
-/// The event and the weight of a sample that has no counter values.
+/// The only event for which a sample without counter values counts: its own. The weight is the sample's period or, if
+/// that wasn't recorded, the period of the event. At a fixed frequency, periods vary, so each sample weighs 1.
 pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -63,12 +65,12 @@ pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Membe
 struct Counters<'a> {
     recording: &'a Recording,
     /// The last value of each counter, by the counter's ID. If child threads inherit the counter, there is a value for
-    /// each thread.
-    before: FxHashMap<(u64, Option<Tid>), u64>,
+    /// each thread; otherwise the thread in the key is `None`.
+    last_values: FxHashMap<(u64, Option<Tid>), u64>,
 }
 
 impl Counters<'_> {
-    /// The counted events of all samples among the records that have counter values.
+    /// Determines the events for which each sample with counter values counts.
     fn count_chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
         for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
@@ -80,9 +82,9 @@ impl Counters<'_> {
         counted
     }
 
-    /// Adds the events that a sample counts to `members`, each with the amount by which its counter has grown since the
-    /// previous sample. Counters that didn't change are left out. Inherited counters have a value
-    /// per thread. If the values don't state their counters, the sample only counts its own event.
+    /// Adds the events for which a sample counts to `members`, each with the amount by which its counter has grown since
+    /// the previous sample. Counters that didn't change are left out. If the values come without the IDs of their
+    /// counters, the sample only counts for its own event.
     fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();
@@ -94,8 +96,8 @@ impl Counters<'_> {
                 continue;
             };
             let inherited = self.recording.events[event].attr.is_inherited();
-            let before = self.before.entry((id, tid.filter(|_| inherited))).or_default();
-            let period = value.value.wrapping_sub(std::mem::replace(before, value.value));
+            let last_value = self.last_values.entry((id, tid.filter(|_| inherited))).or_default();
+            let period = value.value.wrapping_sub(std::mem::replace(last_value, value.value));
             if period != 0 {
                 members.push(Member { event: event as u32, period });
             }

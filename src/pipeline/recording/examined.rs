@@ -38,7 +38,8 @@ pub(crate) fn with_resolution<O>(
     Ok(result)
 }
 
-/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`.
+/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`. Fails if
+/// the options name an event that the recording lacks.
 pub(crate) fn with_samples<O>(
     input: &Input,
     path: &Path,
@@ -89,18 +90,19 @@ impl Examined<'_> {
 /// For each event, how its weight is divided among kinds of code, by innermost frame.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
     // For each code location, the kind of its innermost function, and whether that has a name.
-    let mut innermost = Vec::new();
+    let mut innermost_by_place = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
-        let mut first = None;
+        // Frames come innermost first, so the first one is kept.
+        let mut innermost = None;
         named.each(PlaceId(place), |frame| {
-            first.get_or_insert((frame.kind, frame.name.is_some()));
+            innermost.get_or_insert((frame.kind, frame.name.is_some()));
         });
-        innermost.push(first);
+        innermost_by_place.push(innermost);
     }
     let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
     for row in &samples.rows {
         let leaf = samples.chains.places_up(row.chain).next();
-        shares[row.event as usize].add(leaf.and_then(|place| innermost[place.0 as usize]), row.period);
+        shares[row.event as usize].add(leaf.and_then(|place| innermost_by_place[place.0 as usize]), row.period);
     }
     shares
 }
@@ -108,14 +110,15 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
 /// Counts the named and unnamed frames of all samples.
 pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
-    // For each chain, the number of samples whose stack contains it. A callee's chain ID is larger than its caller's.
+    // For each chain, the number of samples whose stack contains it. At first, only those whose stack ends with it.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
     for row in &samples.rows {
         if let Some(chain) = row.chain {
             add(&mut through[chain.0 as usize], row.count);
         }
     }
-    // For each code location, how often it occurs in the stacks of samples.
+    // For each code location, how often it occurs in the stacks of samples. A callee's chain ID is larger than its
+    // caller's, so if the largest ID comes first, a chain's number is complete before its caller gets it.
     let mut hits: Vec<u64> = vec![0; samples.chains.places().len()];
     for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
         let count = through[chain];
@@ -138,7 +141,7 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     total
 }
 
-/// Counts the named and unnamed functions at one code location.
+/// Counts the named and unnamed functions at one code location. A mark that frames are missing doesn't count.
 fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));

@@ -1,5 +1,5 @@
 //! The code locations of a recording's frames: what the symbolizer says about an address, and what else decides how the
-//! frame is shown.
+//! frame is shown. A [`PlaceId`](crate::model::chains::PlaceId) is the number of a distinct location.
 
 use crate::model::lasting::{ALWAYS, Lasting};
 use crate::model::process::CpuMode;
@@ -22,7 +22,7 @@ pub(crate) struct FrameLocation {
     /// True for a return address. `location` is then the location of the byte before it, which belongs to the call
     /// instruction.
     pub(crate) is_return: bool,
-    /// Whether the code belongs to the kernel, a user program, or a guest.
+    /// Whether the code belongs to the kernel, a user program, or a virtual machine (guest).
     pub(crate) mode: CpuMode,
 }
 
@@ -61,6 +61,7 @@ impl FrameLocation {
             location: located.location(),
             pid: if is_anonymous { pid } else { Pid(0) },
             addr: if keep_addr { frame.raw() } else { Addr(0) },
+            // The symbolizer looks up the byte before a return address, and other addresses as they are.
             is_return: located.addr != frame.raw(),
             mode,
         };

@@ -11,13 +11,16 @@ use crate::model::stacks::Track;
 #[derive(Debug)]
 pub(super) struct SampleChunk {
     /// The index of the worker that read the chunk.
-    pub(super) reader: usize,
+    pub(super) worker: usize,
     /// True if the worker started new tables for this chunk, so that its IDs start from 0 again.
-    pub(super) begins: bool,
+    pub(super) has_new_tables: bool,
     /// An error if the worker ran out of IDs.
-    pub(super) checked: Result<()>,
+    pub(super) id_check: Result<()>,
+    /// The samples. Their IDs are the worker's; ranges of branches are indexes into the chunk's own branches.
     pub(super) taken: TakenRows,
+    /// The call chains and code locations that are new.
     pub(super) chains: ChainsPart<FrameLocation>,
+    /// The threads that are new.
     pub(super) tracks: Vec<Track>,
 }
 
@@ -25,20 +28,22 @@ pub(super) struct SampleChunk {
 #[derive(Debug)]
 pub(super) struct Merging {
     pub(super) samples: Samples,
-    readers: Vec<Renumbering>,
+    /// One for each worker, by its index.
+    renumberings: Vec<Renumbering>,
 }
 
 /// Maps the IDs in one worker's tables to IDs in the merged tables.
 #[derive(Debug, Default)]
 struct Renumbering {
     chains: RenumberedChains,
+    /// For each thread of the worker, its index in the merged tables.
     tracks: Vec<u32>,
 }
 
 impl Merging {
     /// Starts with `samples`, to which the chunks are added.
     pub(super) fn new(samples: Samples) -> Self {
-        Self { samples, readers: Vec::new() }
+        Self { samples, renumberings: Vec::new() }
     }
 
     /// Adds the next chunk, in the order of the file.
@@ -53,15 +58,16 @@ impl Merging {
     }
 
     /// Takes the rows out of the next chunk, and replaces its worker's IDs of call chains, threads and branches by
-    /// merged ones.
+    /// merged ones. The branches themselves are moved to the merged samples; the other fields stay in the chunk. Fails
+    /// if there are more chains, threads or branches than IDs.
     pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
-        std::mem::replace(&mut chunk.checked, Ok(()))?;
-        if self.readers.len() <= chunk.reader {
-            self.readers.resize_with(chunk.reader + 1, Renumbering::default);
+        std::mem::replace(&mut chunk.id_check, Ok(()))?;
+        if self.renumberings.len() <= chunk.worker {
+            self.renumberings.resize_with(chunk.worker + 1, Renumbering::default);
         }
-        let Self { samples, readers } = self;
-        let renumbering = &mut readers[chunk.reader];
-        if chunk.begins {
+        let Self { samples, renumberings } = self;
+        let renumbering = &mut renumberings[chunk.worker];
+        if chunk.has_new_tables {
             *renumbering = Renumbering::default();
         }
         samples.chains.add_part(&chunk.chains, &mut renumbering.chains);

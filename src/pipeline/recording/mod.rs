@@ -3,13 +3,13 @@
 //! The phases, each of which borrows from the previous ones:
 //!
 //! ```text
-//! Streams      the records, decompressed
-//! Survey       processes, threads, mappings; where to split the records into chunks
-//! Memory       address spaces, and the jitdumps and perf maps that name JIT code
-//! Resolution   what an address belongs to
-//! Samples      rows and call chains of locations, read in parallel
-//! Named        names of each distinct location
-//! ProfileTables       the same as a profile
+//! Streams         the records, decompressed
+//! Survey          processes, threads, mappings; where to split the records into chunks
+//! Memory          address spaces, and the jitdumps and perf maps that name JIT code
+//! Resolution      what an address belongs to
+//! Samples         rows and call chains of locations, read in parallel
+//! Named           names of each distinct location
+//! ProfileTables   the locations and call chains as frames and stacks of a profile
 //! ```
 
 mod about;
@@ -96,24 +96,24 @@ pub(crate) fn load(
         let samples = resolution.samples(Keep::EachRow, job, warnings)?;
         let named = resolution.name(&samples.chains, job, warnings);
         // The distinct locations of data that samples accessed, to name the variables there.
-        let mut data: Vec<PlaceId> =
+        let mut data_places: Vec<PlaceId> =
             samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
-        data.sort_unstable();
-        data.dedup();
-        let variables = resolution.variables(&samples.chains, &data);
+        data_places.sort_unstable();
+        data_places.dedup();
+        let variables = resolution.variables(&samples.chains, &data_places);
         let mut tracepoints =
             if options.keep_trace { tracepoints(recording, path, warnings) } else { Default::default() };
         // Some tracepoints print kernel functions by name, so find the functions' addresses in their samples.
-        let mut wanted = Vec::new();
+        let mut function_addresses = Vec::new();
         for (row, other_fields) in samples.rows.iter().zip(&samples.other_fields) {
             if let Some(raw) = &other_fields.trace {
                 let attr = &recording.events[row.event as usize].attr;
                 if attr.is_tracepoint() {
-                    wanted.extend(tracepoints.function_addresses(attr.config, raw));
+                    function_addresses.extend(tracepoints.function_addresses(attr.config, raw));
                 }
             }
         }
-        tracepoints.set_functions(resolution.kernel_functions(wanted));
+        tracepoints.set_functions(resolution.kernel_functions(function_addresses));
         let counts = count_frames(&samples, &named);
         let shares = code_shares(&samples, &named, &recording.events);
         let loaded = Loaded {
@@ -155,7 +155,8 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
 /// recording's rows are passed on.
 pub(crate) type Inspect<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
 
-/// Reads and symbolizes the samples that the options ask for, and pushes their rows into a sink.
+/// Reads and symbolizes the samples that the options ask for, and pushes their rows into a sink. An event that the
+/// options name may be missing, because another input may have it.
 pub(super) fn push(
     input: &Input,
     path: &Path,
@@ -174,16 +175,16 @@ pub(super) fn push(
                 "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
             estimates.push(format!("{}: {estimate}", path.display()));
         }
-        // If the sink wants batches, the first pass only reads sums. A second pass reads the rows again, when all stacks
-        // are known and named.
-        let keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
-        let samples = resolution.samples(keep, job, warnings)?;
+        // If the sink wants batches, this first pass only reads sums, to find and name all stacks. A second pass
+        // (`each_chunk` below) reads the rows.
+        let first_keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
+        let samples = resolution.samples(first_keep, job, warnings)?;
         let named = resolution.name(&samples.chains, job, warnings);
         let input_len = input.bytes.len() as u64;
         inspect(&Examined { resolution, samples: &samples, named: &named, input_len }, job, warnings);
-        let keep = sink.keep();
+        let final_keep = sink.keep();
         let (counts, mut tables) = job.pool.install(|| {
-            join(|| count_frames(&samples, &named), || ProfileTables::new(recording, &samples, &named, keep))
+            join(|| count_frames(&samples, &named), || ProfileTables::new(recording, &samples, &named, final_keep))
         });
         let shares = code_shares(&samples, &named, &recording.events);
         tables.profile.check()?;
@@ -194,6 +195,7 @@ pub(super) fn push(
         } else {
             let rows = samples.rows;
             tables.push(&rows);
+            // The profile has all rows now. Free this copy before the sink makes another one.
             drop(rows);
             sink.take(&mut tables.profile)?;
             sink.end(&tables.profile)?;

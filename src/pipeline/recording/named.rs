@@ -59,6 +59,7 @@ pub(crate) struct Named {
     entered: Frames,
     /// Where to find the frames of each location, by [`PlaceId`].
     locations: Vec<NamedLocation>,
+    /// The modules of all locations, and the names of memory that no file backs.
     modules: Vec<FileBuild>,
 }
 
@@ -66,16 +67,18 @@ pub(crate) struct Named {
 #[derive(Debug, Clone, Copy)]
 struct NamedLocation {
     /// The index of the location's functions in [`Named::frames`].
-    number: u32,
+    frames_index: u32,
     info: LocationInfo,
 }
 
 /// What is known about a code location besides its functions.
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
+    /// The index of the module in [`Named::modules`].
     module: Option<u32>,
     /// The recording's name for the memory at this location, if no file backs it, as an index into the modules.
     memory: Option<u32>,
+    // The next six are those of the location's frames; see [`FrameView`].
     addr: Option<u64>,
     ip: u64,
     back: u64,
@@ -95,12 +98,16 @@ struct FrameNaming<'a> {
     symbolizer: Symbolizer<'a>,
     /// True if frames keep their addresses.
     keep_addr: bool,
+    /// The sources of JIT code, by their index in the code map.
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
     /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
     /// code.
     announced: FxHashSet<Pid>,
+    /// The modules that have been needed so far, and the names of memory that no file backs.
     modules: Interner<FileBuild, u32>,
+    /// The modules of mapped files that have been needed so far. Memory that no file backs isn't in here, because its
+    /// module depends on the process.
     dso_modules: FxHashMap<DsoId, FrameModule>,
 }
 
@@ -111,7 +118,7 @@ pub(super) struct Origin {
     pub(super) file: Vec<u8>,
     /// The process whose code it is; `None` for ELF objects for which the user gave an address.
     pub(super) pid: Option<Pid>,
-    /// True if it is certain that the source was written by this process.
+    /// True if it is certain that this process wrote the source.
     pub(super) is_sure: bool,
 }
 
@@ -121,6 +128,7 @@ type FileBuild = (Vec<u8>, Option<Vec<u8>>);
 /// The module that the output shows for a frame.
 #[derive(Debug, Clone, Copy)]
 struct FrameModule {
+    /// The index of the name in [`FrameNaming::modules`].
     name: u32,
     /// For a module with JIT code, the runtimes of its process; `None` for other modules.
     jit: Option<RuntimeSet>,
@@ -150,13 +158,13 @@ impl Named {
         };
         let mut locations = Vec::with_capacity(chains.places().len());
         for place in chains.places() {
-            let number = distinct.intern(place.location);
-            locations.push(NamedLocation { number, info: naming.describe(place) });
+            let frames_index = distinct.intern(place.location);
+            locations.push(NamedLocation { frames_index, info: naming.describe(place) });
         }
         let modules = naming.modules.into_items();
         let frames = resolver.frames(distinct.items(), pool, warnings);
-        let entered = find_entered(chains.places(), &frames, &mut locations);
-        let entered = resolver.frames(&entered, pool, warnings);
+        let entered_locations = find_entered(chains.places(), &frames, &mut locations);
+        let entered = resolver.frames(&entered_locations, pool, warnings);
         Self { frames, entered, locations, modules }
     }
 
@@ -175,7 +183,7 @@ impl Named {
         Some(&*self.modules[memory as usize].0)
     }
 
-    /// True if no JIT code is known at the location for its time, but for other times.
+    /// True if no JIT code is known at the location for the time of its samples, but for other times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
         self.info(place).other_time
     }
@@ -187,9 +195,10 @@ impl Named {
         starts
     }
 
-    /// Calls `each` with the frames at a location, innermost first. There is at least one.
+    /// Calls `each` with the frames at a location, innermost first. There is at least one: an unnamed frame if no
+    /// function is known there, and a frame named [`TRUNCATED`] for a mark that frames are missing.
     pub(crate) fn each<'s>(&'s self, place: PlaceId, mut each: impl FnMut(&FrameView<'s>)) {
-        let NamedLocation { number, info } = self.locations[place.0 as usize];
+        let NamedLocation { frames_index, info } = self.locations[place.0 as usize];
         let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = info;
         let module = info.module.map(|module| &self.modules[module as usize]);
         let unknown = FrameView {
@@ -208,11 +217,13 @@ impl Named {
             truncated,
         };
         let mut texts = &self.frames;
-        let mut frames = texts.get(number as usize);
+        let mut frames = texts.get(frames_index as usize);
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;
             frames = texts.get(entered as usize);
+            // Only a function that starts at the return address can be entered there. Any other one would also have
+            // been known at the address before.
             if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
@@ -221,6 +232,8 @@ impl Named {
         for frame in frames {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
+                // Offsets are those of the address that was looked up: `back` bytes before the recorded one, except in
+                // `entered`.
                 offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
                 kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
@@ -244,7 +257,7 @@ fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [Name
     let mut entered: Interner<Location, u32> = Interner::default();
     for (place, named) in places.iter().zip(locations) {
         let Location::File(dso, offset) = place.location else { continue };
-        if !place.is_return || !frames.is_unknown(named.number as usize) {
+        if !place.is_return || !frames.is_unknown(named.frames_index as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));
@@ -338,8 +351,8 @@ impl FrameNaming<'_> {
         self.modules.intern((name.to_vec(), build))
     }
 
-    /// The module to show for a mapped file. Its `jit` is set if the file is an image of JIT code (by `perf inject
-    /// --jit`).
+    /// The module to show for a mapped file or for memory that no file backs. Its `jit` is set if the file is an image of
+    /// JIT code (by `perf inject --jit`), or if simpleperf says that it contains JIT code.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
@@ -349,12 +362,12 @@ impl FrameNaming<'_> {
         if let Some(&known) = self.dso_modules.get(&id) {
             return known;
         }
-        let android = simpleperf_jit_cache(&dso.path);
+        let android_cache = simpleperf_jit_cache(&dso.path);
         let label = match dso.kind {
             DsoKind::KernelSymbol(_) => b"[bpf]",
-            _ => android.unwrap_or_else(|| dso.label()),
+            _ => android_cache.unwrap_or_else(|| dso.label()),
         };
-        let jit = match android {
+        let jit = match android_cache {
             Some(_) => Some(RuntimeSet::default()),
             None => image_process(label).map(|pid| self.runtimes_of(pid)),
         };

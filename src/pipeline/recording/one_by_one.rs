@@ -32,8 +32,8 @@ pub(crate) struct OneSample<'a> {
     pub(crate) addresses: &'a [Option<Addr>],
 }
 
-/// Symbolizes a recording and calls `each` with its samples, in the order of the recording. Memory grows with the
-/// number of distinct stacks, not with that of samples: the recording is read twice.
+/// Symbolizes a recording and calls `each` with its samples, in the order of the recording. The recording is read twice,
+/// so that the memory needed grows with the number of distinct stacks, not with the number of samples.
 pub(crate) fn for_each_sample(
     input: &Input,
     path: &Path,
@@ -66,7 +66,7 @@ fn pass_samples(
     let named = resolution.name(&samples.chains, job, warnings);
     let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
-    let places = if keep_addr { frames_by_place(&samples, &named) } else { Vec::new() };
+    let frames_by_place = if keep_addr { count_frames_by_place(&samples, &named) } else { Vec::new() };
     let mut merged = Merging::new(samples);
     let mut addresses: Vec<Option<Addr>> = Vec::new();
     resolution.read(Keep::EachRow, job, |mut chunk| {
@@ -74,7 +74,7 @@ fn pass_samples(
             addresses.clear();
             if keep_addr {
                 for place in merged.samples.chains.places_up(row.chain) {
-                    let PlaceFrames { count, address } = places[place.0 as usize];
+                    let PlaceFrames { count, address } = frames_by_place[place.0 as usize];
                     addresses.extend(std::iter::repeat_n(address, count));
                 }
             }
@@ -90,19 +90,20 @@ fn pass_samples(
     })
 }
 
-/// The frames at a code location.
+/// What the stacks of the profile contain for a code location.
 struct PlaceFrames {
     /// The number of frames: more than one if calls were inlined there.
     count: usize,
-    /// The address of all of them; `None` if the location is only a mark.
+    /// The address, which all of these frames share; `None` if the location is only a mark that frames are missing.
     address: Option<Addr>,
 }
 
-/// For each code location, its frames.
-fn frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
+/// For each code location, how many frames of a stack it becomes, and their address.
+fn count_frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
     let mut places = Vec::with_capacity(samples.chains.places().len());
     for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
         let mut frames = PlaceFrames { count: 0, address: None };
+        // The mark that a chain may be truncated isn't a frame in the profile ([`ProfileTables`]).
         if *place != FrameLocation::LIMIT {
             named.each(id, |frame| {
                 frames.count += 1;

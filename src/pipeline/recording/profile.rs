@@ -73,20 +73,22 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// For each call chain, its stack. If a chain has the maximum length, the function of its outermost frame decides
-/// whether it counts as truncated.
+/// For each call chain, its stack. If a chain has the maximum length, its outermost frame is a mark
+/// ([`LIMIT_FRAME`](super::frame_location::LIMIT_FRAME)). The function of the next frame then decides whether the chain
+/// counts as truncated: a frame that says so replaces the mark, unless threads start in that function.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
-    let mut limit = None;
+    // The chain that consists of the mark alone. There is only one, because equal chains have the same ID.
+    let mut limit_chain = None;
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
         if samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT {
-            limit = Some(ChainId(stacks.len() as u32));
-        } else if caller.is_some() && caller == limit && !named.starts_thread(place) {
-            let mark = profile.name(TRUNCATED);
-            let mark = profile.frame(Frame::new(mark, FrameKind::User));
-            stack = Some(profile.stack(None, mark));
+            limit_chain = Some(ChainId(stacks.len() as u32));
+        } else if caller.is_some() && caller == limit_chain && !named.starts_thread(place) {
+            let name = profile.name(TRUNCATED);
+            let truncated = profile.frame(Frame::new(name, FrameKind::User));
+            stack = Some(profile.stack(None, truncated));
         }
         for &frame in &*frames[place.0 as usize] {
             stack = Some(profile.stack(stack, frame));
@@ -103,20 +105,21 @@ const MOST_WITH_ADDRESS: usize = 64;
 /// For each code location, its frames, outermost first. Empty for the mark that a chain may be truncated.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
     let mut tiers = Tiers::default();
-    let frames = (0..).map(PlaceId).zip(samples.chains.places()).map(|(id, place)| {
+    let mut frames_by_place = Vec::with_capacity(samples.chains.places().len());
+    for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
         let mut frames = Vec::new();
         if *place != FrameLocation::LIMIT {
-            let mut calls = 0;
-            named.each(id, |_| calls += 1);
-            named.each(id, |shown| {
-                let addr = shown.addr.filter(|_| calls <= MOST_WITH_ADDRESS);
-                frames.push(frame(profile, &mut tiers, &FrameView { addr, ..*shown }));
+            let mut count = 0;
+            named.each(id, |_| count += 1);
+            named.each(id, |view| {
+                let addr = view.addr.filter(|_| count <= MOST_WITH_ADDRESS);
+                frames.push(frame(profile, &mut tiers, &FrameView { addr, ..*view }));
             });
         }
         frames.reverse();
-        frames.into_boxed_slice()
-    });
-    frames.collect()
+        frames_by_place.push(frames.into_boxed_slice());
+    }
+    frames_by_place
 }
 
 /// Adds a named frame to the profile, with the tier of its JIT code.
@@ -128,6 +131,8 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> Fram
     let kind = if view.inlined && !view.kind.is_jit() { FrameKind::Inlined } else { view.kind };
     let jit = view.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.find(name, text, view.runtimes));
+    // perf-map-agent lists inlined calls in the name of the code that contains them. They are recognized by the notation
+    // that the agent uses for Java's methods.
     let joined = view.inlined && jit.is_some_and(java_calls::is_method);
     profile.frame(Frame {
         module,

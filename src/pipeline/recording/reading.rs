@@ -55,7 +55,7 @@ pub(super) struct Context<'a> {
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// Add recorded branches to the stacks as frames, on the inner side of the callers.
     pub(super) branch_stack: bool,
-    /// The maximum number of frames per stack.
+    /// The maximum number of frames per stack; `usize::MAX` for no limit.
     pub(super) max_stack: usize,
     /// Keep the recorded branches of each sample, apart from the stacks.
     pub(super) keep_branches: bool,
@@ -79,16 +79,20 @@ struct TrackKey {
 pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
     /// The index of this worker.
-    thread: usize,
+    worker: usize,
+    /// What has been read: the rows since the last chunk was passed on, and the worker's tables.
     pub(super) samples: Samples,
     sent: Sent,
     /// Call chains that have been looked up, for samples with the same chain.
     memo: ChainMemo<'data, ReadChain>,
     /// The frames of the current sample, innermost first.
     frames: Vec<ModeFrame>,
+    /// The result of unwinding the current sample's copy of the stack.
     unwound: UnwoundChain,
     unwind_cache: Cache,
+    /// Locations that were found recently.
     places: RecentAnswers<(Pid, ModeFrame), PlaceId>,
+    /// The index of the track for each key, and the time for which the thread keeps its name.
     tracks: LastingCache<TrackKey, u32>,
 }
 
@@ -96,25 +100,27 @@ pub(super) struct SampleReader<'a, 'data> {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Sent {
     chains: TakenChains,
+    /// The number of tracks.
     tracks: usize,
 }
 
 /// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
+    /// `None` if the stack has no frames.
     chain: Option<ChainId>,
     end: StackEnd,
     /// The address of the innermost frame; 0 if the stack has no frames.
     ip: Addr,
 }
 
-/// A call chain of which the outermost frames have been looked up.
+/// A call chain, as far as it has been looked up: from the outermost frame inward.
 #[derive(Debug, Clone, Copy)]
 struct PartialChain {
     chain: ChainId,
     /// The address of the innermost frame so far.
     ip: Addr,
-    /// The time (exclusive) until which what was found for the frames is valid.
+    /// The time (exclusive) until which all of these frames keep their locations.
     until: Nanos,
 }
 
@@ -128,10 +134,10 @@ impl ReadChain {
 }
 
 impl<'a, 'data> SampleReader<'a, 'data> {
-    pub(super) fn new(context: Context<'a>, thread: usize) -> Self {
+    pub(super) fn new(context: Context<'a>, worker: usize) -> Self {
         Self {
             context,
-            thread,
+            worker,
             samples: Samples::keeping(context.keep),
             sent: Sent::default(),
             memo: ChainMemo::default(),
@@ -150,18 +156,18 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         counted: &Counted,
     ) -> SampleChunk {
         if self.samples.chains.len() > MOST_CHAINS {
-            *self = Self::new(self.context, self.thread);
+            *self = Self::new(self.context, self.worker);
         }
         self.read(records, counted);
         let samples = &mut self.samples;
-        let begins = self.sent == Sent::default();
+        let has_new_tables = self.sent == Sent::default();
         let chains = samples.chains.take_part(&mut self.sent.chains);
         let tracks = samples.tracks.items()[self.sent.tracks..].to_vec();
         self.sent.tracks = samples.tracks.items().len();
         SampleChunk {
-            reader: self.thread,
-            begins,
-            checked: samples.check(),
+            worker: self.worker,
+            has_new_tables,
+            id_check: samples.check(),
             chains,
             tracks,
             taken: samples.take_rows(),
@@ -170,12 +176,13 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     /// Reads the samples among these records. `counted` has the weights of samples with counter values.
     pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) {
-        let mut with_values = 0;
+        // The number of samples with counter values so far, by which `counted` finds the next one.
+        let mut counted_samples = 0;
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
             match self.context.recording.sample(&record) {
                 Ok(sample) if sample.read.is_some() => {
-                    self.add_sample(&sample, record.offset, counted.members(with_values));
-                    with_values += 1;
+                    self.add_sample(&sample, record.offset, counted.members(counted_samples));
+                    counted_samples += 1;
                 }
                 Ok(sample) => {
                     let member = single_member(self.context.recording, &sample);
@@ -186,7 +193,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Adds a row for each event (`members`) for which the sample counts.
+    /// Adds a row for each event (`members`) for which the sample counts, unless the filter drops the sample. `offset`
+    /// is that of the sample's record, by which the rest of a deferred call chain is found.
     fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
@@ -213,7 +221,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         };
         let branches = self.keep_branches(sample, pid);
         self.samples.sampled = about::join_extents(self.samples.sampled, valid_time.map(TimeExtent::from_moment));
-        let before = self.samples.rows.len();
+        let first_row = self.samples.rows.len();
         for &Member { event, period } in members.iter().filter(|member| is_read(member)) {
             self.samples.push(SampleRow {
                 event,
@@ -239,7 +247,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 access: Access::from_sample(sample),
                 cgroup: sample.cgroup,
             };
-            self.samples.other_fields.extend(std::iter::repeat_n(other_fields, self.samples.rows.len() - before));
+            // Each of the sample's rows gets a copy.
+            self.samples.other_fields.extend(std::iter::repeat_n(other_fields, self.samples.rows.len() - first_row));
         }
     }
 
@@ -276,6 +285,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
+        // The memo's key doesn't contain branches and copies of stacks, so samples whose frames depend on them aren't
+        // kept.
         let key = if self.is_call_chain(sample) { ChainKey::from_sample(sample, pid, leaf_caller) } else { None };
         if let Some(key) = &key
             && let Some(known) = self.memo.get(key, time)
@@ -306,6 +317,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let limit = frames_limit(&recording.events[sample.event].attr);
         if user.chain_len() >= usize::from(limit) {
             end = StackEnd::Limit(limit);
+            // As in `find_frames`, not if `--max-stack` truncates the stack anyway.
             if sample.chain_len() + user.chain_len() <= max_stack {
                 frames.push(LIMIT_FRAME);
             }
@@ -375,7 +387,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         found
     }
 
-    /// Finds all frames of a sample, innermost first. Returns why the stack ends where it does.
+    /// Adds all frames of a sample to `frames`, innermost first: those of the kernel from the call chain, and those of
+    /// user code from the first of these that the sample has: a copy of the stack, a stack of calls (LBR), the call
+    /// chain. Returns why the stack ends where it does.
     fn find_frames(
         &mut self,
         sample: &Sample<'_>,
@@ -421,7 +435,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         end
     }
 
-    /// Where unwinding the sample's stack copy ended, and so whether outer frames are missing.
+    /// Why unwinding the sample's stack copy ended where it did. If several reasons apply, returns the one that the user
+    /// can do most about: recording a larger copy, then unwinding more frames.
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
         // If the stack copy is shorter than the room for it, it contains the whole stack.
         let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);

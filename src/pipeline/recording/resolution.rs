@@ -122,20 +122,21 @@ impl<'a> Resolution<'a> {
     /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
-        let mut all = if chunks < 2 || job.pool.threads() < 2 {
+        let mut samples = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
         } else {
-            let mut all = Merging::new(Samples::keeping(keep));
-            self.read(keep, job, |chunk| all.append(chunk))?;
-            all.samples
+            let mut merging = Merging::new(Samples::keeping(keep));
+            self.read(keep, job, |chunk| merging.append(chunk))?;
+            merging.samples
         };
-        all.check()?;
-        std::mem::replace(&mut all.skipped, Skipped::new("sample")).report(self.survey.path, warnings);
-        Ok(all)
+        samples.check()?;
+        std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(self.survey.path, warnings);
+        Ok(samples)
     }
 
-    /// Reads the samples again, in a second pass, and passes on the rows of each chunk in order. `samples` are the sums
-    /// from the first pass, whose IDs the rows get.
+    /// Reads the samples again, in a second pass, and calls `each` with a profile that has the rows of one chunk, for all
+    /// chunks in order. `samples` are the sums from the first pass, whose IDs the rows get. Returns `tables` without
+    /// rows.
     pub(super) fn each_chunk(
         &self,
         samples: Samples,
@@ -157,8 +158,8 @@ impl<'a> Resolution<'a> {
     /// Reads all chunks in parallel and calls `each` with them in order. Only a few are in memory at a time.
     pub(super) fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
-            let readers = AtomicUsize::new(0);
-            let new_reader = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));
+            let workers = AtomicUsize::new(0);
+            let new_reader = || SampleReader::new(context, workers.fetch_add(1, Ordering::Relaxed));
             let read_chunk = |reader: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
                 reader.read_chunk(with_progress(records, progress), &counted)
             };
@@ -189,6 +190,7 @@ impl<'a> Resolution<'a> {
         let chunks = &self.survey.chunks;
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
         let unwinder = Unwinder::new(self.symbolizer(), &self.images, max_depth);
+        // The filter's times may be relative to those of the samples. Finding these takes a pass over all samples.
         let asks_time = options.filter.asks_time();
         let (first, last) = if asks_time { chunks.times(recording) } else { (Nanos(0), Nanos(0)) };
         let context = Context {
@@ -206,6 +208,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
+            // The data of tracepoints is one of these fields.
             keep_other_fields: options.keep_other_fields || options.keep_trace && recording.prints_more_than_frames(),
         };
         let progress = Progress::new(chunks.len(), job);
@@ -227,25 +230,26 @@ impl<'a> Resolution<'a> {
     pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
+        // No addresses are looked up, because only the list itself is wanted.
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
-    /// The kernel's functions at these addresses: name, and offset of the address. Addresses without a known symbol are
-    /// left out.
-    pub(super) fn kernel_functions(&self, mut wanted: Vec<u64>) -> FxHashMap<u64, (Vec<u8>, u64)> {
+    /// For each of these addresses, the name of the kernel's function there, and the address's offset in the function.
+    /// Addresses without a known symbol are left out.
+    pub(super) fn kernel_functions(&self, mut addresses: Vec<u64>) -> FxHashMap<u64, (Vec<u8>, u64)> {
         let has_kernel = self.spaces.dsos().iter().any(|(_, dso)| dso.kind == DsoKind::Kernel);
-        if wanted.is_empty() || !has_kernel {
+        if addresses.is_empty() || !has_kernel {
             return FxHashMap::default();
         }
-        wanted.sort_unstable();
-        wanted.dedup();
+        addresses.sort_unstable();
+        addresses.dedup();
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
         // Warnings aren't needed, because the output shows that names are missing.
         let mut warnings = Warnings::new();
-        let symbols = KernelSymbols::find(&wanted, dsos, reference, &self.kernel(), self.search(), &mut warnings);
+        let symbols = KernelSymbols::find(&addresses, dsos, reference, &self.kernel(), self.search(), &mut warnings);
         let mut functions = FxHashMap::default();
-        for addr in wanted {
+        for addr in addresses {
             if let Some(symbol) = symbols.lookup(addr) {
                 functions.insert(addr, (symbol.name.to_vec(), symbol.offset));
             }
@@ -333,7 +337,7 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// A source of JIT code, with the file that its code is said to be in.
+/// A source of JIT code, with the file to which the output attributes its code.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump | Kind::PerfMap | Kind::Log(_) => {
@@ -343,6 +347,8 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
         }
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
+    // A missing source counts, because the recording mentions it. A file that exists but wasn't used may be from
+    // another process.
     let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }

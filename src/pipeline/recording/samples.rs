@@ -17,7 +17,9 @@ use rustc_hash::FxHashMap;
 /// A sample or, with [`Keep::Sums`], the sum of all samples with the same event, thread and stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleRow {
+    /// The index of the event in the recording.
     pub(crate) event: u32,
+    /// The index of the thread in [`Samples::tracks`].
     pub(crate) track: u32,
     /// The time of the sample; `None` for sums and for samples without a time.
     pub(crate) time: Option<Nanos>,
@@ -61,6 +63,7 @@ pub(crate) enum StackEnd {
 pub(crate) struct TakenBranch {
     /// The code location of the branch instruction.
     pub(crate) from: PlaceId,
+    /// The code location to which it branched.
     pub(crate) to: PlaceId,
     /// Flags of the branch as recorded; see [`crate::formats::perf_data::Branch`].
     pub(crate) flags: u64,
@@ -128,7 +131,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty set of samples.
+    /// Creates an empty set of samples, which keeps single rows or adds them up.
     pub(super) fn keeping(keep: Keep) -> Self {
         Self {
             keep,
@@ -151,8 +154,8 @@ impl Samples {
             self.rows.push(row);
             return;
         }
-        let at = *self.sums.entry((row.event, row.track, row.chain)).or_insert(self.rows.len() as u32);
-        match self.rows.get_mut(at as usize) {
+        let index = *self.sums.entry((row.event, row.track, row.chain)).or_insert(self.rows.len() as u32);
+        match self.rows.get_mut(index as usize) {
             Some(sum) => {
                 sum.period = sum.period.saturating_add(row.period);
                 sum.count = sum.count.saturating_add(row.count);

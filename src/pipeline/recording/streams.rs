@@ -18,6 +18,7 @@ use std::path::Path;
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.
     pub(crate) recording: Recording,
+    /// The streams. That of the main file comes first.
     list: Vec<PlainStream<'input>>,
 }
 
@@ -35,7 +36,7 @@ pub(crate) struct PlainStream<'input> {
 
 #[derive(Debug)]
 enum StreamBytes<'input> {
-    /// Records as they are in the input.
+    /// Records as they are in the input, which isn't copied.
     AsRecorded(&'input [u8]),
     /// Records that were decompressed into a temporary file.
     Decompressed(Bytes),
@@ -115,10 +116,11 @@ impl<'input> PlainStream<'input> {
         WalkedRecords { records: RecordBytes { bytes, base: self.base }, walk: &self.walk }
     }
 
-    /// Translates the offset of an AUXTRACE record in the input to its offset in this stream.
-    pub(crate) fn auxtrace(&self, offset: u64) -> u64 {
+    /// Translates the offset of an AUXTRACE record in the input to its offset in this stream. Returns the same offset if
+    /// the records weren't copied.
+    pub(crate) fn auxtrace_offset(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
-        found.map_or(offset, |at| self.auxtrace[at].to)
+        found.map_or(offset, |index| self.auxtrace[index].to)
     }
 }
 
@@ -129,16 +131,17 @@ pub(crate) struct PlainRecords {
     /// The offset that the first record gets.
     base: u64,
     /// The offset that the next record gets.
-    at: u64,
+    next_offset: u64,
+    /// The AUXTRACE records so far, in stream order.
     auxtrace: Vec<MovedRecord>,
 }
 
-/// An AUXTRACE record. Its offset matters, because another part of the recording refers to it.
+/// An AUXTRACE record that was copied. Its offset matters, because the recording's index of such records refers to it.
 #[derive(Debug, Clone, Copy)]
 struct MovedRecord {
     /// The offset of the record in the input.
     from: u64,
-    /// The offset of the record in the file.
+    /// The offset of the record in the stream of copied records.
     to: u64,
 }
 
@@ -146,7 +149,7 @@ impl PlainRecords {
     /// Creates the file. The first record gets the offset `base`.
     pub(crate) fn create(base: u64) -> Result<Self> {
         let out = BufWriter::with_capacity(1 << 20, io::temporary()?);
-        Ok(Self { out, base, at: base, auxtrace: Vec::new() })
+        Ok(Self { out, base, next_offset: base, auxtrace: Vec::new() })
     }
 
     /// Copies the records of a stream. Each stream is decompressed independently of others.
@@ -168,7 +171,7 @@ impl PlainRecords {
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             let Some(whole) = bytes.get(start..end) else { break };
             if record.kind == kind::AUXTRACE {
-                self.auxtrace.push(MovedRecord { from: record.offset, to: self.at });
+                self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
             self.write(whole)?;
         }
@@ -217,7 +220,7 @@ impl PlainRecords {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.at += bytes.len() as u64;
+        self.next_offset += bytes.len() as u64;
         Ok(self.out.write_all(bytes)?)
     }
 }
@@ -233,8 +236,9 @@ pub(crate) struct WalkedRecords<'data> {
 #[derive(Debug)]
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
+    /// The chunks of all streams, one stream after the other.
     list: Vec<RecordBytes<'data>>,
-    /// Why reading of a stream stopped early; `None` if it didn't.
+    /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the end.
     pub(crate) damage: Option<&'data Error>,
 }
 
@@ -275,7 +279,7 @@ impl<'data> RecordChunks<'data> {
         self.list.last().map_or(0, |chunk| chunk.base + chunk.bytes.len() as u64)
     }
 
-    /// The times of the first and the last sample.
+    /// The times of the first and the last sample. If no sample has a time, the first is the maximum, and the last is 0.
     pub(crate) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);
         let times = samples.filter_map(|record| recording.time(&record)).filter(|time| time.is_valid());

@@ -62,7 +62,7 @@ impl<'data> Survey<'data> {
     }
 
     /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
-    /// `input_dir` is the directory of the recording.
+    /// `input_dir` is the directory of the recording. `samples` collects the addresses of samples, if they are needed.
     pub(crate) fn site<'s>(&'s self, input_dir: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
         let written = io::typed_metadata(self.path).and_then(|data| data.modified().ok());
         // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs
@@ -71,7 +71,7 @@ impl<'data> Survey<'data> {
         Site { input_dir, written, host: host(self.recording), proc, samples: Some(samples) }
     }
 
-    /// Collects the addresses and times of all samples.
+    /// Collects the addresses and times of all samples. That takes a pass over the recording.
     pub(crate) fn collect_sampled(&self) -> Sampled {
         let mut sampled = Sampled::default();
         for record in self.chunks.list().into_iter().flatten() {
@@ -158,7 +158,9 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     true
 }
 
-/// When a recording that was made on this machine began and ended. `None` if it was made on another machine.
+/// When a recording that was made on this machine began and ended, according to the times of its file. If the file's
+/// creation isn't known, or is too early, the length of the recording says when it began. `None` if the recording may
+/// have been made on another machine.
 pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     /// How long perf may take after the last event to read build IDs and to cache files.
     const AFTERWARDS: Duration = Duration::from_secs(60);
@@ -167,6 +169,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     let ended = file.modified().ok()?;
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.
+    // First try the events that concern processes, because finding the times of samples takes a pass over all of them.
     let is_plausible = |created: &SystemTime, duration: Duration| *created + duration + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, process_events_duration(&survey.processes))) {
         return Some(RecordedTime { began, ended });
@@ -190,6 +193,7 @@ pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime>
     let mut times = FxHashMap::default();
     let Some((wall, own)) = early_moment(survey) else { return times };
     for (file, time) in first {
+        // Mappings that existed before the recording began have time 0.
         if time.0 > 0
             && let Some(since) = time.0.checked_sub(own.0)
             && let Some(time) = wall.checked_add(Duration::from_nanos(since))

@@ -28,8 +28,8 @@ pub struct TextOptions {
     pub no_call_graph: bool,
 }
 
-/// The number of samples that a worker formats at once. That should keep it busy for a while, but not much text should
-/// have to wait for being written.
+/// The number of samples that a worker formats at once: enough to keep it busy for a while, but little enough that the
+/// finished texts of all workers, which wait to be written in order, don't take much memory.
 const ROWS_A_JOB: usize = 512;
 
 /// Lists the fields to print that no event of the recording has, each with the options of `perf record` that record it.
@@ -137,10 +137,11 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The formatted lines of all code locations, for call chains that the kernel recorded (`recorded`) and for call
-    /// chains that perf unwound (`unwound`). `None` if no event has such call chains.
+    /// The formatted lines of all code locations for [`ChainKind::Recorded`]. `None` if no event has such call chains.
     recorded: Option<PlaceLines>,
+    /// The same for [`ChainKind::Unwound`].
     unwound: Option<PlaceLines>,
+    /// The length of the longest name of an event, to which perf pads all of them.
     event_width: usize,
     /// The fields to print for tracepoints.
     tracepoint_fields: Fields,
@@ -178,7 +179,8 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Adds to each row the width that perf's column of memory accesses has at that row: perf widens it as it prints.
+    /// Adds to each row the width that perf's column of memory accesses has at that row: perf widens the column whenever
+    /// it prints a longer description.
     fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
         let events = &self.loaded.events;
         let mut data_src_width = 0;
@@ -242,7 +244,7 @@ impl<'a> TextWriter<'a> {
                 ChainKind::Recorded => &self.recorded,
                 ChainKind::Unwound => &self.unwound,
             };
-            let lines = lines.as_ref().expect("made for each kind of an event");
+            let lines = lines.as_ref().expect("lines are formatted for each kind of chain that an event has");
             for place in samples.chains.places_up(row.chain) {
                 out.extend_from_slice(lines.get(place));
             }
@@ -344,7 +346,8 @@ impl<'a> TextWriter<'a> {
     }
 }
 
-/// The period that perf prints for a sample: if samples of this event have none, the event's.
+/// The period that perf prints for a sample. If samples of this event come without a period, and the event has a fixed
+/// frequency, perf prints the frequency.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     let has_period = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_period { period } else { attr.period_or_frequency })

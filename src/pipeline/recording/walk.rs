@@ -66,8 +66,9 @@ impl Walk {
         let mut walk = Self::none();
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
+            // Skip a section in which no record starts, because a record that starts before it covers all of it. `end > 0`
+            // keeps the only section of an empty stream, which ends at 0.
             if end >= limits.end && end > 0 {
-                // No record starts in this section, because a single record covers all of it.
                 continue;
             }
             let section = match guessed {
@@ -82,6 +83,7 @@ impl Walk {
                 break;
             }
         }
+        // Reading on from where the records end tells whether that is the regular end of the stream.
         let rest = bytes.get(end..).unwrap_or_default();
         if let Stop::Damage(error) = Records::new(rest, base.saturating_add(end as u64), endian).stop() {
             walk.damage = Some(error);

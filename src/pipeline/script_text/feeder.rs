@@ -15,14 +15,21 @@ pub(super) const LONGEST: usize = 1 << 24;
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
 /// names: nothing could interrupt the wait, and text that a slow program has written already would be held up.
 pub(super) struct Gate {
-    /// The number of blocks that are being processed, and whether reading should stop.
-    state: Mutex<(usize, bool)>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
+struct GateState {
+    /// The number of blocks that are being processed.
+    under_way: usize,
+    /// True if no more blocks should be read.
+    halted: bool,
+}
+
 impl Gate {
+    /// Creates a gate for a feeder, while `under_way` blocks that were read earlier are still to be processed.
     pub(super) fn new(under_way: usize) -> Self {
-        Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
+        Self { state: Mutex::new(GateState { under_way, halted: false }), changed: Condvar::new() }
     }
 
     /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
@@ -30,17 +37,17 @@ impl Gate {
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
-        let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
-        let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
-        state.0 += 1;
-        !state.1
+        let must_wait = |state: &mut GateState| paused && state.under_way > 0 && !state.halted;
+        let Ok(mut state) = self.changed.wait_while(state, must_wait) else { return false };
+        state.under_way += 1;
+        !state.halted
     }
 
     /// To be called when a block is finished. `halt` says that reading should stop.
-    pub(super) fn taken(&self, halt: bool) {
+    pub(super) fn finish_block(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
-            state.0 = state.0.saturating_sub(1);
-            state.1 |= halt;
+            state.under_way = state.under_way.saturating_sub(1);
+            state.halted |= halt;
         }
         self.changed.notify_all();
     }
@@ -49,17 +56,18 @@ impl Gate {
 /// A block of text, and what is known from the text before it.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// Facts from the record lines before the block.
+    /// What the record lines before the block say about processes. Record lines show forks, execs and mappings; perf script
+    /// prints them with `--show-task-events` and `--show-mmap-events`.
     pub(super) facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
-    pub(super) at: u64,
+    pub(super) offset: u64,
 }
 
 /// An iterator over the blocks of a text.
 pub(super) struct Feeder<'a> {
     pub(super) blocks: Blocks<'a>,
     layout: &'a Layout,
-    /// Facts from the record lines up to here.
+    /// What the record lines in all blocks so far say about processes.
     pub(super) facts: RecordLineFacts,
 }
 
@@ -70,9 +78,9 @@ impl<'a> Feeder<'a> {
 
     /// The next block; `None` at the end of the text.
     pub(super) fn next_block(&mut self) -> Option<Block> {
-        let TextBlock { bytes, at } = self.blocks.next_block()?;
+        let TextBlock { bytes, offset } = self.blocks.next_block()?;
         let facts = self.facts.clone();
         self.facts.apply_all(&bytes, &self.layout.indent);
-        Some(Block { bytes, facts, at })
+        Some(Block { bytes, facts, offset })
     }
 }

@@ -35,7 +35,7 @@ use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
 use feeder::{BLOCK, Block, Feeder, Gate, LONGEST};
-use namer::{Namer, ask_for};
+use namer::{Namer, add_processes};
 use natives::Natives;
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -68,10 +68,10 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
         images: images_directory(&options.output),
         job,
     };
-    let Filtered { counts, nameless, maps } =
+    let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
     out.commit()?;
-    outcome.summary.extend(maps);
+    outcome.summary.extend(map_remarks);
     summarize(&counts, &mut outcome);
     outcome.summary.extend(report_nameless(&counts, &nameless));
     outcome.summary.extend(report_frameless(&counts));
@@ -84,8 +84,8 @@ struct Filtered {
     /// Processes with JIT code for which no source of names was found. Always empty if the text contains process
     /// events.
     nameless: Vec<Pid>,
-    /// Remarks about source maps.
-    maps: Vec<String>,
+    /// Remarks about source maps, for the summary.
+    map_remarks: Vec<String>,
 }
 
 struct TextFilter<'a> {
@@ -93,7 +93,7 @@ struct TextFilter<'a> {
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
     input_directory: Option<PathBuf>,
-    /// The directory where `inject` would write its images of JIT code.
+    /// The directory where `inject` would write its images of JIT code, which frames show as their object.
     images: PathBuf,
     job: &'a Job,
 }
@@ -104,10 +104,10 @@ struct NamedBlock {
     bytes: Vec<u8>,
     /// The block's text as it was read; `None` if it needed no changes.
     before: Option<Vec<u8>>,
-    /// Facts from the record lines before the block.
+    /// What the record lines (forks, execs, mappings) before the block say about processes.
     facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
-    at: u64,
+    offset: u64,
 }
 
 /// How to cut the text, and what to do with the blocks.
@@ -184,21 +184,23 @@ impl TextFilter<'_> {
                 };
                 let rewriter = Rewriter { layout, style, namer: &answer };
                 let worker = Worker { rewriter, buffers, block: cutting.block, make };
-                let round = self.round(&mut feeder, pending, &worker, take)?;
+                let round = self.run_round(&mut feeder, pending, &worker, take)?;
                 counts += round.counts;
+                // No block waits for names, so the text has ended.
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
                     let nameless = processes_without_code(&loaded.map, &processes, &feeder.facts);
-                    let maps = loaded.source_maps.remarks().collect();
-                    return match feeder.blocks.failed {
+                    let map_remarks = loaded.source_maps.remarks().collect();
+                    return match feeder.blocks.error {
                         Some(error) => Err(Error::new("cannot read the rest").because(error)),
-                        None => Ok(Filtered { counts, nameless, maps }),
+                        None => Ok(Filtered { counts, nameless, map_remarks }),
                     };
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
                 natives.look_up(places, pool, &mut native_warnings);
+                // The code map is only built again if blocks need further processes, not for native code.
                 if round.needs.iter().any(|(needs, _)| !needs.pids.is_empty()) {
                     break round.needs;
                 }
@@ -207,13 +209,14 @@ impl TextFilter<'_> {
                 processes.list_state = ProcessListState::Partial(first_needed(&needs));
             }
             for (needs, facts) in needs {
-                ask_for(&mut processes, &needs.pids, &facts);
+                add_processes(&mut processes, &needs.pids, &facts);
             }
         }
     }
 
-    /// Names frames in blocks until a block needs names that aren't loaded, or until the end of the text.
-    fn round<T: Send>(
+    /// Names frames in blocks until a block needs names that aren't loaded, or until the end of the text. `pending` are
+    /// the blocks that the previous round didn't pass on; they come before those that the feeder returns.
+    fn run_round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
         mut pending: Vec<Work<T>>,
@@ -240,17 +243,17 @@ impl TextFilter<'_> {
             Memo::default,
             |memo, work| worker.run(work, memo),
             |work| {
-                let taken = round.take(work, layout, take);
-                gate.taken(taken.is_err() || !round.again.is_empty());
-                taken
+                let result = round.take(work, layout, take);
+                gate.finish_block(result.is_err() || !round.again.is_empty());
+                result
             },
         )?;
         Ok(round)
     }
 }
 
-/// The process whose names the first waiting block needs; `None` if it needs several processes' names. Other blocks
-/// don't count, because it depends on threads which blocks are in a round.
+/// The process whose names the first waiting block needs; `None` if it needs those of several processes. Only the first
+/// block counts, because which others are in the same round depends on the number of threads.
 fn first_needed(needs: &[(Needs, RecordLineFacts)]) -> Option<Pid> {
     let (needs, _) = needs.iter().find(|(needs, _)| !needs.pids.is_empty())?;
     if needs.pids.len() == 1 { needs.pids.first().copied() } else { None }
@@ -258,9 +261,9 @@ fn first_needed(needs: &[(Needs, RecordLineFacts)]) -> Option<Pid> {
 
 /// The result of processing blocks between two lookups of names.
 struct Round<T> {
-    /// From the first block that needs more names on, all blocks, finished or not, in order.
+    /// The blocks for the next round: the first one that needs more names, and all after it, finished or not, in order.
     again: Vec<Work<T>>,
-    /// For each block that needs names: what it needs, and the facts from record lines up to its end.
+    /// For each block that needs names: what it needs, and what record lines up to its end say about processes.
     needs: Vec<(Needs, RecordLineFacts)>,
     counts: Counts,
 }
@@ -286,10 +289,13 @@ impl<T> Round<T> {
     }
 }
 
-/// A block in one of its states: not processed, finished, or waiting for names.
+/// A block in one of its states.
 enum Work<T> {
+    /// Not processed.
     Raw(Block),
+    /// Finished: the result, and what was counted in the block.
     Done(T, Counts),
+    /// Waiting for names.
     Needs(Block, Needs),
 }
 
@@ -305,18 +311,18 @@ struct Worker<'a, 'n, T> {
 impl<T> Worker<'_, '_, T> {
     /// Rewrites a block that isn't done. Leaves it as it is if it needs names that haven't been looked up yet.
     fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
-        let Work::Raw(Block { bytes, facts, at }) = work else { return work };
+        let Work::Raw(Block { bytes, facts, offset }) = work else { return work };
         let mut out = self.buffers.take_empty();
         let rewritten = self.rewriter.rewrite(&bytes, &facts, memo, &mut out);
         let (named, counts) = match rewritten {
-            Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), facts, at }, counts),
+            Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), facts, offset }, counts),
             Rewritten::Unchanged(counts) => {
                 self.buffers.give_buffer(out, 4 * self.block);
-                (NamedBlock { bytes, before: None, facts, at }, counts)
+                (NamedBlock { bytes, before: None, facts, offset }, counts)
             }
             Rewritten::Needs(needs) => {
                 self.buffers.give_buffer(out, 4 * self.block);
-                return Work::Needs(Block { bytes, facts, at }, needs);
+                return Work::Needs(Block { bytes, facts, offset }, needs);
             }
         };
         Work::Done((self.make)(named), counts)
@@ -349,9 +355,10 @@ fn processes_without_code(map: &CodeMap<'_>, processes: &Processes, facts: &Reco
     processes.by_pid.keys().copied().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// A message about processes for which neither a jitdump nor a perf map was found. `None` if there are none, or if the
-/// text contains process events.
+/// A message about processes for which neither a jitdump nor a perf map was found (`nameless`). `None` if there are none,
+/// or if no frame is unnamed because of that.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
+    // Frames that lack an address in the process or the process's ID couldn't be named by any dump or map.
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(

@@ -20,12 +20,13 @@ use std::sync::OnceLock;
 /// Looks up frames in the code map, and caches what is needed for their names.
 pub(super) struct Namer<'m> {
     symbolizer: Symbolizer<'m>,
-    asked: &'m Processes,
+    /// The processes whose JIT code is in the code map, if they have any.
+    looked_up: &'m Processes,
     /// For each process, the two names that may be shown as the module of its JIT code: the image that `inject` would
     /// write, and the perf map.
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
     /// The number of jitdumps that each process had mapped when the code map was built.
-    markers: BTreeMap<Pid, usize>,
+    jitdump_counts: BTreeMap<Pid, usize>,
     /// For each piece of code, its source lines, decoded when they are first needed. Empty if source lines aren't
     /// wanted.
     lines: Vec<OnceLock<Vec<Line<'m>>>>,
@@ -33,29 +34,34 @@ pub(super) struct Namer<'m> {
 }
 
 impl<'m> Namer<'m> {
+    /// Prepares naming with the code map in `symbolizer`. `images` is the directory where `inject` would write its images;
+    /// `srcline` says whether source lines are wanted.
     pub(super) fn new(
         symbolizer: Symbolizer<'m>,
-        asked: &'m Processes,
+        looked_up: &'m Processes,
         images: &Path,
         srcline: bool,
         symbols: &'m SymbolOptions,
     ) -> Self {
-        let lines = (0..if srcline { symbolizer.codes.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
-        let dsos = asked.by_pid.keys().map(|&pid| (pid, (code_file(pid, true, images), code_file(pid, false, images))));
-        let dsos = dsos.collect();
-        Self { symbolizer, asked, dsos, markers: markers_by_process(asked), lines, symbols }
+        let codes_with_lines = if srcline { symbolizer.codes.code_count() } else { 0 };
+        let lines = (0..codes_with_lines).map(|_| OnceLock::new()).collect();
+        let mut dsos = BTreeMap::new();
+        for &pid in looked_up.by_pid.keys() {
+            dsos.insert(pid, (code_file(pid, true, images), code_file(pid, false, images)));
+        }
+        Self { symbolizer, looked_up, dsos, jitdump_counts: count_jitdumps(looked_up), lines, symbols }
     }
 
     /// Names a frame in JIT code. Also says how long the answer holds for the same address, so that it can be reused.
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         // If the process has mapped another jitdump since the code map was built, the code map must be built again.
-        let markers = self.markers.get(&wanted.pid).copied().unwrap_or(0);
-        if !self.asked.by_pid.contains_key(&wanted.pid) || wanted.markers > markers {
+        let jitdumps = self.jitdump_counts.get(&wanted.pid).copied().unwrap_or(0);
+        if !self.looked_up.by_pid.contains_key(&wanted.pid) || wanted.markers > jitdumps {
             return Answer::NotLoaded;
         }
         let Lasting { answer: located, holds } =
             self.symbolizer.locate(wanted.pid, wanted.addr, wanted.time, CpuMode::User);
-        // At a time, the answer may differ from the one for frames without a time.
+        // Frames without a time are looked up at `UNTIMED`, where the answer may be another one.
         let holds = if wanted.time.is_some() { intersect(holds, Nanos(0)..UNTIMED) } else { holds };
         let Some(hit) = located.code else { return Answer::Unknown(holds) };
         let codes = self.symbolizer.codes;
@@ -69,6 +75,7 @@ impl<'m> Namer<'m> {
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = Named {
             name: self.symbols.display_name(code.name),
+            // A return address was looked up one byte earlier.
             offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
@@ -81,7 +88,7 @@ impl<'m> Namer<'m> {
 }
 
 /// The number of jitdumps that each process has mapped so far.
-fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
+fn count_jitdumps(processes: &Processes) -> BTreeMap<Pid, usize> {
     let mut count = BTreeMap::new();
     for marker in &processes.markers {
         *count.entry(marker.pid).or_default() += 1;
@@ -91,8 +98,8 @@ fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
 
 /// Adds processes and their ancestors to those whose JIT code is loaded, with the forks, execs and mappings of jitdumps
 /// that are known from the text.
-pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &RecordLineFacts) {
-    let mut known = markers_by_process(processes);
+pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &RecordLineFacts) {
+    let mut jitdump_counts = count_jitdumps(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
     while let Some(pid) = waiting.pop() {
         let process = processes.by_pid.entry(pid).or_default();
@@ -104,11 +111,12 @@ pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &R
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        let markers = facts.markers(pid);
-        let known = known.insert(pid, markers.len()).unwrap_or(0);
-        for marked in markers.iter().skip(known) {
-            let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));
-            let (tid, time, addr) = (marked.tid, marked.time, marked.addr);
+        // Facts accumulate, so the first jitdumps of the process are those that are already known.
+        let mapped_jitdumps = facts.markers(pid);
+        let already_known = jitdump_counts.insert(pid, mapped_jitdumps.len()).unwrap_or(0);
+        for jitdump in mapped_jitdumps.iter().skip(already_known) {
+            let path = PathBuf::from(std::ffi::OsString::from_vec(jitdump.path.clone()));
+            let (tid, time, addr) = (jitdump.tid, jitdump.time, jitdump.addr);
             processes.markers.push(Marker { pid, tid, path, time, addr, file: None, offset: 0 });
         }
     }

@@ -29,6 +29,7 @@ type NativeFunction = (Box<[u8]>, u64);
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
+    /// By file and offset in it; `None` if an offset was looked up but has no function.
     files: FxHashMap<Vec<u8>, FxHashMap<u64, Option<NativeFunction>>>,
 }
 
@@ -37,7 +38,7 @@ impl<'a> Natives<'a> {
         Self { options, files: FxHashMap::default() }
     }
 
-    /// The function at an offset in a file, if it has been looked up before.
+    /// The function at an offset in a file (`addr`). [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
         let lookup = addr.for_lookup();
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };

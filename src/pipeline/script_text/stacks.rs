@@ -32,7 +32,7 @@ pub(crate) fn read_stacks(
     let mut parts = AddedParts::new("line", keep);
     let new_reader = || PartReader::new(keep, layout.clone()).with_readable_names(readable);
     let readers = Readers::new(&new_reader, job);
-    let read_block = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, &block.facts));
+    let read_block = |block: &NamedBlock| readers.read(block.offset, |reader| reader.read(&block.bytes, &block.facts));
     let text = ScriptText { input, layout: &layout, path, sources };
     let named = each_block(text, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
     let mut warnings = Warnings::new();
@@ -76,22 +76,23 @@ fn each_block<T: Send>(
     };
     let buffers = &Spare::default();
     let make = &|block: NamedBlock| {
-        let made = make(&block);
+        let result = make(&block);
         buffers.give_buffer(block.bytes, 4 * BLOCK);
         if let Some(before) = block.before {
             buffers.give_buffer(before, 4 * BLOCK);
         }
-        made
+        result
     };
-    let take = &mut |made| {
-        take(made);
+    let take = &mut |result| {
+        take(result);
         Ok(())
     };
     let cut = &|bytes: &[u8]| cut(bytes, text.layout);
     let cutting = Cutting { block: BLOCK, cut, longest: LONGEST, at_pauses: false };
     let handling = BlockHandling { layout: text.layout, cutting, buffers, make, take };
-    let Filtered { counts, nameless, maps } = filter.run(text.input, handling, &mut outcome.warnings)?;
-    outcome.summary.extend(maps);
+    let Filtered { counts, nameless, map_remarks } = filter.run(text.input, handling, &mut outcome.warnings)?;
+    outcome.summary.extend(map_remarks);
+    // If nothing was named, the text probably had names already, and nobody needs a report about it.
     if counts.named > 0 {
         summarize(&counts, outcome);
         outcome.summary.extend(report_nameless(&counts, &nameless));

@@ -38,9 +38,10 @@ pub enum Cell {
     Branch(Box<Branch>),
     /// A number, and with how many decimals to show it.
     Number(f64, u8),
-    /// A value that is unknown: empty in text and CSV, `null` in JSON.
+    /// A value that is unknown: empty in text and CSV, `null` in JSON. It may be in a column of names or of numbers.
     None,
-    /// No value, in a column whose other cells are numbers.
+    /// Written like [`None`](Self::None), for columns of numbers: the column is right-aligned even if all of its cells
+    /// are empty.
     Empty,
 }
 

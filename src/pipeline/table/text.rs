@@ -51,10 +51,10 @@ pub(super) struct Text<'a> {
 
 /// The widths and the alignment of the columns.
 struct Fitted {
-    /// For each column, the maximum width of its cells.
+    /// For each column, the maximum width of its cells. Longer texts are cut.
     widths: Vec<usize>,
-    /// For each column, the width to which its cells are padded.
-    padded: Vec<usize>,
+    /// For each column, the width to which its cells are padded. Less than the maximum if longer cells should stick out.
+    padded_widths: Vec<usize>,
     /// For each column, true if it contains names, which are left-aligned.
     is_left_aligned: Vec<bool>,
 }
@@ -82,9 +82,10 @@ impl Text<'_> {
         Ok(())
     }
 
-    /// Computes how wide each column is, so that the table fits the width of the terminal, if there is one.
+    /// Computes how wide each column is: as wide as its widest cell, but less if the table would be wider than the
+    /// terminal. Without a terminal, nothing is cut, but a single long name doesn't move the columns of all rows apart.
     fn fitted(&self) -> Fitted {
-        let is_left_aligned: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
+        let is_left_aligned: Vec<bool> = (0..self.columns.len()).map(|at| self.has_only_names(at)).collect();
         let mut widths: Vec<usize> = self.columns.iter().map(|name| width(name)).collect();
         let mut text = String::new();
         for row in self.rows {
@@ -94,23 +95,23 @@ impl Text<'_> {
                 *widest = (*widest).max(width(&text));
             }
         }
-        if let Some(most) = self.style.width {
-            let symbols = self.columns.iter().position(|name| *name == "symbol");
-            fit(&mut widths, &is_left_aligned, symbols, most);
+        if let Some(line_width) = self.style.width {
+            let symbol_column = self.columns.iter().position(|name| *name == "symbol");
+            fit(&mut widths, &is_left_aligned, symbol_column, line_width);
         }
-        let mut padded = widths.clone();
+        let mut padded_widths = widths.clone();
         if self.style.width.is_none() {
-            for (padded, is_left_aligned) in padded.iter_mut().zip(&is_left_aligned) {
+            for (padded_width, is_left_aligned) in padded_widths.iter_mut().zip(&is_left_aligned) {
                 if *is_left_aligned {
-                    *padded = ALIGNED_NAME.min(*padded);
+                    *padded_width = ALIGNED_NAME.min(*padded_width);
                 }
             }
         }
-        Fitted { widths, padded, is_left_aligned }
+        Fitted { widths, padded_widths, is_left_aligned }
     }
 
-    /// True if the column with this index contains names. These are left-aligned and may be cut.
-    fn is_of_names(&self, at: usize) -> bool {
+    /// True if the column with this index contains only names and unknown values. These are left-aligned and may be cut.
+    fn has_only_names(&self, at: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
             matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
         };
@@ -124,9 +125,9 @@ impl Fitted {
         self.align_in(None, at, text, line);
     }
 
-    /// Appends the text of a cell to a line, padded to the width of its column.
+    /// Like [`align`](Self::align), in a color if there is one.
     fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
-        let padding = self.padded[at].saturating_sub(width(text));
+        let padding = self.padded_widths[at].saturating_sub(width(text));
         let (before, after) = match self.is_left_aligned[at] {
             true if at + 1 == self.widths.len() => (0, 0),
             true => (0, padding),
@@ -168,16 +169,16 @@ impl Cell {
     }
 }
 
-/// Reduces the widths of columns with names, widest first, until lines fit into `most` columns. The column `symbols`
-/// (functions) matters most: it is only reduced when names in other columns are as short as they can be without
-/// becoming indistinguishable.
-fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize) {
+/// Reduces the widths of columns with names (`has_names`), widest first, until lines fit into `line_width` columns of the
+/// terminal. The column with functions (`symbol_column`) matters most: it is only reduced when names in other columns are
+/// as short as they can be without becoming indistinguishable. If that isn't enough, lines stay too long.
+fn fit(widths: &mut [usize], has_names: &[bool], symbol_column: Option<usize>, line_width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
-    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
-    for (spared, least) in [(symbols, TELLING_NAME), (None, LEAST_NAME)] {
+    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(line_width);
+    for (spared_column, least) in [(symbol_column, TELLING_NAME), (None, LEAST_NAME)] {
         while excess > 0 {
-            let may_shrink = |at: &usize| names[*at] && Some(*at) != spared && widths[*at] > least;
-            let Some(widest) = (0..names.len()).filter(may_shrink).max_by_key(|at| widths[*at]) else { break };
+            let may_shrink = |at: &usize| has_names[*at] && Some(*at) != spared_column && widths[*at] > least;
+            let Some(widest) = (0..has_names.len()).filter(may_shrink).max_by_key(|at| widths[*at]) else { break };
             widths[widest] -= 1;
             excess -= 1;
         }
@@ -193,8 +194,8 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay: a name usually starts with
-/// where something belongs and ends with what it is.
+/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay, because names usually start
+/// with a directory or module and end with the file or function itself.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);
@@ -202,6 +203,7 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if most == 0 {
         return Cow::Borrowed("");
     }
+    // One column is for the mark of what was cut out.
     let room = most - 1;
     let mut tail = take_fitting(text.chars().rev(), room / 2);
     // A combining character can't be separated from the character before it.

@@ -104,7 +104,7 @@ fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers
             None => clone_without_rows(after),
         };
         let comparison = Comparison::new(&before, after, Weight::Period, compare);
-        evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.one }));
+        evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.sample_weights }));
         events.push(before);
     }
     let sampled = PageRows::new(baseline, &events, &[], numbers);
@@ -172,7 +172,7 @@ fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
             places[part as usize] = group.place;
         }
     }
-    grouping.of_frames().iter().map(|part| places[*part as usize]).collect()
+    grouping.frame_part_ids().iter().map(|part| places[*part as usize]).collect()
 }
 
 impl<'p> PageTables<'p> {

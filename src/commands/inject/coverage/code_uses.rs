@@ -43,11 +43,14 @@ pub(in crate::commands::inject) struct CodeEpoch {
 /// The first and the last sample with a frame in one segment of JIT code, during one [`CodeEpoch`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct CodeUse {
+    /// The first sample that uses the code.
     pub(in crate::commands::inject) first: RecordOrder,
+    /// The last sample that uses the code.
     pub(in crate::commands::inject) last: RecordOrder,
 }
 
 impl CodeUse {
+    /// Extends this use by another use of the same code.
     #[inline]
     pub(super) fn join(&mut self, other: Self) {
         // Compare before writing: nearly always neither the first nor the last use changes.
@@ -123,6 +126,7 @@ impl SampleCounts {
         }
     }
 
+    /// Adds the counts of another worker.
     fn append(&mut self, more: Self) {
         self.samples += more.samples;
         self.innermost.resize_with(self.innermost.len().max(more.innermost.len()), InnermostWeights::default);
@@ -148,6 +152,7 @@ impl SampleCounts {
 #[derive(Debug, Default)]
 pub(super) struct CodeUses {
     by_epoch: FxHashMap<CodeEpoch, UseId>,
+    /// The uses, in the order in which they were found.
     list: Vec<CodeUse>,
     pub(super) counts: SampleCounts,
 }
@@ -165,6 +170,7 @@ impl CodeUses {
         self.counts.append(other.counts);
     }
 
+    /// Adds a use, or extends the use of the same code that is already there. Returns its ID.
     pub(super) fn note(&mut self, epoch: CodeEpoch, found: CodeUse) -> UseId {
         let next = UseId::new(self.list.len());
         let id = *self.by_epoch.entry(epoch).or_insert(next);
@@ -183,9 +189,9 @@ impl CodeUses {
     }
 
     /// All uses, ordered by their first samples.
-    pub(super) fn in_order(self, pool: &Pool) -> Vec<(CodeEpoch, CodeUse)> {
+    pub(super) fn into_ordered(self, pool: &Pool) -> Vec<(CodeEpoch, CodeUse)> {
         let mut list: Vec<_> = self.by_epoch.into_iter().map(|(epoch, id)| (epoch, self.list[id.index()])).collect();
-        pool.install(|| parallel::sort_unstable_by_key(&mut list, |(epoch, of)| (of.first, *epoch)));
+        pool.install(|| parallel::sort_unstable_by_key(&mut list, |(epoch, code_use)| (code_use.first, *epoch)));
         list
     }
 }

@@ -1,5 +1,5 @@
-//! Finds code that is hidden by the mapping records we insert ourselves. This happens where segments from different
-//! sources or different code generations overlap.
+//! Finds code that is hidden by mapping records that we insert ourselves. This happens where segments from different
+//! sources overlap, or where code was replaced.
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use super::shadowings::Shadowing;
@@ -14,32 +14,34 @@ struct InsertedMapping {
     pid: Pid,
     start: Addr,
     end: Addr,
-    /// Index into the list of all uses, which is ordered by first sample.
-    of_use: u32,
+    /// Index into the list of all uses, which is ordered by first sample. Mappings are inserted in this order.
+    use_index: u32,
 }
 
-/// Simulates the planned insertions and returns the mappings that hide a segment which is used again later. Each of
-/// those segments then needs another mapping record. `uses` must be ordered by first sample.
-pub(super) fn shadowed_by_insertions(
+/// Simulates the insertion of a mapping record for each use, and returns those of the inserted mappings that hide
+/// another segment although a sample uses that segment again later. The hidden segment then needs another mapping record.
+/// `uses` must be ordered by first sample.
+pub(super) fn find_shadowing_insertions(
     uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,
     pool: &Pool,
 ) -> Vec<(Pid, Shadowing)> {
     let mut mappings: Vec<InsertedMapping> = Vec::with_capacity(uses.len());
-    for ((epoch, _), of_use) in uses.iter().zip(0..) {
+    for ((epoch, _), use_index) in uses.iter().zip(0..) {
         let segment = codes.segment(epoch.segment);
-        mappings.push(InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, of_use });
+        mappings.push(InsertedMapping { pid: epoch.pid, start: segment.start, end: segment.end, use_index });
     }
     pool.install(|| {
-        parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.of_use))
+        parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.use_index))
     });
+    // Only mappings that overlap can hide each other, and most overlap no other one.
     let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
     let mut remaining = mappings.as_mut_slice();
     while !remaining.is_empty() {
         let (overlapping, later) = remaining.split_at_mut(overlapping_len(remaining));
         if overlapping.len() > 1 {
-            overlapping.sort_unstable_by_key(|mapping| mapping.of_use);
-            shadowed_among(overlapping, uses, &mut visible, &mut shadowings);
+            overlapping.sort_unstable_by_key(|mapping| mapping.use_index);
+            add_shadowings_among(overlapping, uses, &mut visible, &mut shadowings);
             visible.drain().for_each(drop);
         }
         remaining = later;
@@ -62,28 +64,33 @@ fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
 }
 
 /// Applies the mappings of one process in the order of their insertion, and adds those that hide code still in use to
-/// `shadowings`. `visible` must be empty at the start.
-fn shadowed_among(
+/// `shadowings`. `visible` has the mapped address ranges with the indexes of their uses; it must be empty at the start.
+fn add_shadowings_among(
     mappings: &[InsertedMapping],
     uses: &[(CodeEpoch, CodeUse)],
     visible: &mut RangeMap<u32>,
     shadowings: &mut Vec<(Pid, Shadowing)>,
 ) {
     for new in mappings {
-        let (epoch, of_new) = uses[new.of_use as usize];
+        let (new_epoch, new_use) = uses[new.use_index as usize];
         let range = new.start.0..new.end.0;
         // Evict hidden mappings completely, even if only a part is hidden: they will be mapped again as a whole.
         visible.evict(
             range.clone(),
             |_| true,
             |old| {
-                let (other, of_old) = uses[old.value as usize];
-                if other.segment != epoch.segment && of_old.last > of_new.first {
-                    let by = Some(epoch.segment);
-                    shadowings.push((epoch.pid, Shadowing { from: of_new.first, start: new.start, end: new.end, by }));
+                let (old_epoch, old_use) = uses[old.value as usize];
+                if old_epoch.segment != new_epoch.segment && old_use.last > new_use.first {
+                    let shadowing = Shadowing {
+                        from: new_use.first,
+                        start: new.start,
+                        end: new.end,
+                        inserted: Some(new_epoch.segment),
+                    };
+                    shadowings.push((new_epoch.pid, shadowing));
                 }
             },
         );
-        visible.insert_into_gap(range, new.of_use);
+        visible.insert_into_gap(range, new.use_index);
     }
 }

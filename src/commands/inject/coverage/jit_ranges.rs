@@ -1,4 +1,5 @@
-//! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks.
+//! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks. A word is a
+//! 64-bit value on a stack, which may be a return address. Most aren't, and looking up each would take too long.
 
 use crate::model::ancestry::{Ancestry, ForkEvent};
 use crate::model::process::Processes;
@@ -25,27 +26,29 @@ pub(super) struct AddrRanges {
     /// words, and few of them point to JIT code.
     regions: Vec<Region>,
     /// The interval from the first to the last range of each region, cut at multiples of 4 GiB. `None` if that gives
-    /// more than [`HULLS`] pieces.
+    /// more than [`MAX_HULLS`] pieces.
     hulls: Option<Vec<Hull>>,
 }
 
-/// A part of the address interval of a region, cut so that it doesn't cross a multiple of 4 GiB. All its addresses have
-/// the same upper half, so several words can be compared with it at once (SIMD). This saves a fifth of the CPU time of
-/// `inject` on recordings with copied stacks (1 GB of node).
+/// A hull is an interval of addresses around the ranges of a region, including the gaps between them, or a part of such
+/// an interval: it is cut so that no hull crosses a multiple of 4 GiB. All its addresses have the same upper half, so
+/// several words can be compared with it at once (SIMD). This saves a fifth of the CPU time of `inject` on recordings
+/// with copied stacks (1 GB of node).
 #[derive(Debug)]
 struct Hull {
     /// The upper 32 bits of all addresses in the hull.
     high: u32,
     /// The lower 32 bits of the hull's first address.
     first: u32,
-    /// The distance from the first to the last address.
-    last: u32,
+    /// The distance from the first to the last address, which is in the hull, too.
+    extent: u32,
 }
 
 /// A bitmap over a group of neighboring ranges. Each bit stands for a block of addresses; all blocks have the same
 /// size.
 #[derive(Debug)]
 struct Region {
+    /// The first address of the first block.
     first: u64,
     /// log2 of the block size in bytes.
     shift: u32,
@@ -54,59 +57,62 @@ struct Region {
 }
 
 /// Maximum number of blocks in a region. The bitmap of a region then fits the L1 cache.
-const BLOCKS: u64 = 1 << 16;
+const MAX_BLOCKS: u64 = 1 << 16;
 
 /// log2 of the smallest block size: 4 KiB, a page.
 const PAGE_SHIFT: u32 = 12;
 
 /// Ranges with a gap of at least this many bytes between them go into separate regions. The usual regions are the
 /// executable, the heap and mapped memory.
-const FAR: u64 = 1 << 30;
+const REGION_GAP: u64 = 1 << 30;
 
 /// Maximum number of regions per process. Each stack word is compared with all of them.
-const REGIONS: usize = 4;
+const MAX_REGIONS: usize = 4;
 
-/// Maximum number of hulls per process. With more, comparing a word with all hulls would cost more than it saves.
-const HULLS: usize = 6;
+/// Maximum number of hulls (enclosing intervals) per process. With more, comparing a stack word with all of them would
+/// cost more than it saves.
+const MAX_HULLS: usize = 6;
 
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
 
 impl JitRanges {
-    /// Collects the JIT ranges of all processes except those in `without`. The ranges of a process are those of its own
+    /// Collects the JIT ranges of all processes except those in `excluded`. The ranges of a process are those of its own
     /// code and those of the code that it inherited when it was forked.
-    pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
+    pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, excluded: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {
             own.entry(pid).or_default().push(start..end);
         }
         own.values_mut().for_each(merge);
-        Self::with_inherited(own, processes, without)
+        Self::with_inherited(own, processes, excluded)
     }
 
-    /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `without`.
-    fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
+    /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `excluded`.
+    fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, excluded: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
-        let without: FxHashSet<Pid> = without.iter().copied().collect();
+        let excluded: FxHashSet<Pid> = excluded.iter().copied().collect();
         let pids: Vec<Pid> = processes.by_pid.keys().chain(own.keys()).copied().collect();
-        own.retain(|pid, _| !without.contains(pid));
-        // The ranges that each forked process inherits. Siblings often inherit the same ranges; with `passed_on`, they
-        // share one list.
-        let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
+        own.retain(|pid, _| !excluded.contains(pid));
+        // The ranges that each forked process inherits, and what each parent passes on to its children. Siblings often
+        // inherit the same ranges, and then share one list.
+        let mut inherited_by: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for ForkEvent { child, parent, at } in ancestry.forks() {
-            let is_older = ancestry.forked(parent).is_some_and(|forked| forked <= at);
-            let ranges = passed_on.entry((parent, is_older)).or_insert_with(|| {
-                let inherited = if is_older { forked_with.get(&parent) } else { None };
+            // A parent passes on what it inherited only if it was itself forked before this fork. (Its process ID may
+            // belong to another process later.)
+            let parent_was_forked = ancestry.forked(parent).is_some_and(|forked| forked <= at);
+            let ranges = passed_on.entry((parent, parent_was_forked)).or_insert_with(|| {
+                let inherited = if parent_was_forked { inherited_by.get(&parent) } else { None };
                 join_ranges(own.get(&parent), inherited)
             });
             if let Some(ranges) = ranges {
-                forked_with.insert(child, ranges.clone());
+                inherited_by.insert(child, ranges.clone());
             }
         }
         let mut by_pid = FxHashMap::default();
         for pid in pids {
-            if !without.contains(&pid)
-                && let Some(ranges) = join_ranges(own.get(&pid), forked_with.get(&pid))
+            if !excluded.contains(&pid)
+                && let Some(ranges) = join_ranges(own.get(&pid), inherited_by.get(&pid))
             {
                 by_pid.insert(pid, ranges);
             }
@@ -138,26 +144,26 @@ fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges
 }
 
 impl AddrRanges {
-    /// `list` must be sorted and free of overlaps.
+    /// Builds the filters for the ranges in `list`, which must be sorted and have gaps between all ranges.
     fn new(list: Vec<Range<Addr>>) -> Self {
         // Split the list where the gaps between ranges are widest.
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
-        let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= FAR).collect();
+        let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= REGION_GAP).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
-        starts.truncate(REGIONS - 1);
+        starts.truncate(MAX_REGIONS - 1);
         starts.push(0);
         starts.sort_unstable();
         let mut regions = Vec::new();
         let mut hulls = Vec::new();
-        for (number, &start) in starts.iter().enumerate() {
-            let end = starts.get(number + 1).copied().unwrap_or(list.len());
+        for (region, &start) in starts.iter().enumerate() {
+            let end = starts.get(region + 1).copied().unwrap_or(list.len());
             let ranges = &list[start..end];
             regions.extend(Region::new(ranges));
             // A huge interval may have billions of pieces. One more than the maximum is enough to know that there are
             // too many.
-            hulls.extend(Hull::cut(ranges).take(HULLS + 1));
+            hulls.extend(Hull::cut(ranges).take(MAX_HULLS + 1));
         }
-        let hulls = (hulls.len() <= HULLS).then_some(hulls);
+        let hulls = (hulls.len() <= MAX_HULLS).then_some(hulls);
         Self { list, regions, hulls }
     }
 
@@ -179,6 +185,7 @@ impl AddrRanges {
         hulls.iter().any(|hull| hull.has_any(addrs))
     }
 
+    /// True if the address is in one of the ranges. This is exact.
     #[inline]
     pub(super) fn contains(&self, addr: Addr) -> bool {
         self.may_reach(addr) && self.is_in_list(addr)
@@ -192,17 +199,17 @@ impl AddrRanges {
 
 impl Hull {
     /// Takes the interval from the first range to one byte after the last range of a sorted list, and cuts it at
-    /// multiples of 4 GiB.
+    /// multiples of 4 GiB. The byte after a range belongs to it, because it may be a return address.
     fn cut(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
-        let whole = match (list.first(), list.last()) {
+        let interval = match (list.first(), list.last()) {
             (Some(first), Some(last)) => Some((first.start.0, last.end.0)),
             _ => None,
         };
-        whole.into_iter().flat_map(|(first, last)| {
+        interval.into_iter().flat_map(|(first, last)| {
             (first >> 32..=last >> 32).map(move |high| {
                 let first = first.max(high << 32);
                 let last = last.min(high << 32 | u64::from(u32::MAX));
-                Self { high: high as u32, first: first as u32, last: (last - first) as u32 }
+                Self { high: high as u32, first: first as u32, extent: (last - first) as u32 }
             })
         })
     }
@@ -212,17 +219,18 @@ impl Hull {
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
             let (high, low) = ((addr >> 32) as u32, addr as u32);
-            (high == self.high) & (low.wrapping_sub(self.first) <= self.last)
+            (high == self.high) & (low.wrapping_sub(self.first) <= self.extent)
         };
         addrs.iter().fold(false, |found, addr| found | is_in(*addr))
     }
 }
 
 impl Region {
-    /// Returns `None` if the list is empty.
+    /// Builds the bitmap for neighboring ranges, with the smallest blocks of which [`MAX_BLOCKS`] are enough. `None` if
+    /// the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
-        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < BLOCKS).unwrap_or(u64::BITS - 1);
+        let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);
         let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
         for range in list {
             for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
@@ -272,8 +280,8 @@ mod tests {
             let mut list: Vec<_> = ranges.into_iter().map(range).filter(|range| !range.is_empty()).collect();
             merge(&mut list);
             let ranges = AddrRanges::new(list.clone());
-            prop_assert!(ranges.regions.len() <= REGIONS);
-            prop_assert!(ranges.regions.iter().all(|region| region.used.len() <= (BLOCKS / 64) as usize));
+            prop_assert!(ranges.regions.len() <= MAX_REGIONS);
+            prop_assert!(ranges.regions.iter().all(|region| region.used.len() <= (MAX_BLOCKS / 64) as usize));
             let edges = list.iter().flat_map(|range| [range.start.0, range.end.0]);
             let near = edges.flat_map(|edge| [edge.wrapping_sub(1), edge, edge.wrapping_add(1)]);
             for addr in near.chain(others) {

@@ -6,8 +6,8 @@
 //! One pass over the samples finds all uses. The segments of one source never overlap in address and time, so their
 //! mapping records don't hide each other while they are used. Segments of different sources may: a perf map's entry lasts
 //! from start to end, and a jitdump's code is at some of its addresses for a while; or a forked child loads code next to
-//! what it inherited. Then perf must see one of them, the other, and the first again. Only in this case the pass is
-//! repeated with the planned mapping records among the shadowings, until they hide nothing that is used later.
+//! what it inherited. Then perf must see one of them, the other, and the first again. Only in this case is the pass
+//! repeated, with the planned mapping records among the shadowings, until they hide nothing that is used later.
 
 mod code_uses;
 mod insertions;
@@ -27,7 +27,7 @@ use crate::pipeline::recording::survey::Survey;
 use crate::symbolize::symbolizer::Symbolizer;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
-use insertions::shadowed_by_insertions;
+use insertions::find_shadowing_insertions;
 use jit_ranges::JitRanges;
 use shadowings::Shadowings;
 use use_finder::{UseContext, UseFinder};
@@ -69,19 +69,19 @@ impl Coverage {
                 dump_ends,
             };
             let coverage = Self::read(survey, lookup, context);
-            let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
-            if shadowed.is_empty() {
+            let hiding_insertions = find_shadowing_insertions(&coverage.uses, codes, &context.job.pool);
+            if hiding_insertions.is_empty() {
                 return coverage;
             }
             if round == MAX_ROUNDS {
                 let message = format!(
                     "{} mapping records hide code that is used again later, so some of its frames stay unnamed",
-                    shadowed.len()
+                    hiding_insertions.len()
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;
             }
-            shadowings.extend(shadowed);
+            shadowings.extend(hiding_insertions);
             round += 1;
         }
     }
@@ -89,9 +89,9 @@ impl Coverage {
     /// Reads all samples in parallel. Each worker keeps a running total, so that the results of single chunks don't
     /// pile up in memory.
     fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, 'i>, context: &InjectContext<'_>) -> Self {
-        let stretches = survey.first_pass.chunks.list().into_iter();
+        let chunks = survey.first_pass.chunks.list().into_iter();
         let finders = context.job.pool.fold(
-            stretches,
+            chunks,
             || UseFinder::new(lookup),
             |mut finder, records| {
                 let mut bytes = 0;
@@ -103,6 +103,6 @@ impl Coverage {
         let mut all = CodeUses::default();
         finders.into_iter().for_each(|finder| all.append(finder.finish()));
         let counts = std::mem::take(&mut all.counts);
-        Self { uses: all.in_order(&context.job.pool), counts }
+        Self { uses: all.into_ordered(&context.job.pool), counts }
     }
 }

@@ -13,14 +13,15 @@ use std::ops::Range;
 /// A mapping over an address range of a process, which hides what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::inject) struct Shadowing {
+    /// The position of the mapping record, from which on the mapping hides what was there before.
     pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
     /// The segment whose image is mapped, if we insert the mapping. `None` for the recording's own mappings.
-    pub(super) by: Option<SegmentId>,
+    pub(super) inserted: Option<SegmentId>,
 }
 
-/// The mappings of files that hide JIT code from the time at which they were made, by process.
+/// The mappings that hide JIT code, by process.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct Shadowings {
     by_pid: FxHashMap<Pid, ProcessShadowings>,
@@ -46,7 +47,7 @@ impl Shadowings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
                 if jit_ranges.overlaps(pid, start, end) {
                     let from = RecordOrder::from_mapping(mapping);
-                    own.push((pid, Shadowing { from, start, end, by: None }));
+                    own.push((pid, Shadowing { from, start, end, inserted: None }));
                 }
             }
         }
@@ -80,20 +81,22 @@ impl ProcessShadowings {
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
-        let now = self.0.position(|shadowing| shadowing.from < now);
-        let mut last = self.0.last_over(range.clone(), now);
+        // The index of the first mapping that isn't before `now`.
+        let next_index = self.0.position(|shadowing| shadowing.from < now);
+        let mut last = self.0.last_over(range.clone(), next_index);
         while let Some(index) = last
-            && shadowings[index].by == Some(id)
+            && shadowings[index].inserted == Some(id)
         {
             last = self.0.last_over(range.clone(), index);
         }
-        let mut next = self.0.first_over(range.clone(), now);
+        let mut next = self.0.first_over(range.clone(), next_index);
         while let Some(index) = next
-            && shadowings[index].by == Some(id)
+            && shadowings[index].inserted == Some(id)
         {
             next = self.0.first_over(range.clone(), index + 1);
         }
         Epoch {
+            // 0 is the epoch before all mappings.
             number: last.map_or(0, |last| last as u32 + 1),
             last: last.map(|last| shadowings[last].from),
             next: next.map(|next| shadowings[next].from),
@@ -105,7 +108,7 @@ impl ProcessShadowings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
     /// The epoch's number. Two moments have the same number exactly if no mapping between them hides any part of the
-    /// segment.
+    /// segment. Numbers are only comparable as long as no mappings are added.
     pub(super) number: u32,
     /// The last mapping before this moment that hides part of the segment. `None` if there is none.
     pub(super) last: Option<RecordOrder>,
@@ -119,9 +122,9 @@ mod tests {
     use crate::model::Nanos;
     use crate::symbolize::code_map::CodeId;
 
-    fn shadowing(time: u64, start: u64, end: u64, by: Option<u32>) -> (Pid, Shadowing) {
+    fn shadowing(time: u64, start: u64, end: u64, inserted: Option<u32>) -> (Pid, Shadowing) {
         let from = RecordOrder { time: Nanos(time), offset: time };
-        (Pid(1), Shadowing { from, start: Addr(start), end: Addr(end), by: by.map(SegmentId) })
+        (Pid(1), Shadowing { from, start: Addr(start), end: Addr(end), inserted: inserted.map(SegmentId) })
     }
 
     #[test]
@@ -152,7 +155,7 @@ mod tests {
             let segment = Segment { pid: Pid(1), code: CodeId(0), start, end, from, until, offset: 0 };
             let each = list.iter().map(|(_, shadowing)| shadowing);
             let over = each.filter(|shadowing| {
-                shadowing.start < end && start < shadowing.end && shadowing.by != Some(SegmentId(1))
+                shadowing.start < end && start < shadowing.end && shadowing.inserted != Some(SegmentId(1))
             });
             let expected: Vec<RecordOrder> = over.map(|shadowing| shadowing.from).collect();
             for time in [0, 150, 299, 300] {

@@ -166,6 +166,6 @@ proptest! {
         finder.read(list.into_iter());
         let together = finder.finish();
         prop_assert_eq!(format!("{:?}", together.counts), format!("{:?}", alone.counts));
-        prop_assert_eq!(format!("{:?}", together.in_order(&pool)), format!("{:?}", alone.in_order(&pool)));
+        prop_assert_eq!(format!("{:?}", together.into_ordered(&pool)), format!("{:?}", alone.into_ordered(&pool)));
     }
 }

@@ -43,7 +43,8 @@ struct StackAnswer {
     /// The code that perf must be able to name: the code that contains the call and, if it differs, the code at the
     /// return address.
     uses: [Option<UseId>; 2],
-    kind: FramePlace,
+    /// What the address is in.
+    place: FramePlace,
 }
 
 /// Collects the JIT code that samples use, for one worker.
@@ -62,8 +63,8 @@ pub(super) struct UseFinder<'a, 'r> {
 #[derive(Debug, Clone, Copy, Default)]
 struct ChainCounts {
     frames: FramesInMemory,
-    /// Chain entries that make perf drop the whole chain.
-    bad: u64,
+    /// The number of chain entries that make perf drop the whole chain.
+    bad_entries: u64,
     /// What the innermost frame is in. `None` if there are no frames.
     innermost: Option<FramePlace>,
 }
@@ -71,6 +72,7 @@ struct ChainCounts {
 /// The cached result of looking up a call chain.
 #[derive(Debug)]
 struct ChainUses {
+    /// The code that the chain uses.
     uses: Box<[UseId]>,
     counts: ChainCounts,
     /// The first and last sample that repeated this chain since it was cached. When the chain leaves the cache, they
@@ -92,7 +94,9 @@ impl ChainUses {
 /// The number of frames in known JIT code, and in memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
+    /// Frames in code that a jitdump or perf map describes.
     known: u64,
+    /// Frames in memory that no file backs, where the sources never have code.
     unknown: u64,
     /// Frames at addresses where the sources have code, but only for other times.
     other_time: u64,
@@ -125,10 +129,11 @@ struct UsedCode {
 
 /// The record whose addresses are being looked up, either a sample or a deferred call chain.
 #[derive(Debug, Clone, Copy)]
-struct UsingSample<'a> {
+struct UsingRecord<'a> {
     pid: Pid,
     /// The time of the sample. `None` if it states none.
     time: Option<Nanos>,
+    /// The position of the record among all records.
     order: RecordOrder,
     /// The ranges in which the sample's process has JIT code.
     ranges: &'a AddrRanges,
@@ -136,7 +141,8 @@ struct UsingSample<'a> {
     shadowings: Option<&'a ProcessShadowings>,
 }
 
-impl UsingSample<'_> {
+impl UsingRecord<'_> {
+    /// A use of code by this record alone.
     fn as_use(self) -> CodeUse {
         CodeUse { first: self.order, last: self.order }
     }
@@ -187,28 +193,28 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             self.count_bad_entries(sample.bad_chain_entries() as u64);
             return None;
         };
-        let user = self.using_sample(pid, sample.time, offset);
+        let record = self.using_record(pid, sample.time, offset);
         let innermost = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
                 // Like perf, resolve the deferred part as of the time of its own record.
-                let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(user, sample));
+                let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(record, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
-                let deferred = self.read_chain(self.using_sample(pid, later.time, *offset), later);
+                let deferred = self.read_chain(self.using_record(pid, later.time, *offset), later);
                 recorded_at_once.or(deferred)
             }
-            None => self.read_chain(user, sample),
+            None => self.read_chain(record, sample),
         };
-        if !user.ranges.is_empty() {
-            self.read_branches(user, sample);
-            self.read_stack_copy(user, sample);
+        if !record.ranges.is_empty() {
+            self.read_branches(record, sample);
+            self.read_stack_copy(record, sample);
         }
         innermost.map(|place| (pid, place))
     }
 
-    /// What looking up the addresses of a record needs to know. `offset` is the record's offset in the recording, which
-    /// orders records of the same time.
-    fn using_sample(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
-        UsingSample {
+    /// Collects what is needed to look up the addresses of a record. `offset` is the record's offset in the recording,
+    /// which orders records of the same time.
+    fn using_record(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingRecord<'a> {
+        UsingRecord {
             pid,
             time,
             order: RecordOrder { time: time.unwrap_or_default(), offset },
@@ -225,33 +231,36 @@ impl<'a, 'r> UseFinder<'a, 'r> {
 
     /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is in;
     /// `None` if there is none.
-    fn read_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
-        let key = ChainKey::from_sample(sample, user.pid, None).zip(user.time);
-        let ChainCounts { frames, bad, innermost } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
+    fn read_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
+        // Answers hold for a time, so those for a sample without a time aren't kept.
+        let key = ChainKey::from_sample(sample, record.pid, None).zip(record.time);
+        let cached_chain = key.and_then(|(key, time)| self.chains.get(&key, time));
+        let ChainCounts { frames, bad_entries, innermost } = match cached_chain {
             Some(cached) => {
-                cached.again.get_or_insert(user.as_use()).join(user.as_use());
+                cached.again.get_or_insert(record.as_use()).join(record.as_use());
                 cached.counts
             }
             None => {
-                let Lasting { answer: counts, holds } = self.find_chain(user, sample);
+                let Lasting { answer: counts, holds } = self.find_chain(record, sample);
                 if let Some((key, _)) = key {
                     let uses = || ChainUses { uses: self.chain_uses[..].into(), counts, again: None };
-                    self.chains.put(key, holds, uses, |before| before.note(&mut self.found));
+                    self.chains.put(key, holds, uses, |removed| removed.note(&mut self.found));
                 }
                 counts
             }
         };
-        self.count_bad_entries(bad);
-        self.count_frames(user, frames);
+        self.count_bad_entries(bad_entries);
+        self.count_frames(record, frames);
         // If the chain has no frames, the sample's own address is all there is.
         match sample.ip {
-            Some(ip) if innermost.is_none() && sample.cpumode == CpuMode::User => Some(self.read_ip(user, ip)),
+            Some(ip) if innermost.is_none() && sample.cpumode == CpuMode::User => Some(self.read_ip(record, ip)),
             _ => innermost,
         }
     }
 
-    /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`.
-    fn find_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
+    /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`. Returns the
+    /// chain's counts, and how long all answers hold.
+    fn find_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
         let mut context = sample.context();
         let mut counts = ChainCounts::default();
         let mut holds = ALWAYS;
@@ -259,47 +268,49 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         for word in sample.callchain.iter() {
             match context.step(word) {
                 Some((CpuMode::User, frame)) => {
-                    let found = self.look_up_frame(user, frame);
-                    let StackAnswer { uses, kind } = found.answer;
-                    self.note(user, uses);
+                    let found = self.look_up_frame(record, frame);
+                    let StackAnswer { uses, place } = found.answer;
+                    self.note(record, uses);
                     self.chain_uses.extend(uses.into_iter().flatten());
                     holds = intersect(holds, found.holds);
-                    counts.innermost.get_or_insert(kind);
-                    counts.frames.add(kind);
+                    // The first entry is the innermost frame.
+                    counts.innermost.get_or_insert(place);
+                    counts.frames.add(place);
                 }
                 Some(_) => {
                     counts.innermost.get_or_insert(FramePlace::Elsewhere);
                 }
-                None => counts.bad += u64::from(is_bad_entry(word)),
+                None => counts.bad_entries += u64::from(is_bad_entry(word)),
             }
         }
         Lasting { answer: counts, holds }
     }
 
     /// Looks up the address of a sample without a call chain. Returns what it is in.
-    fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> FramePlace {
-        let StackAnswer { uses, kind } = self.look_up_frame(user, FrameAddr::Ip(ip)).answer;
-        self.note(user, uses);
-        self.count_frames(user, FramesInMemory::single(kind));
-        kind
+    fn read_ip(&mut self, record: UsingRecord<'_>, ip: Addr) -> FramePlace {
+        let StackAnswer { uses, place } = self.look_up_frame(record, FrameAddr::Ip(ip)).answer;
+        self.note(record, uses);
+        self.count_frames(record, FramesInMemory::single(place));
+        place
     }
 
     /// Looks up one frame of a call chain, or returns the cached answer for its address.
     #[inline]
-    fn look_up_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        self.answer(user, StackAddr::Frame(frame), |finder| finder.find_frame(user, frame))
+    fn look_up_frame(&mut self, record: UsingRecord<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
+        self.answer(record, StackAddr::Frame(frame), |finder| finder.find_frame(record, frame))
     }
 
-    /// Returns the cached answer for an address of a stack, or calls `find` and caches its result.
+    /// Returns the cached answer for an address of a stack, or calls `find` and caches its result. Without a time, nothing
+    /// is cached.
     #[inline]
     fn answer(
         &mut self,
-        user: UsingSample<'_>,
-        asked: StackAddr,
+        record: UsingRecord<'_>,
+        addr: StackAddr,
         find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
     ) -> Lasting<StackAnswer> {
-        let Some(time) = user.time else { return find(self) };
-        let key = (user.pid, asked);
+        let Some(time) = record.time else { return find(self) };
+        let key = (record.pid, addr);
         if let Some(cached) = self.answers.get(&key, time) {
             return cached.clone();
         }
@@ -310,16 +321,16 @@ impl<'a, 'r> UseFinder<'a, 'r> {
 
     /// Notes that a sample used code that was found earlier.
     #[inline]
-    fn note(&mut self, user: UsingSample<'_>, uses: [Option<UseId>; 2]) {
+    fn note(&mut self, record: UsingRecord<'_>, uses: [Option<UseId>; 2]) {
         for id in uses.into_iter().flatten() {
-            self.found.note_again(id, user.as_use());
+            self.found.note_again(id, record.as_use());
         }
     }
 
     /// Looks up one frame without using the cache.
-    fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        let Lasting { answer: located, holds } = self.locate(user, frame.for_lookup());
-        let code = self.use_code(user, &located);
+    fn find_frame(&mut self, record: UsingRecord<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
+        let Lasting { answer: located, holds } = self.locate(record, frame.for_lookup());
+        let code = self.use_code(record, &located);
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
         // perf looks up the return address itself, not the call before it. It may be the first byte of other code, or
@@ -327,26 +338,26 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
-            let returned_to = self.look_up_address(user, addr);
+            let returned_to = self.look_up_address(record, addr);
             holds = intersect(holds, returned_to.holds);
             uses[1] = returned_to.answer.map(|code| code.id);
         }
         let symbolizer = self.context.symbolizer;
-        let kind = if code.answer.is_some() {
+        let place = if code.answer.is_some() {
             FramePlace::Known
         } else if !symbolizer.is_in_anonymous_memory(&located) {
             FramePlace::Elsewhere
-        } else if symbolizer.codes.has_code_at_other_times(user.pid, located.addr) {
+        } else if symbolizer.codes.has_code_at_other_times(record.pid, located.addr) {
             FramePlace::OtherTime
         } else {
             FramePlace::Unknown
         };
-        Lasting { answer: StackAnswer { uses, kind }, holds }
+        Lasting { answer: StackAnswer { uses, place }, holds }
     }
 
     /// Counts frames for which JIT code is known, and frames without such code whose memory is not backed by a file.
-    fn count_frames(&mut self, user: UsingSample<'_>, frames: FramesInMemory) {
-        let UsingSample { pid, time, .. } = user;
+    fn count_frames(&mut self, record: UsingRecord<'_>, frames: FramesInMemory) {
+        let UsingRecord { pid, time, .. } = record;
         let FramesInMemory { known, unknown, other_time } = frames;
         self.found.counts.resolved += known;
         if unknown + other_time == 0 {
@@ -356,6 +367,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         if other_time > 0 {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
+        // Frames after the end of the jitdump may be in code that it would have named if it went on.
         if unknown > 0
             && let Some(end) = self.context.dump_ends.get(&pid)
             && time.is_some_and(|time| time.is_valid() && time > *end)
@@ -365,15 +377,15 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     }
 
     /// Notes the code at both ends of each branch that the CPU recorded.
-    fn read_branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+    fn read_branches(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) {
         for branch in sample.branches.into_iter().flat_map(|branches| branches.iter()) {
-            self.look_up_address(user, branch.from);
-            self.look_up_address(user, branch.to);
+            self.look_up_address(record, branch.from);
+            self.look_up_address(record, branch.to);
         }
     }
 
     /// Notes all code that perf may find when it unwinds a copied stack. Any word of the stack may be a return address.
-    fn read_stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
+    fn read_stack_copy(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) {
         /// How many stack words are tested at once. Most of them don't point to JIT code.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
@@ -381,62 +393,64 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let stack = sample.user_stack.map(|stack| Words::new(stack.bytes, endian));
         for words in [registers, stack].into_iter().flatten() {
             let read_word = |word| {
-                if user.ranges.may_reach(Addr(word)) {
-                    self.read_word(user, word);
+                if record.ranges.may_reach(Addr(word)) {
+                    self.read_word(record, word);
                 }
             };
-            words.for_each_in(|block: &[u64; BLOCK]| user.ranges.may_reach_any(block), read_word);
+            words.for_each_in(|block: &[u64; BLOCK]| record.ranges.may_reach_any(block), read_word);
         }
     }
 
-    fn read_word(&mut self, user: UsingSample<'_>, word: u64) {
-        let found = self.answer(user, StackAddr::Word(Addr(word)), |finder| finder.find_word(user, word));
-        self.note(user, found.answer.uses);
+    fn read_word(&mut self, record: UsingRecord<'_>, word: u64) {
+        let found = self.answer(record, StackAddr::Word(Addr(word)), |finder| finder.find_word(record, word));
+        self.note(record, found.answer.uses);
     }
 
     /// Looks up a word of a stack, without the cache. The word may be the address of an instruction or a return
     /// address.
-    fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {
-        let code = self.look_up_address(user, Addr(word));
-        let before = self.look_up_address(user, Addr(word.wrapping_sub(1)));
+    fn find_word(&mut self, record: UsingRecord<'_>, word: u64) -> Lasting<StackAnswer> {
+        let code = self.look_up_address(record, Addr(word));
+        let before = self.look_up_address(record, Addr(word.wrapping_sub(1)));
         let uses = [code.answer, before.answer].map(|code| code.map(|code| code.id));
-        let answer = StackAnswer { uses, kind: FramePlace::Elsewhere };
+        // Words aren't counted as frames.
+        let answer = StackAnswer { uses, place: FramePlace::Elsewhere };
         Lasting { answer, holds: intersect(code.holds, before.holds) }
     }
 
     /// Notes that the JIT code at an address was used, and returns it. `None` if there is no JIT code at the address.
     #[inline]
-    fn look_up_address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
-        if !user.ranges.contains(addr) {
+    fn look_up_address(&mut self, record: UsingRecord<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
+        if !record.ranges.contains(addr) {
             return Lasting { answer: None, holds: ALWAYS };
         }
-        let Lasting { answer: located, holds } = self.locate(user, addr);
-        let code = self.use_code(user, &located);
+        let Lasting { answer: located, holds } = self.locate(record, addr);
+        let code = self.use_code(record, &located);
         Lasting { holds: intersect(holds, code.holds), ..code }
     }
 
-    fn locate(&self, user: UsingSample<'_>, addr: Addr) -> Lasting<Located> {
-        self.context.symbolizer.locate_address(user.pid, addr, user.time, CpuMode::User)
+    fn locate(&self, record: UsingRecord<'_>, addr: Addr) -> Lasting<Located> {
+        self.context.symbolizer.locate_address(record.pid, addr, record.time, CpuMode::User)
     }
 
     /// Notes the use of the JIT code that was found at an address. `None` if there is none, or if the process was injected
-    /// before.
-    fn use_code(&mut self, user: UsingSample<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
-        let UsingSample { pid, order, shadowings, ranges, .. } = user;
+    /// before. The answer holds as long as no mapping hides the code, provided that `located` holds as well.
+    fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
+        let UsingRecord { pid, order, shadowings, ranges, .. } = record;
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {
             return Lasting { answer: None, holds: ALWAYS };
         };
-        let number = self.epoch(shadowings, hit.segment, order);
-        let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
+        let epoch_number = self.epoch(shadowings, hit.segment, order);
+        let epoch = CodeEpoch { pid, segment: hit.segment, number: epoch_number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.symbolizer.codes.segment(hit.segment);
-        // Live code of the process itself has precedence, so the answer holds to the end of the segment.
+        // Live code of the process itself has precedence, so no other code is at any address up to the segment's end.
+        // Otherwise, that is only certain for this address.
         let is_certain = hit.kind == HitKind::Live && segment.pid == pid;
         let end = if is_certain { segment.end } else { Addr(located.addr.0.saturating_add(1)) };
-        Lasting { answer: Some(UsedCode { id, end }), holds: number.holds }
+        Lasting { answer: Some(UsedCode { id, end }), holds: epoch_number.holds }
     }
 
-    /// The epoch of a segment: the time between two mappings that hide it. See [`CodeEpoch`].
+    /// The number of a segment's epoch at the moment `now`, and the time for which it holds. See [`CodeEpoch`].
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.symbolizer.codes.segment(id);
         let Epoch { number, last, next } = match shadowings {

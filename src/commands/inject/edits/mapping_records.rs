@@ -21,10 +21,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// The number of first uses that one parallel task handles.
-const PART: usize = 1 << 12;
+const USES_PER_TASK: usize = 1 << 12;
 
 /// Plans all insertions. They are in stream order, except those for [`AuxMapping`]s.
-pub(super) fn insertions(
+pub(super) fn plan_insertions(
     survey: &SurveyedRecording<'_>,
     images: &JitImages<'_, '_>,
     pool: &Pool,
@@ -33,11 +33,12 @@ pub(super) fn insertions(
     let uses = &images.selection.first_uses;
     // If an image has a part that is mapped only once, whether that part still must be mapped depends on all earlier
     // uses. In this case a single task handles all uses.
-    let is_apart = images.iter().all(|(_, image)| !is_mapped_once(image));
-    let parts = uses.chunks(if is_apart { PART } else { uses.len().max(1) });
+    let are_independent = images.iter().all(|(_, image)| !is_mapped_once(image));
+    // A chunk can't have length 0, even if there are no uses.
+    let parts = uses.chunks(if are_independent { USES_PER_TASK } else { uses.len().max(1) });
     let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
         let mut inserter = MappingInserter::new(survey, images);
-        uses.iter().for_each(|first_use| inserter.before_sample(first_use));
+        uses.iter().for_each(|first_use| inserter.insert_before_use(first_use));
         (inserter.edits, inserter.unplaced)
     });
     let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
@@ -71,6 +72,7 @@ struct MappingInserter<'a> {
 #[derive(Clone, Copy)]
 struct AnchorSample {
     id: SampleId,
+    /// The index of the sample's event in the recording.
     event: usize,
     /// The sample's offset in the stream of records.
     offset: u64,
@@ -97,34 +99,35 @@ impl<'a> MappingInserter<'a> {
     }
 
     /// Inserts everything that must be mapped before the first use of a segment.
-    fn before_sample(&mut self, first_use: &FirstUse) {
+    fn insert_before_use(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
         let Some((image, pgoff)) = self.images.place(segment) else {
             self.unplaced += 1;
             return;
         };
         if self.last_sample.is_none_or(|last| last.offset != sample.offset) {
-            self.last_sample = self.anchor(sample.offset);
+            self.last_sample = self.read_anchor(sample.offset);
         }
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
             // No other code is ever mapped at the image's addresses, so mapping the image once is enough.
             if is_first {
-                self.map(image, MappedPart { addr: base, len: image.code_end, pgoff: 0 }, anchor);
+                self.insert_mapping(image, MappedPart { addr: base, len: image.code_end, pgoff: 0 }, anchor);
             }
             return;
         }
         if is_first {
-            self.map_aux(pid, image, anchor);
+            self.insert_aux_mappings(pid, image, anchor);
         }
         let segment = self.images.selection.codes.segment(segment);
-        self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
+        let part = MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff };
+        self.insert_mapping(image, part, anchor);
     }
 
     /// Reads the ID fields of the sample or deferred call chain at an offset. `None` if the record there is neither,
     /// which can't happen for a first use.
-    fn anchor(&self, offset: u64) -> Option<AnchorSample> {
+    fn read_anchor(&self, offset: u64) -> Option<AnchorSample> {
         let input = self.survey.input;
         let bytes = input.records().get(usize::try_from(offset.checked_sub(input.base())?).ok()?..)?;
         let raw = Records::new(bytes, offset, input.recording.header.endian).next()?;
@@ -135,25 +138,26 @@ impl<'a> MappingInserter<'a> {
 
     /// Inserts the mapping records for the additional parts of an image ([`AuxMapping`]): before `anchor`, and again
     /// after each record that maps something over them.
-    fn map_aux(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
+    fn insert_aux_mappings(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
         let mappings = self.survey.first_pass.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
         for aux in &image.aux_mappings {
-            self.map(image, aux.into(), anchor);
-            let over = |map: &&Mapping| {
+            self.insert_mapping(image, aux.into(), anchor);
+            let overlaps_aux = |map: &&Mapping| {
                 map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
             };
-            for shadowing in mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since).filter(over) {
+            let later_mappings = mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since);
+            for shadowing in later_mappings.filter(overlaps_aux) {
                 // Readers sort by time. With a time one nanosecond later, our record comes after the shadowing one,
                 // wherever we write it.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
-                self.map(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
+                self.insert_mapping(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }
         }
     }
 
     /// Inserts the mapping record for a part of an image.
-    fn map(&mut self, image: &ImageFile, part: MappedPart, anchor: AnchorSample) {
+    fn insert_mapping(&mut self, image: &ImageFile, part: MappedPart, anchor: AnchorSample) {
         let (pid, tid) = anchor.id.pid_tid.unwrap_or_default();
         let mmap = Mmap {
             pid,

@@ -30,6 +30,7 @@ pub(in crate::commands::inject) struct PlannedEdits<'a> {
 }
 
 impl<'a> PlannedEdits<'a> {
+    /// Plans all edits. `samples` are the changes to samples, which were planned before the images were written.
     pub(in crate::commands::inject) fn new(
         survey: &SurveyedRecording<'a>,
         images: &JitImages<'_, '_>,
@@ -37,18 +38,19 @@ impl<'a> PlannedEdits<'a> {
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let input = survey.input;
-        let mut edits = mapping_records::insertions(survey, images, &context.job.pool, &mut context.outcome.warnings);
+        let mut edits =
+            mapping_records::plan_insertions(survey, images, &context.job.pool, &mut context.outcome.warnings);
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
-        edits.extend(own_text_removals(survey));
-        let converted = samples.apply(input, images, &mut edits);
+        edits.extend(remove_own_text(survey));
+        let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
-        if input.is_pipe() && !context.options.to_pipe() {
+        if input.is_pipe() && !context.options.writes_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
         }
         add_build_ids(&mut features, &build_ids.entries, images, survey);
-        let recording = converted.map_or(Cow::Borrowed(&input.recording), Cow::Owned);
+        let recording = new_recording.map_or(Cow::Borrowed(&input.recording), Cow::Owned);
         Ok(Self { edits: Edits::new(edits), features, recording, inserted })
     }
 
@@ -60,7 +62,7 @@ impl<'a> PlannedEdits<'a> {
 
 /// Removes the mappings of anonymous memory to which a program moved its own code (to use huge pages for its text).
 /// perf then names that code by the mapping of the program's file, which it still sees.
-fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
+fn remove_own_text(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let mut removals = Vec::new();
     for &offset in survey.spaces.own_text() {
         if let Some(len) = record_len(survey.input, offset) {
@@ -81,17 +83,18 @@ fn record_len(input: &PlainRecording<'_>, offset: u64) -> Option<u64> {
     }))
 }
 
-/// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. The images are listed only if
-/// the input has that section or the user requested build IDs.
+/// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. `file_entries` are those of
+/// ordinary files; it is empty unless the user requested build IDs. The images are listed only if the section exists in
+/// the input or has been created for these entries.
 fn add_build_ids(
     features: &mut Features,
-    asked_for: &[u8],
+    file_entries: &[u8],
     images: &JitImages<'_, '_>,
     survey: &SurveyedRecording<'_>,
 ) {
     let endian = survey.input.recording.header.endian;
-    if !asked_for.is_empty() {
-        features.sections.entry(Feature::BUILD_ID).or_default().extend(asked_for);
+    if !file_entries.is_empty() {
+        features.sections.entry(Feature::BUILD_ID).or_default().extend(file_entries);
     }
     if let Some(section) = features.sections.get_mut(&Feature::BUILD_ID) {
         for (_, image) in images.iter() {

@@ -11,11 +11,14 @@ use std::ops::Range;
 pub(super) struct AddressAllocator {
     /// Address ranges where any process has mappings or code at any time, sorted by start.
     taken: Vec<Range<u64>>,
-    at: u64,
+    /// Where to look for the next free range.
+    next: u64,
+    /// The end of the usable addresses.
     end: u64,
 }
 
 impl AddressAllocator {
+    /// Collects the addresses in use. `is_64` says whether the machine has 64-bit addresses.
     pub(super) fn new(processes: &Processes, selection: &CodeSelection<'_, '_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
@@ -25,24 +28,27 @@ impl AddressAllocator {
         // The usable addresses lie above programs with fixed addresses and their heaps, and within the user address
         // space of every 64-bit machine.
         let usable = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
-        Self { taken, at: usable.start, end: usable.end }
+        Self { taken, next: usable.start, end: usable.end }
     }
 
-    /// Allocates at least `len` bytes, rounded up to pages. Fails if no gap is large enough.
-    pub(super) fn take(&mut self, len: u64) -> Result<Addr> {
+    /// Allocates at least `len` bytes, rounded up to pages, and returns the first address. Fails if no gap is large
+    /// enough.
+    pub(super) fn allocate(&mut self, len: u64) -> Result<Addr> {
         /// The largest page size of all machines.
         const PAGE: u64 = 1 << 16;
-        let mut start = self.at;
+        let mut start = self.next;
+        // The ranges are sorted, so moving past one of them never leads back to an earlier one.
         for taken in &self.taken {
             if taken.start < start.saturating_add(len) && start < taken.end {
                 start = taken.end.min(self.end).next_multiple_of(PAGE);
             }
         }
+        // A length above `self.end` is too large in any case. Limiting it keeps the sum from overflowing.
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
             return Err(Error::new(format!("no free address range for {len} bytes of code")));
         }
-        self.at = end;
+        self.next = end;
         Ok(Addr(start))
     }
 }
@@ -54,8 +60,8 @@ mod tests {
     #[test]
     fn addresses_are_found_between_what_is_taken_and_each_time_elsewhere() {
         let taken = vec![0x400_0000..0x1000_4000, 0x1002_0000..0x1003_0001, 0x7fff_0000..u64::MAX];
-        let mut addresses = AddressAllocator { taken, at: 0x1000_0000, end: 0x1100_0000 };
-        let mut take = |len| addresses.take(len).map(|addr| addr.0).ok();
+        let mut addresses = AddressAllocator { taken, next: 0x1000_0000, end: 0x1100_0000 };
+        let mut take = |len| addresses.allocate(len).map(|addr| addr.0).ok();
         assert_eq!(take(0x1_0000), Some(0x1001_0000));
         assert_eq!(take(0x1_0001), Some(0x1004_0000), "not before the range that would be touched");
         assert_eq!(take(1), Some(0x1006_0000), "whole pages");

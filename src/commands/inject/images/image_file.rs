@@ -23,7 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Where images are written, and how.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
-    pub(super) place: &'a Arc<OutDirectory>,
+    pub(super) directory: &'a Arc<OutDirectory>,
     /// The root directory of the recorded machine's files, if perf will be called with `--symfs`. `None` means `/`.
     pub(super) root: Option<&'a Path>,
     /// The current run, which knows all outputs. Images must not overwrite them.
@@ -31,7 +31,7 @@ pub(super) struct ImageDirectory<'a> {
     /// File permissions, before the umask. Anybody who can't read the sources of the code must not be able to read the
     /// image.
     pub(super) mode: u32,
-    /// The number of images that have no name yet.
+    /// The number of images written so far, which decides whether another one may wait for its name.
     pub(super) waiting: &'a AtomicUsize,
 }
 
@@ -63,39 +63,39 @@ enum ImageState {
     /// Written, but without a name yet.
     Waiting(NewFile),
     /// This run created the file.
-    Made,
+    Created,
     /// An identical file was already there.
-    WasThere,
+    Existed,
 }
 
 impl ImageFile {
-    /// Writes an image under the first name that is free or that belongs to an identical file. `before` are the earlier
-    /// images of the same process, which may have no name yet.
+    /// Writes an image under the first name that is free or that belongs to an identical file. `earlier` are the images of
+    /// the same process that were written before. They may not have got their names yet, which are taken all the same.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
         pid: Pid,
-        directory: ImageDirectory<'_>,
-        before: &[Self],
+        options: ImageDirectory<'_>,
+        earlier: &[Self],
     ) -> Result<Self> {
-        let place = directory.place;
-        let in_directory = |error: Error| error.in_file(place.path());
-        let new = place.create(directory.mode).map_err(|error| in_directory(error.into()))?;
+        let directory = options.directory;
+        let in_directory = |error: Error| error.in_file(directory.path());
+        let new = directory.create(options.mode).map_err(|error| in_directory(error.into()))?;
         let unwritten =
-            |error| Error::new("cannot be written").because(error).in_file(&place.path().join(image_name(pid, 1)));
+            |error| Error::new("cannot be written").because(error).in_file(&directory.path().join(image_name(pid, 1)));
         let build_id = write_to(&new, image).map_err(unwritten)?;
         for number in 1.. {
-            let path = place.path().join(image_name(pid, number));
-            directory.run.leave_outputs(&path)?;
-            if before.iter().any(|other| other.path == path) {
+            let path = directory.path().join(image_name(pid, number));
+            options.run.leave_outputs(&path)?;
+            if earlier.iter().any(|other| other.path == path) {
                 continue;
             }
-            let is_there = place.has(image_name(pid, number).as_ref());
-            if is_there && !is_same(new.file(), &path) {
+            let exists = directory.has(image_name(pid, number).as_ref());
+            if exists && !is_same(new.file(), &path) {
                 continue;
             }
-            let state = if is_there { ImageState::WasThere } else { ImageState::Waiting(new) };
-            let recorded = match directory.root.and_then(|root| path.strip_prefix(root).ok()) {
+            let state = if exists { ImageState::Existed } else { ImageState::Waiting(new) };
+            let recorded = match options.root.and_then(|root| path.strip_prefix(root).ok()) {
                 Some(below_root) => Path::new("/").join(below_root),
                 None => path.clone(),
             };
@@ -106,10 +106,10 @@ impl ImageFile {
                 aux_mappings: aux_mappings.to_vec(),
                 code_end: image.code_end(),
                 base: None,
-                directory: place.clone(),
+                directory: directory.clone(),
                 state: Mutex::new(state),
             };
-            if directory.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
+            if options.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
                 written.put_in_place()?;
             }
             return Ok(written);
@@ -124,13 +124,13 @@ impl ImageFile {
         if !matches!(*state, ImageState::Waiting(_)) {
             return Ok(());
         }
-        // From here on, a file of this name counts as existing, unless the next step makes it.
-        let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::WasThere) else { return Ok(()) };
+        // `Existed` stays if an error occurs or if another program created the file, because it must not be deleted then.
+        let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {
-            None => *state = ImageState::Made,
+            None => *state = ImageState::Created,
             // Somebody else has created an identical file meanwhile.
-            Some(unplaced) if is_same(unplaced.file(), &self.path) => {}
+            Some(unnamed) if is_same(unnamed.file(), &self.path) => {}
             Some(_) => {
                 let error = Error::new("was created by another program in the meantime; run this again");
                 return Err(error.in_file(&self.path));
@@ -140,16 +140,17 @@ impl ImageFile {
     }
 
     /// Deletes the image if this run created it. Called if the output that refers to the image couldn't be written.
-    pub(super) fn take_away(&self) {
+    pub(super) fn delete_if_created(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, ImageState::Made) {
+        if matches!(*state, ImageState::Created) {
             // Ignore errors: the run has already failed for a more important reason.
             let _ = self.directory.remove(self.path.file_name().unwrap_or_default());
         }
     }
 }
 
-/// Writes the image and computes its build ID in parallel, as both take about the same time.
+/// Writes the image and computes its build ID in parallel, as both take about the same time. The ID is in the start of
+/// the file, which is therefore written last (by `finish`, which also flushes).
 fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     let out = &mut BufWriter::with_capacity(1 << 18, new.writer());
     let content = || {

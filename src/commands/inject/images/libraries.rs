@@ -27,9 +27,10 @@ impl<'a> Libraries<'a> {
             if !shares_code {
                 continue;
             }
+            // Files of which code is mapped. Their data counts, too, so all of their mappings are needed.
             let code = process.mappings.iter().filter(|map| map.executable && map.kind().is_library());
-            let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
-            let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
+            let paths: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
+            let maps = process.mappings.iter().filter(|map| paths.contains(map.path.as_slice()));
             ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
         }
         ranges

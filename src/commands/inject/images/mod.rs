@@ -31,10 +31,11 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
     /// The code in the images.
     pub(in crate::commands::inject) selection: &'s CodeSelection<'s, 'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
-    /// By the number of the segment.
+    /// For each segment of the code map, where it is; `None` if it is in no image.
     places: Vec<Option<SegmentPlace>>,
     /// The number of functions in the images.
     pub(in crate::commands::inject) functions: usize,
+    /// True once the output is in place, so that the images must not be deleted.
     kept: bool,
 }
 
@@ -55,27 +56,27 @@ impl<'s, 'data> JitImages<'s, 'data> {
             return Ok(images);
         }
         let target = Target::new(machine, recording.header.endian);
-        let unwound = has_user_stacks(recording) && !options.unwinds(recording);
-        let libraries = unwound.then(|| Libraries::new(&survey.first_pass.processes));
-        let place = &Arc::new(OutDirectory::make(options.image_directory())?);
+        let perf_unwinds = has_user_stacks(recording) && !options.unwinds(recording);
+        let libraries = perf_unwinds.then(|| Libraries::new(&survey.first_pass.processes));
+        let directory = &Arc::new(OutDirectory::make(options.image_directory())?);
         let root = options.image_root.as_deref().map(OutDirectory::make).transpose()?;
         let root = root.as_ref().map(OutDirectory::path);
-        if let Some(root) = root.filter(|root| !place.path().starts_with(root)) {
+        if let Some(root) = root.filter(|root| !directory.path().starts_with(root)) {
             let message = format!(
-                "{}: is not below {}, so perf report --symfs will not find the images there",
-                place.path().display(),
+                "the images are in {}, which is not below {}, so perf report --symfs will not find them",
+                directory.path().display(),
                 root.display()
             );
             context.outcome.warnings.push(Warning::new(message));
         }
-        let directory = ImageDirectory { place, root, run: context.run, mode, waiting: &AtomicUsize::new(0) };
+        let directory = ImageDirectory { directory, root, run: context.run, mode, waiting: &AtomicUsize::new(0) };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images
             .write_all(ImageRequest { codes: selection.codes, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
             let mut addresses = AddressAllocator::new(&survey.first_pass.processes, selection, target.is_64);
             for image in images.by_pid.values_mut().flatten() {
-                image.base = Some(addresses.take(image.code_end)?);
+                image.base = Some(addresses.allocate(image.code_end)?);
             }
         }
         Ok(images)
@@ -88,23 +89,24 @@ impl<'s, 'data> JitImages<'s, 'data> {
             segments.entry(segment.pid).or_default().push(id);
         }
         let pool = &context.job.pool;
-        let made = pool.map(segments.into_iter().collect(), |(pid, segments): (Pid, Vec<SegmentId>)| {
+        let results = pool.map(segments.into_iter().collect(), |(pid, segments): (Pid, Vec<SegmentId>)| {
             (pid, pool.install(|| ProcessImages::write(request, pid, segments)))
         });
-        let mut failed = None;
-        for (pid, result) in made {
+        let mut first_error = None;
+        for (pid, result) in results {
             match result {
-                Ok(made) => self.add(pid, made),
-                Err(error) => failed = failed.or(Some(error)),
+                Ok(written) => self.add(pid, written),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        failed.map_or(Ok(()), Err)
+        first_error.map_or(Ok(()), Err)
     }
 
-    fn add(&mut self, pid: Pid, made: ProcessImages) {
-        self.by_pid.insert(pid, made.files);
-        made.places.into_iter().for_each(|(id, place)| self.places[id.0 as usize] = Some(place));
-        self.functions += made.functions;
+    /// Adds the images of a process.
+    fn add(&mut self, pid: Pid, written: ProcessImages) {
+        self.by_pid.insert(pid, written.files);
+        written.places.into_iter().for_each(|(id, place)| self.places[id.0 as usize] = Some(place));
+        self.functions += written.functions;
     }
 
     /// The image that contains the first byte of a segment, and the byte's offset in it. `None` if the segment has no
@@ -134,7 +136,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
 impl Drop for JitImages<'_, '_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.iter().for_each(|(_, image)| image.take_away());
+            self.iter().for_each(|(_, image)| image.delete_if_created());
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Builds the images of one process. Usually there is a single image. If stacks are unwound through the code, there is
-//! one image for each separate stretch of code ([`ImageBuilder::build_set`]).
+//! Builds the images of one process. Usually there is a single image. If perf has to unwind stacks through the code, there
+//! is one image for each group of neighboring code ([`ImageBuilder::build_set`]).
 
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
@@ -49,17 +49,19 @@ impl ProcessImages {
         let mut by_time: Vec<(Nanos, SegmentId)> = segments.iter().map(|&id| (codes.segment(id).from, id)).collect();
         parallel::sort_unstable_by_key(&mut by_time, |at| *at);
         let segments: Vec<SegmentId> = by_time.into_iter().map(|(_, id)| id).collect();
-        let PlacedFunctions { of_segments, list } = PlacedFunctions::new(codes, &segments);
-        let whole: Vec<Code<'_>> = list.iter().map(|placed| codes.code(placed.code)).collect();
+        let PlacedFunctions { by_segment, list } = PlacedFunctions::new(codes, &segments);
+        let function_codes: Vec<Code<'_>> = list.iter().map(|placed| codes.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
-        let slots = whole.iter().zip(&list).map(|(whole, placed)| builder.add(whole, placed.base));
+        // The builder gives each function a slot, by which the finished image says where the function is.
+        let slots = function_codes.iter().zip(&list).map(|(code, placed)| builder.add(code, placed.base));
         let slots: Vec<SlotId> = slots.collect();
-        let slot_of = segments.into_iter().zip(of_segments).map(|(id, number)| (id, slots[number as usize]));
+        let slots_by_segment =
+            segments.into_iter().zip(by_segment).map(|(id, function)| (id, slots[function as usize]));
         let (files, places) = match request.libraries {
             None => {
                 let image = builder.build();
-                let places = places(codes, slot_of, |slot| Some((0, image.place(slot)?)));
+                let places = find_places(codes, slots_by_segment, |slot| Some((0, image.place(slot)?)));
                 (vec![ImageFile::write(&image, &[], pid, directory, &[])?], places)
             }
             Some(libraries) => {
@@ -68,25 +70,27 @@ impl ProcessImages {
                 for (index, image) in set.images().enumerate() {
                     let written = ImageFile::write(image, set.aux_mappings(index), pid, directory, &files);
                     // If writing an image fails, delete the images written before it.
-                    files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::take_away))?);
+                    files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::delete_if_created))?);
                 }
-                (files, places(codes, slot_of, |slot| set.place(slot)))
+                (files, find_places(codes, slots_by_segment, |slot| set.place(slot)))
             }
         };
         Ok(Self { files, places, functions: list.len() })
     }
 }
 
-/// Computes where each segment is in the images, from where the function is that it belongs to.
-fn places(
+/// Computes where each segment is in the images of its process. A segment is a part of a function: `slots_by_segment` has
+/// the slot of each segment's function, and `place` returns the image and the place of the function in a slot. Segments
+/// whose function is in no image are left out.
+fn find_places(
     codes: &CodeMap<'_>,
-    slot_of: impl Iterator<Item = (SegmentId, SlotId)>,
+    slots_by_segment: impl Iterator<Item = (SegmentId, SlotId)>,
     place: impl Fn(SlotId) -> Option<(usize, Place)>,
 ) -> Vec<(SegmentId, SegmentPlace)> {
     let mut places = Vec::new();
-    for (id, slot) in slot_of {
-        if let Some((image, whole)) = place(slot) {
-            let offset = whole.offset + codes.segment(id).offset;
+    for (id, slot) in slots_by_segment {
+        if let Some((image, function)) = place(slot) {
+            let offset = function.offset + codes.segment(id).offset;
             places.push((id, SegmentPlace { image: image as u32, offset }));
         }
     }
@@ -105,16 +109,17 @@ struct PlacedFunction {
 /// several segments.
 #[derive(Debug)]
 struct PlacedFunctions {
-    /// For each segment, an index into `list`.
-    of_segments: Vec<u32>,
+    /// For each segment, the index of its function in `list`.
+    by_segment: Vec<u32>,
     list: Vec<PlacedFunction>,
 }
 
 impl PlacedFunctions {
+    /// Collects the functions of these segments, in the order in which their first segments come.
     fn new(codes: &CodeMap<'_>, segments: &[SegmentId]) -> Self {
         let mut indexes: FxHashMap<PlacedFunction, u32> = FxHashMap::default();
         let mut list: Vec<PlacedFunction> = Vec::new();
-        let mut of_segments = Vec::with_capacity(segments.len());
+        let mut by_segment = Vec::with_capacity(segments.len());
         for id in segments {
             let segment = codes.segment(*id);
             let function =
@@ -124,8 +129,8 @@ impl PlacedFunctions {
             if index == next {
                 list.push(function);
             }
-            of_segments.push(index);
+            by_segment.push(index);
         }
-        Self { of_segments, list }
+        Self { by_segment, list }
     }
 }

@@ -29,8 +29,8 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let id = hex(image.build_id);
     let relative = image.recorded.strip_prefix("/").unwrap_or(&image.recorded);
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
-    let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
-    let directory = made(cache.join(relative).join(&id))?;
+    let make_directory = |path: PathBuf| OutDirectory::make(&path).map_err(|error| fail("make a directory in", error));
+    let directory = make_directory(cache.join(relative).join(&id))?;
     // If the cache already has a file with this path, it is the same image, because the build ID is a hash of the whole
     // content.
     let gone = || Error::new("is gone").in_file(&image.path);
@@ -41,6 +41,6 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     copied.map_err(|error| fail("copy into", error.into()))?;
     let (first, rest) = id.split_at(2);
     let target = Path::new("../..").join(relative).join(&id);
-    let linked = made(cache.join(".build-id").join(first))?.link(&target, rest.as_ref());
+    let linked = make_directory(cache.join(".build-id").join(first))?.link(&target, rest.as_ref());
     linked.map_err(|error| fail("link in", error.into()))
 }

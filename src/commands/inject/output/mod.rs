@@ -49,9 +49,10 @@ fn write_records(
     let start = front.len() as u64;
     features.move_auxtrace(endian, |offset| moved_offset(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
+    // The features come after the records. In the output, these start after the new front.
     let end = start + edits.new_len(range.end - range.start);
     edits.apply(range, &mut Copier { input, output })?;
-    if !context.options.to_pipe() {
+    if !context.options.writes_pipe() {
         output.write_all(&features.encode(end, endian))?;
     }
     Ok(())
@@ -88,7 +89,7 @@ fn front(
 ) -> Vec<u8> {
     let PlannedEdits { edits, features, recording, .. } = planned;
     let data_size = edits.new_len(records.end - records.start);
-    match (context.options.to_pipe(), input.is_pipe()) {
+    match (context.options.writes_pipe(), input.is_pipe()) {
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(recording, features, &mut context.outcome.warnings),
         (false, false) if front_can_stay(recording) && !planned.has_new_events() => {

@@ -26,7 +26,7 @@ pub(in crate::commands::inject) struct Summary<'a> {
 
 impl Summary<'_> {
     /// Adds the summary, the warnings and the frame counts to the outcome.
-    pub(in crate::commands::inject) fn tell(&self, context: &mut InjectContext<'_>) {
+    pub(in crate::commands::inject) fn report(&self, context: &mut InjectContext<'_>) {
         self.warn(&mut context.outcome.warnings);
         let SampleCounts { resolved, unresolved, .. } = self.samples;
         let jit_unnamed = unresolved.values().sum::<u64>();
@@ -57,19 +57,19 @@ impl Summary<'_> {
         let output = context.options.output.shown();
         let output = output.display();
         let mut lines = Vec::new();
-        if let Some(was) = &self.survey.input.was {
-            lines.push(format!("the input was {was}; {output} is a single plain file"));
+        if let Some(stored_as) = &self.survey.input.stored_as {
+            lines.push(format!("the input was {stored_as}; {output} is a single plain file"));
         }
         if !context.options.jit {
             lines.push(format!("{output}: {}", counted(self.samples.samples, "sample")));
-            lines.extend(self.bad_chains(context.options));
+            lines.extend(self.describe_bad_chains(context.options));
             return lines;
         }
         lines.push(describe_sources(self.loaded));
         lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
-        lines.push(self.frames());
-        lines.extend(self.unresolved());
-        lines.extend(self.bad_chains(context.options));
+        lines.push(self.describe_frames());
+        lines.extend(self.describe_unresolved());
+        lines.extend(self.describe_bad_chains(context.options));
         lines.push(match self.inserted {
             0 => format!("{output}: no JIT code to insert"),
             inserted => format!(
@@ -80,12 +80,12 @@ impl Summary<'_> {
                 counted(self.images.functions as u64, "function")
             ),
         });
-        lines.extend(self.details(context.job));
+        lines.extend(self.list_details(context.job));
         lines
     }
 
     /// A line that says how many samples there are, and how many JIT frames of them have names.
-    fn frames(&self) -> String {
+    fn describe_frames(&self) -> String {
         let SampleCounts { samples, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();
         let samples = counted(*samples, "sample");
@@ -98,13 +98,13 @@ impl Summary<'_> {
         }
         let share = *resolved as f64 * 100.0 / frames as f64;
         let [resolved, frames] = [*resolved, frames].map(grouped);
-        let innermost = self.innermost().map_or_else(String::new, |innermost| format!(", {innermost}"));
+        let innermost = self.describe_innermost().map_or_else(String::new, |innermost| format!(", {innermost}"));
         format!("{samples}{innermost}; {resolved} of {frames} JIT frames have names ({share:.1}%)")
     }
 
     /// How much of each event is in JIT code by innermost frame, as `report` counts it. `None` if nothing is, or if the
     /// JIT code of a process was injected before: it counts as native code here.
-    fn innermost(&self) -> Option<String> {
+    fn describe_innermost(&self) -> Option<String> {
         if !self.survey.injected.is_empty() {
             return None;
         }
@@ -149,7 +149,7 @@ impl Summary<'_> {
     }
 
     /// A line about call chains that perf drops. `None` if there are none.
-    fn bad_chains(&self, options: &InjectOptions) -> Option<String> {
+    fn describe_bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
         let line = if options.drop_bad_chain_entries {
             format!(
@@ -166,14 +166,15 @@ impl Summary<'_> {
     }
 
     /// One line for each process with unnamed JIT frames, with hints about the reason.
-    fn unresolved(&self) -> impl Iterator<Item = String> {
+    fn describe_unresolved(&self) -> impl Iterator<Item = String> {
         let programs = Programs::new(&self.survey.first_pass.processes);
         self.samples.unresolved.iter().map(move |(pid, count)| {
             let name = programs.name(*pid);
             let process = self.survey.first_pass.processes.by_pid.get(pid);
             let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
+            // The process wrote its perf map under the ID that it has in its container.
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
-            let inside = inner.map(|inner| {
+            let container_hint = inner.map(|inner| {
                 format!(
                     "; in its container it was process {inner} (docker cp CONTAINER:/tmp/perf-{inner}.map . while \
                          the container exists)"
@@ -190,13 +191,13 @@ impl Summary<'_> {
                 counted(*count, "frame"),
                 other_time.unwrap_or_default(),
                 late.unwrap_or_default(),
-                inside.unwrap_or_default()
+                container_hint.unwrap_or_default()
             )
         })
     }
 
     /// For `-v`: every image, and what happened to every source.
-    fn details(&self, job: &Job) -> Vec<String> {
+    fn list_details(&self, job: &Job) -> Vec<String> {
         if !job.verbose {
             return Vec::new();
         }

@@ -70,6 +70,6 @@ pub(in crate::commands::inject) fn describe_sources(loaded: &Loaded<'_>) -> Stri
     }
     // Processes with JIT code that isn't inherited from a parent.
     let processes = loaded.map.pids().count();
-    let of = if processes > 1 { format!(" of {processes} processes") } else { String::new() };
-    format!("Loaded {}{of} from {}", counted(loaded.map.code_count() as u64, "function"), files.join(" and "))
+    let owners = if processes > 1 { format!(" of {processes} processes") } else { String::new() };
+    format!("Loaded {}{owners} from {}", counted(loaded.map.code_count() as u64, "function"), files.join(" and "))
 }

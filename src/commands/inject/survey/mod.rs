@@ -51,7 +51,7 @@ impl<'i> SurveyedRecording<'i> {
             return Found::none();
         }
         let samples = || self.first_pass.collect_sampled();
-        let site = self.first_pass.site(options.beside_input(), &samples);
+        let site = self.first_pass.site(options.input_directory(), &samples);
         jit::find_at(&self.first_pass.processes, &options.sources, &site, &mut outcome.warnings)
     }
 }

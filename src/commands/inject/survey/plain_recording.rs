@@ -22,7 +22,7 @@ pub(in crate::commands::inject) struct PlainRecording<'i> {
     /// The input's path as shown in messages.
     pub(in crate::commands::inject) shown: PathBuf,
     /// How the input stored its records (such as compressed), for the summary. `None` if they were plain.
-    pub(in crate::commands::inject) was: Option<String>,
+    pub(in crate::commands::inject) stored_as: Option<String>,
 }
 
 /// The error for an input that isn't a perf.data recording.
@@ -56,23 +56,24 @@ impl<'i> PlainRecording<'i> {
         let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
         let in_place = if input.streams.is_none() { PlainStream::in_place(&recording, main, pool) } else { None };
         if let Some(stream) = in_place {
-            return Ok(Self { recording, input, stream, shown, was: None });
+            return Ok(Self { recording, input, stream, shown, stored_as: None });
         }
         let mut plain = PlainRecords::create(main.base)?;
         plain.append(&recording, main, warnings)?;
         for file in input.streams.iter().flatten() {
-            let mut own = Warnings::new();
-            plain.append(&recording, RecordBytes { bytes: &file.bytes, base: 0 }, &mut own)?;
-            warnings.append(own.in_file(&file.path));
+            let mut file_warnings = Warnings::new();
+            plain.append(&recording, RecordBytes { bytes: &file.bytes, base: 0 }, &mut file_warnings)?;
+            warnings.append(file_warnings.in_file(&file.path));
         }
         let stream = plain.finish(&recording, pool)?;
-        let was = match &input.streams {
+        let stored_as = match &input.streams {
             Some(streams) => format!("a directory of {} streams", streams.len()),
             None => "compressed".to_owned(),
         };
+        // The records are neither compressed nor in several files any more.
         recording.features.remove(&Feature::COMPRESSED);
         recording.features.remove(&Feature::DIR_FORMAT);
-        Ok(Self { recording, input, stream, shown, was: Some(was) })
+        Ok(Self { recording, input, stream, shown, stored_as: Some(stored_as) })
     }
 
     /// The plain records.
@@ -103,6 +104,6 @@ impl<'i> PlainRecording<'i> {
 
     /// Translates the offset of an AUXTRACE record in the input to its offset in the plain stream.
     pub(in crate::commands::inject) fn auxtrace(&self, offset: u64) -> u64 {
-        self.stream.auxtrace(offset)
+        self.stream.auxtrace_offset(offset)
     }
 }

@@ -13,17 +13,23 @@ use std::collections::BTreeMap;
 const LONGEST_LINE: usize = 240;
 
 /// Maximum number of source lines without instructions between two lines with instructions. A longer gap is left out.
-const BETWEEN: u32 = 6;
+const MAX_LINE_GAP: u32 = 6;
 
 /// The instructions of all listings in order.
 #[derive(Debug, Default)]
 pub(super) struct InstructionColumns {
+    /// For each instruction, the number of its text in `texts`.
     instructions: Vec<u32>,
     texts: NumberedValues<InstructionText>,
+    /// The targets, in the order of the instructions that have one.
     targets: Vec<BranchTarget>,
-    outs: NumberedValues<Out>,
+    /// The targets outside the listings.
+    outs: NumberedValues<OutsideTarget>,
+    /// Where the source line changes, in the order of the instructions.
     sources: Vec<SourceStart>,
+    /// The names of source files.
     files: NumberedValues<Vec<u8>>,
+    /// The texts of the source lines to show.
     lines: BTreeMap<LinePlace, String>,
 }
 
@@ -37,34 +43,41 @@ struct InstructionText {
 /// The target of a branch, or the address that another instruction refers to.
 #[derive(Debug)]
 struct BranchTarget {
-    at: u64,
+    /// The number of the instruction that has the target.
+    instruction: u64,
     kind: TargetKind,
     to: TargetTo,
 }
 
+/// Where a target is.
 #[derive(Debug)]
 enum TargetTo {
     /// A target in the same listing: its distance in instructions from the branch.
     Inside(i64),
-    Out(u32),
+    /// A target outside the listing: its number in [`InstructionColumns::outs`].
+    Outside(u32),
 }
 
 /// A target outside the listing.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Out {
+struct OutsideTarget {
+    /// The name of the function that contains the target; empty if unknown.
     function: String,
+    /// The offset of the target in the function.
     offset: u64,
     addr: u64,
 }
 
-/// The source line of all instructions from this one to the next entry. File 0 means unknown.
+/// The source line of all instructions from this one to the next entry. Files are counted from 1; 0 means unknown.
 #[derive(Debug)]
 struct SourceStart {
-    at: u64,
+    /// The number of the first of these instructions.
+    instruction: u64,
     file: u32,
     line: u32,
 }
 
+/// A line of a source file. Files are counted from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct LinePlace {
     file: u32,
@@ -85,6 +98,7 @@ impl<T> Default for NumberedValues<T> {
 }
 
 impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
+    /// The number of a value, counted from 0. A new value gets the next number.
     fn number(&mut self, value: T) -> u32 {
         let next = self.list.len() as u32;
         let number = *self.numbers.entry(value.clone()).or_insert(next);
@@ -98,45 +112,54 @@ impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
 impl InstructionColumns {
     /// Appends the instructions of a listing.
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
-        let mut before = None;
-        for (number, row) in listing.rows.iter().enumerate() {
+        let mut previous_source = None;
+        for (row_index, row) in listing.rows.iter().enumerate() {
             let Some(instruction) = &row.instruction else { continue };
-            let at = self.instructions.len() as u64;
+            // The number of the instruction among those of all listings.
+            let number = self.instructions.len() as u64;
             let text = InstructionText { text: text_without_target(instruction), len: instruction.len };
             self.instructions.push(self.texts.number(text));
-            self.add_target(at, number, instruction, listing, names);
+            self.add_target(number, row_index, instruction, listing, names);
             let (file, line) = match row.source {
                 Some(source) => (self.files.number(listing.files[source.file].name.clone()) + 1, source.line),
                 None => (0, 0),
             };
             // Each listing starts with a new entry for its source line.
-            if before != Some((file, line)) {
-                before = Some((file, line));
-                self.sources.push(SourceStart { at, file, line });
+            if previous_source != Some((file, line)) {
+                previous_source = Some((file, line));
+                self.sources.push(SourceStart { instruction: number, file, line });
             }
         }
         self.add_lines(listing);
     }
 
-    /// Adds the address that an instruction refers to, if there is one and it is worth showing.
-    fn add_target(&mut self, at: u64, number: usize, instruction: &Instruction, listing: &Listing, names: &PageNames) {
+    /// Adds the address that an instruction refers to, if there is one and it is worth showing. `number` is the number of
+    /// the instruction among those of all listings, and `row_index` its index in the listing.
+    fn add_target(
+        &mut self,
+        number: u64,
+        row_index: usize,
+        instruction: &Instruction,
+        listing: &Listing,
+        names: &PageNames,
+    ) {
         let Some(Target { addr, kind, owner }) = &instruction.target else { return };
         let to = match owner {
             TargetOwner::Inside(offset) => match listing.find_start(*offset) {
-                Some(to) => TargetTo::Inside(to as i64 - number as i64),
+                Some(target_index) => TargetTo::Inside(target_index as i64 - row_index as i64),
                 // The target is in the middle of an instruction, so it has no number.
-                None => self.out(String::new(), 0, *addr),
+                None => self.outside_target(String::new(), 0, *addr),
             },
-            TargetOwner::Function(name, offset) => self.out(names.target(name), *offset, *addr),
+            TargetOwner::Function(name, offset) => self.outside_target(names.target(name), *offset, *addr),
             // The instruction's text already contains the number.
             TargetOwner::Unknown if *kind == TargetKind::Immediate => return,
-            TargetOwner::Unknown => self.out(String::new(), 0, *addr),
+            TargetOwner::Unknown => self.outside_target(String::new(), 0, *addr),
         };
-        self.targets.push(BranchTarget { at, kind: *kind, to });
+        self.targets.push(BranchTarget { instruction: number, kind: *kind, to });
     }
 
-    fn out(&mut self, function: String, offset: u64, addr: u64) -> TargetTo {
-        TargetTo::Out(self.outs.number(Out { function, offset, addr }))
+    fn outside_target(&mut self, function: String, offset: u64, addr: u64) -> TargetTo {
+        TargetTo::Outside(self.outs.number(OutsideTarget { function, offset, addr }))
     }
 
     /// Adds the source lines that have instructions, and short gaps between them.
@@ -145,16 +168,16 @@ impl InstructionColumns {
             if file.text.is_none() {
                 continue;
             }
-            let own = listing.rows.iter().filter_map(|row| row.source).filter(|source| source.file == number);
-            let mut wanted: Vec<u32> = own.map(|source| source.line).collect();
-            wanted.sort_unstable();
-            wanted.dedup();
-            let between = wanted.windows(2).filter(|pair| pair[1] - pair[0] <= BETWEEN + 1);
-            let between: Vec<u32> = between.flat_map(|pair| pair[0] + 1..pair[1]).collect();
-            let known = self.files.number(file.name.clone());
-            for line in wanted.into_iter().chain(between) {
+            let sources = listing.rows.iter().filter_map(|row| row.source).filter(|source| source.file == number);
+            let mut lines: Vec<u32> = sources.map(|source| source.line).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            let short_gaps = lines.windows(2).filter(|pair| pair[1] - pair[0] <= MAX_LINE_GAP + 1);
+            let lines_in_gaps: Vec<u32> = short_gaps.flat_map(|pair| pair[0] + 1..pair[1]).collect();
+            let page_file = self.files.number(file.name.clone()) + 1;
+            for line in lines.into_iter().chain(lines_in_gaps) {
                 if let Some(text) = file.line(line) {
-                    self.lines.entry(LinePlace { file: known + 1, line }).or_insert_with(|| shorten(text));
+                    self.lines.entry(LinePlace { file: page_file, line }).or_insert_with(|| shorten(text));
                 }
             }
         }
@@ -167,11 +190,11 @@ impl InstructionColumns {
         self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
         let mut order: Vec<usize> = (0..uses.len()).collect();
         order.sort_by_key(|&text| Reverse(uses[text]));
-        let mut place = vec![0; order.len()];
-        order.iter().zip(0..).for_each(|(&text, new)| place[text] = new);
+        let mut new_numbers = vec![0; order.len()];
+        order.iter().zip(0..).for_each(|(&text, new_number)| new_numbers[text] = new_number);
         let texts = || order.iter().map(|&text| &self.texts.list[text]);
         let section = section
-            .numbers("text", self.instructions.iter().map(|&text| place[text as usize]))
+            .numbers("text", self.instructions.iter().map(|&text| new_numbers[text as usize]))
             .texts("texts", texts().map(|spelling| &spelling.text))
             .numbers("texts.len", texts().map(|spelling| spelling.len));
         self.source_columns(self.target_columns(section))
@@ -182,7 +205,7 @@ impl InstructionColumns {
     fn target_columns(&self, section: Section) -> Section {
         let outs = || self.outs.list.iter();
         section
-            .numbers("target.gap", gaps(self.targets.iter().map(|target| target.at)))
+            .numbers("target.gap", gaps(self.targets.iter().map(|target| target.instruction)))
             .numbers("target.kind", self.targets.iter().map(|target| kind_number(target.kind)))
             .numbers("target.to", self.targets.iter().map(|target| target.to.number()))
             .texts("out.function", outs().map(|out| &out.function))
@@ -194,7 +217,7 @@ impl InstructionColumns {
     /// (`line.…`).
     fn source_columns(&self, section: Section) -> Section {
         section
-            .numbers("source.gap", gaps(self.sources.iter().map(|source| source.at)))
+            .numbers("source.gap", gaps(self.sources.iter().map(|source| source.instruction)))
             .numbers("source.file", self.sources.iter().map(|source| source.file.into()))
             .deltas("source.line", self.sources.iter().map(|source| source.line.into()))
             .texts("files", self.files.list.iter().map(|file| readable(file)))
@@ -210,7 +233,7 @@ impl TargetTo {
     fn number(&self) -> u64 {
         match *self {
             Self::Inside(difference) => (((difference << 1) ^ (difference >> 63)) as u64) << 1,
-            Self::Out(number) => u64::from(number) << 1 | 1,
+            Self::Outside(number) => u64::from(number) << 1 | 1,
         }
     }
 }
@@ -226,7 +249,7 @@ fn kind_number(kind: TargetKind) -> u64 {
 
 /// The difference between each number and the previous one. The first number is kept as it is.
 fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
-    numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
+    numbers.scan(0, |previous, number| Some(number - std::mem::replace(previous, number)))
 }
 
 /// An instruction's text without the address of a branch target, which the page adds itself.

@@ -61,6 +61,8 @@ pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
 pub(super) struct BuildIdFinder {
     /// Build IDs from the user, by path. They take precedence over all others. `None` if the user gave none.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
+    /// Build IDs that the recording states or that have been looked up, by path. `None` for files without one, and for
+    /// those that aren't on this machine.
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
     /// True if the recording may be from this machine.
     is_here: bool,
@@ -109,8 +111,10 @@ impl BuildIdFinder {
         if let Some(found) = self.found.get(path) {
             return *found;
         }
+        // Modules of the kernel are files, while the kernel itself has a name in brackets.
         let is_kernel = *cpumode == CpuMode::Kernel && path.starts_with(b"[");
-        let found = if is_kernel { self.kernel(path) } else { self.image(path).map(|image| image.build_id()) };
+        let found =
+            if is_kernel { self.find_kernel(path) } else { self.open_image(path).map(|image| image.build_id()) };
         if found.is_none() {
             self.missing.insert(file.clone());
         }
@@ -120,14 +124,14 @@ impl BuildIdFinder {
 
     /// The build ID of the recorded kernel. The outer `None` means that this kernel isn't on this machine, the inner
     /// one that it has no build ID.
-    fn kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
+    fn find_kernel(&mut self, path: &[u8]) -> Option<Option<BuildId>> {
         let kernel = Dso { path: path.to_vec(), build_id: None, file: None, kind: DsoKind::Kernel };
-        let given = self.search.find_running(&kernel, &mut self.warnings).map(|image| image.build_id());
-        given.or_else(|| self.kernel_runs.then(kernel::running_build_id))
+        let image_id = self.search.find_running(&kernel, &mut self.warnings).map(|image| image.build_id());
+        image_id.or_else(|| self.kernel_runs.then(kernel::running_build_id))
     }
 
     /// Opens the file that was mapped under this path, if it is on this machine.
-    fn image(&mut self, path: &[u8]) -> Option<Image> {
+    fn open_image(&mut self, path: &[u8]) -> Option<Image> {
         let mut dso = Dso::from_path(path.to_vec(), None);
         if dso.is_vdso() {
             // The list has only one build ID per path. So the vdso can be listed only if all programs use the same
@@ -135,11 +139,12 @@ impl BuildIdFinder {
             dso.kind = self.vdso?;
             return self.search.find_running(&dso, &mut self.warnings);
         }
-        self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
+        self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_recorded_file(path, image))
     }
 
-    /// True if `image`, which was found by its path, is the file that was mapped when recording.
-    fn is_it(&self, path: &[u8], image: &Image) -> bool {
+    /// True if `image`, which was found by its path, is the file that was mapped when recording. See the introduction of
+    /// this module.
+    fn is_recorded_file(&self, path: &[u8], image: &Image) -> bool {
         let is_below_root = !self.search.symfs.is_empty();
         if is_below_root {
             return true;
@@ -216,7 +221,7 @@ fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMa
         match parse_known_entry(entry) {
             Some((id, file)) => drop(known.insert(file.to_vec(), id)),
             None => {
-                let message = format!("entry {} is not a build ID and a path", number + 1);
+                let message = format!("entry {} does not have the form BUILD-ID PATH", number + 1);
                 warnings.push(Warning::new(message).in_file(shown, None));
             }
         }

@@ -27,20 +27,20 @@ impl BuildIdEdits {
     /// Plans the edits for the selected [`BuildIdMode`].
     pub(super) fn find(survey: &SurveyedRecording<'_>, context: &mut InjectContext<'_>) -> Result<Self> {
         let (options, input) = (context.options, survey.input);
-        let mut found = Self::default();
+        let mut planned = Self::default();
         if options.build_ids == BuildIdMode::None {
-            return Ok(found);
+            return Ok(planned);
         }
         let finder = &mut BuildIdFinder::new(survey, options.known_build_ids.as_ref(), context)?;
         match options.build_ids {
             BuildIdMode::None => {}
-            BuildIdMode::Hit => found.insert_before_first_samples(survey, finder),
-            BuildIdMode::All => found.insert_before_first_mappings(input, finder),
+            BuildIdMode::Hit => planned.insert_before_first_samples(survey, finder),
+            BuildIdMode::All => planned.insert_before_first_mappings(input, finder),
             BuildIdMode::HitMappings => {
                 let hits = count_samples(survey);
-                found.rewrite_mappings(input, finder, |file| hits.contains_key(file));
+                planned.rewrite_mappings(input, finder, |file| hits.contains_key(file));
             }
-            BuildIdMode::AllMappings => found.rewrite_mappings(input, finder, |_| true),
+            BuildIdMode::AllMappings => planned.rewrite_mappings(input, finder, |_| true),
         }
         if !finder.missing.is_empty() {
             finder.warn_about_missing(
@@ -48,7 +48,7 @@ impl BuildIdEdits {
             );
         }
         context.outcome.warnings.append(std::mem::take(&mut finder.warnings));
-        Ok(found)
+        Ok(planned)
     }
 
     /// Inserts a build ID record for each file with samples, before the first of those samples.
@@ -97,6 +97,7 @@ impl BuildIdEdits {
         }
     }
 
+    /// Inserts a build ID record before the record at the offset `at`, and adds an entry to the feature section.
     fn insert(&mut self, at: u64, file: &ListedFile, id: &BuildId, endian: Endian) {
         let insert = build_id_record(id, &file.path, file.cpumode, endian);
         self.entries.extend(&insert);
@@ -124,7 +125,8 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     if may_have_id { Some(mmap) } else { None }
 }
 
-/// Replaces a mapping record by an MMAP2 record that has the build ID.
+/// The edit that replaces a mapping record by an MMAP2 record with the build ID. `None` if the new record can't be built,
+/// because its event is unknown or because it would be too long.
 fn set_build_id(input: &PlainRecording<'_>, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
@@ -142,7 +144,7 @@ struct FileSamples {
     frames: u64,
 }
 
-/// Collects all files that contain frames of samples, innermost frames or those of call chains.
+/// Collects all files that contain frames of samples, and counts these frames.
 fn count_samples(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, FileSamples> {
     let SurveyedRecording { input, spaces, .. } = survey;
     let mut hits: FxHashMap<DsoId, FileSamples> = FxHashMap::default();
@@ -174,8 +176,11 @@ pub(in crate::commands::inject) fn build_id_record(
     cpumode: CpuMode,
     endian: Endian,
 ) -> Vec<u8> {
+    /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the record states the size of the build ID.
     const BUILD_ID_SIZE: u16 = 1 << 15;
+    /// In place of a process ID: the file isn't from a virtual machine.
     const HOST: i32 = -1;
+    // `PERF_RECORD_MISC_KERNEL` or `PERF_RECORD_MISC_USER`.
     let misc = if cpumode == CpuMode::Kernel { 1 } else { 2 };
     let mut body = match endian {
         Endian::Little => HOST.to_le_bytes().to_vec(),

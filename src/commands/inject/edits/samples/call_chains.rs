@@ -1,7 +1,7 @@
 //! `--convert-callchain`: turns copies of user stacks into plain call chains.
 //!
-//! The new chains contain return addresses as they are on the stack: each points behind its call. Chains that the
-//! kernel records with frame pointers are the same in this respect.
+//! The new chains contain return addresses as they are on the stack: each is the address after a call instruction. Chains
+//! that the kernel records with frame pointers are the same in this respect.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -54,7 +54,7 @@ impl PlainChains {
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.plain_chains();
-        if survey.input.is_pipe() && context.options.to_pipe() {
+        if survey.input.is_pipe() && context.options.writes_pipe() {
             edits.extend(edit_attrs(&recording, survey));
         }
         Ok(Self { recording, edits })
@@ -134,7 +134,8 @@ fn convert_samples<'a>(
     Ok(all)
 }
 
-/// Plans edits to the attr records of a pipe. `recording` already has events whose samples have call chains instead of stack copies.
+/// Plans edits to the attr records of a pipe: each gets the attributes of its event in `recording`, where the events have
+/// call chains instead of stack copies.
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.first_pass.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
@@ -146,18 +147,22 @@ fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit
     edits
 }
 
+/// Converts samples, for one worker.
 struct ChainConverter<'r, 'a> {
     recording: &'r Recording,
     spaces: &'r AddressSpaces,
     unwinder: &'a Unwinder<'a>,
+    /// The recorded machine, as ELF's `e_machine`.
     machine: u16,
     cache: Cache,
+    /// The result of unwinding the current sample.
     chain: UnwoundChain,
+    /// What has been converted since the last chunk was returned.
     converted: ConvertedSamples,
 }
 
 impl ChainConverter<'_, '_> {
-    /// Converts all samples among the records.
+    /// Converts all samples among the records of a chunk, and returns the results.
     fn convert(&mut self, records: Records<'_>) -> ConvertedSamples {
         for raw in records {
             if raw.kind != kind::SAMPLE {
@@ -184,6 +189,7 @@ impl ChainConverter<'_, '_> {
             words.push(abi::PERF_CONTEXT_USER);
             words.extend(self.chain.frames.iter().map(|frame| frame.raw().0));
         } else if let Some(cookie) = sample.cookie {
+            // Without a stack copy, the user part may come in a record of its own, which the cookie refers to.
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;

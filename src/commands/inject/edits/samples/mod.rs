@@ -1,5 +1,5 @@
 //! Edits to samples, each only on request: stack copies become call chains ([`call_chains`]), call chains lose entries
-//! for which perf would drop them ([`bad_entries_dropped`]), and JIT code moves to addresses of its own
+//! for which perf would drop them ([`drop_bad_entries`]), and JIT code moves to addresses of its own
 //! ([`relocations`]).
 //!
 //! The changes are planned before the images are written, and applied once it is decided where the code is in the
@@ -47,7 +47,7 @@ impl SampleChanges {
             None => (None, Vec::new()),
         };
         if options.drop_bad_chain_entries {
-            replacements.extend(bad_entries_dropped(survey, unwinds, &context.job.pool));
+            replacements.extend(drop_bad_entries(survey, unwinds, &context.job.pool));
         }
         let relocations = match options.relocate {
             true => Relocations::find(survey, &code.loaded.map, recording.as_ref(), &replacements, &context.job.pool),
@@ -72,10 +72,10 @@ impl SampleChanges {
 
 /// `--drop-bad-chain-entries`: removes the call chain entries for which perf would drop the whole chain. With
 /// `unwinds`, samples that have a stack copy are skipped, because they get a new chain without such entries anyway.
-fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
+fn drop_bad_entries(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
     let recording = &survey.input.recording;
     let find = |records: Records<'_>| {
-        records.filter_map(|raw| bad_entries_of_record(recording, unwinds, &raw)).collect::<Vec<_>>()
+        records.filter_map(|raw| drop_bad_entries_of_record(recording, unwinds, &raw)).collect::<Vec<_>>()
     };
     let mut edits = Vec::new();
     pool.each(survey.first_pass.chunks.list().into_iter(), find, |part| edits.extend(part));
@@ -84,9 +84,9 @@ fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Poo
 
 /// The edit that removes the invalid entries from the call chain in a record; `None` if it has none. With `unwinds`,
 /// samples with a stack copy are skipped.
-fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
+fn drop_bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     match raw.kind {
-        kind::SAMPLE => bad_entries_of_sample(recording, unwinds, raw),
+        kind::SAMPLE => drop_bad_entries_of_sample(recording, unwinds, raw),
         kind::CALLCHAIN_DEFERRED => {
             let insert = remove_bad_deferred_entries(raw).ok()??;
             Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
@@ -95,8 +95,9 @@ fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'
     }
 }
 
-/// The edit for one sample. `None` if it stays as it is. Damaged samples do: `coverage` counts them.
-fn bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
+/// The edit for one sample. `None` if it stays as it is. Damaged samples do; they are counted and reported elsewhere
+/// (`coverage`).
+fn drop_bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     let sample = recording.sample(raw).ok()?;
     let attr = &recording.events[sample.event].attr;
     if unwinds && copies_stacks(attr) {

@@ -29,10 +29,11 @@ struct Relocation {
     /// The offset of the sample's record in the stream.
     record: u64,
     /// The offset of the word in the record.
-    at: u32,
-    to: NewAddress,
+    word_offset: u32,
+    new_address: NewAddress,
 }
 
+/// What a word is replaced by.
 #[derive(Debug, Clone, Copy)]
 enum NewAddress {
     /// An address `distance` bytes from the start of a code segment, whose new address isn't known yet. The distance
@@ -44,15 +45,15 @@ enum NewAddress {
 
 impl Relocations {
     /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read.
-    /// If the events change, it is parsed with those of `changed`.
+    /// If the output's events differ from the input's, it is parsed with those of `new_recording`.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
-        changed: Option<&Recording>,
+        new_recording: Option<&Recording>,
         replacements: &[Edit],
         pool: &Pool,
     ) -> Self {
-        let recording = changed.unwrap_or(&survey.input.recording);
+        let recording = new_recording.unwrap_or(&survey.input.recording);
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
@@ -62,8 +63,8 @@ impl Relocations {
             let mut found = Vec::new();
             for raw in records.filter(|raw| matches!(raw.kind, kind::SAMPLE | kind::CALLCHAIN_DEFERRED)) {
                 let edit = replaced.get(&raw.offset);
-                let now = edit.and_then(|edit| Records::new(&edit.insert, raw.offset, raw.endian).next());
-                finder.sample(&now.unwrap_or(raw), &mut found);
+                let new_version = edit.and_then(|edit| Records::new(&edit.insert, raw.offset, raw.endian).next());
+                finder.add_words(&new_version.unwrap_or(raw), &mut found);
             }
             found
         };
@@ -80,13 +81,14 @@ impl Relocations {
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
             let record = words[0].record;
             let index = replacements.get(&record).copied().or_else(|| {
-                edits.push(as_it_is(input, record)?);
+                edits.push(copy_record(input, record)?);
                 Some(edits.len() - 1)
             });
             let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
             for word in words {
-                let Some(addr) = word.to.addr(images) else { continue };
-                if let Some(bytes) = edit.insert.get_mut(word.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
+                let Some(addr) = word.new_address.resolve(images) else { continue };
+                let rest = edit.insert.get_mut(word.word_offset as usize..);
+                if let Some(bytes) = rest.and_then(|bytes| bytes.first_chunk_mut()) {
                     *bytes = match input.recording.header.endian {
                         Endian::Little => addr.to_le_bytes(),
                         Endian::Big => addr.to_be_bytes(),
@@ -107,36 +109,38 @@ struct RelocationFinder<'a> {
 }
 
 impl RelocationFinder<'_> {
-    /// Finds the words to rewrite in one sample or deferred call chain.
-    fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
+    /// Adds the words to rewrite in one sample or deferred call chain to `found`.
+    fn add_words(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are not changed. `coverage` counts them.
         let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
         let Ok(words) = self.recording.code_addresses(raw) else { return };
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
-            let code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
+            let find_code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
             // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
             // call.
-            let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
-            let to = match hit {
+            let hit = find_code(word.frame.for_lookup()).or_else(|| find_code(addr));
+            let new_address = match hit {
                 Some(hit) => {
                     let distance = addr.0.wrapping_sub(self.symbolizer.codes.segment(hit.segment).start.0);
                     Some(NewAddress::Code { segment: hit.segment, distance })
                 }
                 None => {
-                    let first = self.remapped.first_place(&self.survey.spaces, pid, word.frame, sample.time);
+                    let first = self.remapped.to_first_mapping(&self.survey.spaces, pid, word.frame, sample.time);
                     first.map(NewAddress::File)
                 }
             };
-            found.extend(to.map(|to| Relocation { record: raw.offset, at: word.at as u32, to }));
+            if let Some(new_address) = new_address {
+                found.push(Relocation { record: raw.offset, word_offset: word.at as u32, new_address });
+            }
         }
     }
 }
 
 impl NewAddress {
     /// The new address. `None` if the code wasn't selected or has no place in an image.
-    fn addr(self, images: &JitImages<'_, '_>) -> Option<u64> {
+    fn resolve(self, images: &JitImages<'_, '_>) -> Option<u64> {
         let (segment, distance) = match self {
             Self::File(addr) => return Some(addr.0),
             Self::Code { segment, distance } => (segment, distance),
@@ -147,7 +151,7 @@ impl NewAddress {
 }
 
 /// An edit that replaces a record by an identical copy, in which addresses can then be overwritten.
-fn as_it_is(input: &PlainRecording<'_>, record: u64) -> Option<Edit> {
+fn copy_record(input: &PlainRecording<'_>, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;
     Some(Edit { at: record, remove: raw.bytes.len() as u64, insert: raw.bytes.to_vec() })

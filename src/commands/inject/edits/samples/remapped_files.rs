@@ -7,12 +7,14 @@ use rustc_hash::FxHashMap;
 
 /// The files that were mapped again elsewhere, by process and path.
 #[derive(Debug, Default)]
-pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstPlace>>);
+pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstMapping>>);
 
+/// The first mapping of a file in a process.
 #[derive(Debug)]
-struct FirstPlace {
-    /// The address where the file's first byte would be if the first mapping covered the whole file.
+struct FirstMapping {
+    /// The address where the file's first byte would be if this mapping covered the whole file.
     base: u64,
+    /// True if the file was also mapped at another distance from its first byte.
     has_others: bool,
 }
 
@@ -21,10 +23,10 @@ impl<'p> RemappedFiles<'p> {
     pub(super) fn new(processes: &'p Processes) -> Self {
         let mut remapped = Self::default();
         for (&pid, process) in &processes.by_pid {
-            let mut files: FxHashMap<&[u8], FirstPlace> = FxHashMap::default();
+            let mut files: FxHashMap<&[u8], FirstMapping> = FxHashMap::default();
             for map in process.mappings.iter().filter(|map| map.executable && map.kind().is_file()) {
                 let base = map.addr.0.wrapping_sub(map.pgoff);
-                let first = files.entry(&map.path).or_insert(FirstPlace { base, has_others: false });
+                let first = files.entry(&map.path).or_insert(FirstMapping { base, has_others: false });
                 first.has_others |= base != first.base;
             }
             files.retain(|_, first| first.has_others);
@@ -37,7 +39,7 @@ impl<'p> RemappedFiles<'p> {
 
     /// Translates an address to the first mapping of its file. `None` if the file was mapped only once, or if its first
     /// mapping isn't there at `time`.
-    pub(super) fn first_place(
+    pub(super) fn to_first_mapping(
         &self,
         spaces: &AddressSpaces,
         pid: Pid,
@@ -45,14 +47,14 @@ impl<'p> RemappedFiles<'p> {
         time: Option<Nanos>,
     ) -> Option<Addr> {
         let files = self.0.get(&pid)?;
-        let at = |addr: u64| spaces.lookup(pid, Addr(addr), time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
+        let look_up = |addr: u64| spaces.lookup(pid, Addr(addr), time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
         let addr = frame.for_lookup().0;
-        let now = at(addr)?;
-        let base = addr.wrapping_sub(now.offset);
+        let here = look_up(addr)?;
+        let base = addr.wrapping_sub(here.offset);
         // The distance from this mapping to the first one. It is added with wrapping.
-        let shift = files.get(&spaces.dsos().get(now.dso).path[..])?.base.wrapping_sub(base);
-        let first = at(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
-        ((now.dso, now.offset) == (first.dso, first.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
+        let shift = files.get(&spaces.dsos().get(here.dso).path[..])?.base.wrapping_sub(base);
+        let there = look_up(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
+        ((here.dso, here.offset) == (there.dso, there.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
     }
 }
 
