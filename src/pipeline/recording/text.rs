@@ -52,7 +52,7 @@ pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'stati
     ];
     let mut missing = Vec::new();
     for (is_wanted, bits, name, options) in optional {
-        if is_wanted && !loaded.events.iter().any(|event| event.attr.samples(bits)) {
+        if is_wanted && !loaded.events.iter().any(|event| event.attr.has_field(bits)) {
             missing.push((name, options));
         }
     }
@@ -130,7 +130,7 @@ enum ChainKind {
 
 impl ChainKind {
     fn from_attr(attr: &EventAttr) -> Self {
-        if attr.samples(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
+        if attr.has_field(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
     }
 }
 
@@ -232,7 +232,7 @@ impl<'a> TextWriter<'a> {
             measured: self.measured(printed, event),
             mode: other_fields.map(|other_fields| other_fields.mode).unwrap_or_default(),
             // Only the event's own fields matter here, as in perf.
-            pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
+            pads_comm: !event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::header(out, fields, &header);
         if !fields.ip {
@@ -299,7 +299,7 @@ impl<'a> TextWriter<'a> {
         let Some(other_fields) = printed.other_fields else { return Measured::NONE };
         let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = other_fields.access;
         // If the weight consists of three parts, perf prints the lowest one.
-        let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
+        let parts = weight.filter(|_| attr.has_field(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
         Measured {
             data_src,
@@ -346,7 +346,7 @@ impl<'a> TextWriter<'a> {
 
 /// The period that perf prints for a sample: if samples of this event have none, the event's.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
-    let has_period = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
+    let has_period = attr.has_field(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_period { period } else { attr.period_or_frequency })
 }
 

@@ -129,7 +129,7 @@ impl RelocationFinder<'_> {
                     first.map(NewAddress::File)
                 }
             };
-            found.extend(to.map(|to| Relocation { record: raw.offset, at: word.at as u32, to }));
+            found.extend(to.map(|to| Relocation { record: raw.offset, at: word.offset as u32, to }));
         }
     }
 }
