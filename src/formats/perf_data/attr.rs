@@ -21,8 +21,8 @@ pub struct EventAttr {
     pub sample_type: u64,
     /// `read_format`: `PERF_FORMAT_*` bits.
     pub read_format: u64,
-    /// The flags of the attr, a C bit-field, as one word. The first flag (`disabled`) is the lowest bit, whatever the byte
-    /// order of the recording.
+    /// The flags of the attr, a C bit-field, as one word. The first flag (`disabled`) is the lowest bit, whatever the
+    /// byte order of the recording.
     pub flags: u64,
     /// `branch_sample_type`: `PERF_SAMPLE_BRANCH_*` bits.
     pub branch_sample_type: u64,
@@ -69,8 +69,8 @@ impl EventAttr {
         Ok(attr)
     }
 
-    /// Parses the fields that newer versions of perf added, as far as the attr has them. They were added in groups, so an
-    /// attr ends after one of these groups.
+    /// Parses the fields that newer versions of perf added, as far as the attr has them. They were added in groups, so
+    /// an attr ends after one of these groups.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());
@@ -93,8 +93,8 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for. With several bits, one of
-    /// their fields is enough.
+    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for. With several bits, one
+    /// of their fields is enough.
     pub fn has_field(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
@@ -197,8 +197,8 @@ const SOFTWARE: &[&str] = &[
     "cgroup-switches",
 ];
 
-/// Converts a word that holds a C bit-field so that the field's first bit is the lowest bit of the word. C compilers fill
-/// bit-fields from the highest bit on big-endian machines.
+/// Converts a word that holds a C bit-field so that the field's first bit is the lowest bit of the word. C compilers
+/// fill bit-fields from the highest bit on big-endian machines.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,

@@ -1,8 +1,8 @@
 //! Removes call chain entries that make perf drop the whole chain.
 //!
 //! Words of a call chain at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may
-//! take any word of the stack for a return address. If such a word is in the range of the markers but isn't a marker that
-//! perf knows, perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
+//! take any word of the stack for a return address. If such a word is in the range of the markers but isn't a marker
+//! that perf knows, perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
 //! `invalid callchain context`. Zeros and other words that aren't addresses do no harm.
 
 use super::attr::EventAttr;

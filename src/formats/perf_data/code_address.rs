@@ -70,8 +70,8 @@ fn chain_addresses(sample: &Sample<'_>, first_offset: usize) -> impl Iterator<It
     sample.chain().map(move |(index, mode, frame)| CodeAddress { offset: first_offset + index * WORD, mode, frame })
 }
 
-/// The addresses of an off-CPU sample: those of the call chain in its raw data. The ip field of the record is always 0, so
-/// it isn't an address.
+/// The addresses of an off-CPU sample: those of the call chain in its raw data. The ip field of the record is always 0,
+/// so it isn't an address.
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     const SIZE: usize = 4; // the length of the raw data, which precedes them
     let mut fields = Fields { body: raw.body(), attr };
@@ -81,8 +81,8 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
     Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_OFFSET).collect())
 }
 
-/// The addresses of the branch stack: source and target of each branch. `start` is the offset of the branch stack in the
-/// record.
+/// The addresses of the branch stack: source and target of each branch. `start` is the offset of the branch stack in
+/// the record.
 fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
     let Some(branches) = sample.branches else { return Vec::new() };
     // The branches follow their number and, if recorded, the index of the newest one.

@@ -36,17 +36,18 @@ impl std::fmt::Debug for Decompressor {
 
 /// Limit in bytes for the decompressed size of one compressed record, whatever the recording says. perf compresses at
 /// most one full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can
-/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). The compressed
-/// record has at most 64 KiB. Samples with times differ from each other, so they can't be compressed from more than this
-/// limit to that little.
+/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). The
+/// compressed record has at most 64 KiB. Samples with times differ from each other, so they can't be compressed from
+/// more than this limit to that little.
 const MAX_UNPACKED: usize = 64 << 20;
 
 /// Limit in bytes for the output of one decompression step. zstd's own blocks are not larger.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
-    /// Starts a stream. `mmap_len` is the size in bytes of the recorder's buffer, if known. No compressed record may unpack
-    /// to more, because perf compresses at most one full buffer (`record__mmap_read_evlist` in builtin-record.c).
+    /// Starts a stream. `mmap_len` is the size in bytes of the recorder's buffer, if known. No compressed record may
+    /// unpack to more, because perf compresses at most one full buffer (`record__mmap_read_evlist` in
+    /// builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
         let max_unpacked = mmap_len.map_or(MAX_UNPACKED, |len| MAX_UNPACKED.min(len as usize));

@@ -25,8 +25,8 @@ pub fn copies_stacks(attr: &EventAttr) -> bool {
 }
 
 impl Recording {
-    /// Changes the attrs of all events whose samples copy the user stack: they now say that samples have call chains, with
-    /// frames of user space, but no user registers and no stack copies.
+    /// Changes the attrs of all events whose samples copy the user stack: they now say that samples have call chains,
+    /// with frames of user space, but no user registers and no stack copies.
     pub fn convert_to_plain_chains(&mut self) {
         let endian = self.header.endian;
         for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {
@@ -35,7 +35,8 @@ impl Recording {
     }
 }
 
-/// Changes the attr of one event as [`Recording::convert_to_plain_chains`] describes, both its parsed fields and its bytes.
+/// Changes the attr of one event as [`Recording::convert_to_plain_chains`] describes, both its parsed fields and its
+/// bytes.
 fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
     // The flag says that chains have no frames of user space.
@@ -53,9 +54,9 @@ fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     }
 }
 
-/// Encodes the HEADER_ATTR record of an event in pipe form again, after the event's attr was changed. The IDs of the event
-/// are copied from `raw`, the recorded HEADER_ATTR. `None` if `raw` is shorter than the attr, or the result is longer
-/// than a record can be.
+/// Encodes the HEADER_ATTR record of an event in pipe form again, after the event's attr was changed. The IDs of the
+/// event are copied from `raw`, the recorded HEADER_ATTR. `None` if `raw` is shorter than the attr, or the result is
+/// longer than a record can be.
 pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
     let ids = raw.bytes.get(8 + event.attr_bytes.len()..)?;
     record(kind::HEADER_ATTR, raw.misc, &[&event.attr_bytes, ids].concat(), raw.endian)
@@ -81,8 +82,8 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     Ok(encode_with_chain(raw, &body[..chain_start], chain, &[&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
-/// Encodes a record like `raw`, but with another call chain. `before` are the bytes of the body before the chain's length,
-/// `after` are pieces that follow the chain. `None` if the result is longer than a record can be.
+/// Encodes a record like `raw`, but with another call chain. `before` are the bytes of the body before the chain's
+/// length, `after` are pieces that follow the chain. `None` if the result is longer than a record can be.
 pub(super) fn encode_with_chain(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: &[&[u8]]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::append_to(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);

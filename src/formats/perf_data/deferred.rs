@@ -82,8 +82,8 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// Sorts the chains after the last call of [`Self::add`], which [`Self::find`] needs, and warns about samples without a
-    /// chain and chains without a sample. `records` must yield all records of the recording.
+    /// Sorts the chains after the last call of [`Self::add`], which [`Self::find`] needs, and warns about samples
+    /// without a chain and chains without a sample. `records` must yield all records of the recording.
     pub fn settle<'r>(
         &mut self,
         recording: &Recording,
@@ -101,8 +101,8 @@ impl<'data> DeferredChains<'data> {
             return;
         }
         let mut without_chain = Unmatched::default();
-        // The file offsets and threads of the chains that complete samples. In directory form, records of different threads
-        // can have the same offset in different files.
+        // The file offsets and threads of the chains that complete samples. In directory form, records of different
+        // threads can have the same offset in different files.
         let mut used: FxHashSet<(u64, Tid)> = FxHashSet::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let Ok(sample) = recording.sample(&raw) else { continue };
@@ -142,8 +142,8 @@ impl<'data> DeferredChains<'data> {
     }
 
     /// Finds the user part of a sample's call chain: the first CALLCHAIN_DEFERRED record after the sample that has the
-    /// sample's thread and cookie. `offset` is the file offset of the SAMPLE record. `None` if the chain wasn't deferred,
-    /// or its record is missing.
+    /// sample's thread and cookie. `offset` is the file offset of the SAMPLE record. `None` if the chain wasn't
+    /// deferred, or its record is missing.
     pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
         let (_, tid) = sample.pid_tid?;
         let chains = self.by_cookie.get(&(tid, sample.cookie?))?;

@@ -120,7 +120,8 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a recording in pipe form. It only states the byte order; what file form has in the header is empty.
+    /// The header of a recording in pipe form. It only states the byte order; what file form has in the header is
+    /// empty.
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };
@@ -165,9 +166,9 @@ impl Header {
     }
 }
 
-/// Decodes 16 bytes of the feature bitmap, and returns whether its words have 64 bits. The bitmap is an array of C longs,
-/// whose width decides where a bit is on a big-endian machine. They are taken for 32-bit words only if HOSTNAME, which perf
-/// always writes, is set in that reading and not in the other.
+/// Decodes 16 bytes of the feature bitmap, and returns whether its words have 64 bits. The bitmap is an array of C
+/// longs, whose width decides where a bit is on a big-endian machine. They are taken for 32-bit words only if HOSTNAME,
+/// which perf always writes, is set in that reading and not in the other.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;

@@ -37,8 +37,8 @@ impl PidNamespaces {
         self.forks.push(task);
     }
 
-    /// Returns two IDs of each process in a PID namespace that was created during the recording: its ID as recorded, then
-    /// its ID inside of the namespace.
+    /// Returns two IDs of each process in a PID namespace that was created during the recording: its ID as recorded,
+    /// then its ID inside of the namespace.
     pub(super) fn inner_pids(mut self) -> Vec<(Pid, Pid)> {
         if self.by_thread.is_empty() {
             return Vec::new();

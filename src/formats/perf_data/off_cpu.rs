@@ -20,8 +20,8 @@ use linux_perf_event_reader::constants as abi;
 pub(super) const CHAIN_OFFSET: usize = 4 + 4 + 8 + 8;
 
 impl Event {
-    /// True if the event's samples have process, thread, period and call chain in their raw data: it is the output of a BPF
-    /// program that is called `offcpu-time`, maybe with modifiers (`offcpu-time:u`).
+    /// True if the event's samples have process, thread, period and call chain in their raw data: it is the output of a
+    /// BPF program that is called `offcpu-time`, maybe with modifiers (`offcpu-time:u`).
     pub fn is_off_cpu_raw(&self) -> bool {
         self.attr.is_bpf_output()
             && self.attr.has_field(abi::PERF_SAMPLE_RAW)

@@ -208,8 +208,8 @@ pub(super) fn cpumode(misc: u16) -> CpuMode {
 }
 
 impl<'data> Record<'data> {
-    /// Parses a record that isn't a SAMPLE ([`Record::Other`] for kinds that we don't use). The error names the field for
-    /// which the record is too short.
+    /// Parses a record that isn't a SAMPLE ([`Record::Other`] for kinds that we don't use). The error names the field
+    /// for which the record is too short.
     pub fn parse(raw: &RawRecord<'data>) -> Result<Self> {
         let mut body = raw.body();
         let body = &mut body;
@@ -319,8 +319,8 @@ fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
     Ok(BpfEvent { kind, id, tag })
 }
 
-/// Reads a TIME_CONV record. Older recorders wrote the short form, which ends after `time_zero`; its conversion is used as
-/// it is (`cap_zero`). The long form has 18 more bytes.
+/// Reads a TIME_CONV record. Older recorders wrote the short form, which ends after `time_zero`; its conversion is used
+/// as it is (`cap_zero`). The long form has 18 more bytes.
 fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
     let (shift, mult, zero) = (body.u64("time_shift")?, body.u64("time_mult")?, body.u64("time_zero")?);
     if body.left() < 18 {

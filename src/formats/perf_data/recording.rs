@@ -50,8 +50,8 @@ impl Recording {
             .any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.has_field(*field)))
     }
 
-    /// Reads header, attrs and features of a file of `len` bytes. In pipe form, attrs and features are among the records:
-    /// only the header is read here, and the caller must pass every record to [`Recording::absorb`].
+    /// Reads header, attrs and features of a file of `len` bytes. In pipe form, attrs and features are among the
+    /// records: only the header is read here, and the caller must pass every record to [`Recording::absorb`].
     pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {
         let header = Header::parse(&read_at(0, len.min(FILE_HEADER))?)?;
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
@@ -92,8 +92,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Reads the attrs section. Each of its entries is the attr of an event, followed by the section with the event's IDs
-    /// (16 bytes). `len` is the file's length.
+    /// Reads the attrs section. Each of its entries is the attr of an event, followed by the section with the event's
+    /// IDs (16 bytes). `len` is the file's length.
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
@@ -159,8 +159,8 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Adds what a record in pipe form says about the recording itself: a new event, a new name of an event, or a feature.
-    /// Returns false, and does nothing, for other kinds of records.
+    /// Adds what a record in pipe form says about the recording itself: a new event, a new name of an event, or a
+    /// feature. Returns false, and does nothing, for other kinds of records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
@@ -185,12 +185,12 @@ impl Recording {
         Ok(true)
     }
 
-    /// Adds the event that a HEADER_ATTR record describes. Recordings in pipe form have these records instead of an attrs
-    /// section. `body` is the record without its header.
+    /// Adds the event that a HEADER_ATTR record describes. Recordings in pipe form have these records instead of an
+    /// attrs section. `body` is the record without its header.
     fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length in its second word, so look ahead for it. The IDs of the event fill the rest of
-        // the record.
+        // The attr states its own length in its second word, so look ahead for it. The IDs of the event fill the rest
+        // of the record.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -220,14 +220,14 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if there is an event for whose samples perf script prints more than the frames by default: tracepoints, output
-    /// of BPF programs and raw events of the processor.
+    /// True if there is an event for whose samples perf script prints more than the frames by default: tracepoints,
+    /// output of BPF programs and raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
     }
 
-    /// TRACING_DATA, which describes the fields of tracepoints: the feature section or, in pipe form, the payload of the
-    /// HEADER_TRACING_DATA record. `None` if the recording has neither.
+    /// TRACING_DATA, which describes the fields of tracepoints: the feature section or, in pipe form, the payload of
+    /// the HEADER_TRACING_DATA record. `None` if the recording has neither.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
@@ -239,9 +239,9 @@ impl Recording {
         Records::new(&bytes[start..end], self.data.start, self.header.endian)
     }
 
-    /// Index of the event that a kernel record belongs to, found by the event ID in the record. If the recording has only
-    /// one event, or none with that ID, the record belongs to the first event. `None` if there are no events, or if
-    /// there are several and the record has no ID.
+    /// Index of the event that a kernel record belongs to, found by the event ID in the record. If the recording has
+    /// only one event, or none with that ID, the record belongs to the first event. `None` if there are no events, or
+    /// if there are several and the record has no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
@@ -375,8 +375,8 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     end.min(len)
 }
 
-/// Reads a feature section. `entry` is the file offset of its entry in the feature table, which says where the section is;
-/// `len` is the file's length.
+/// Reads a feature section. `entry` is the file offset of its entry in the feature table, which says where the section
+/// is; `len` is the file's length.
 fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
     let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
@@ -400,8 +400,8 @@ fn to_index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// Offset of the event ID in a SAMPLE record, in bytes from the start of the record. `None` if samples have no ID. Both the
-/// IDENTIFIER and the ID field hold it; the fields before them have 8 bytes each, like the record's header.
+/// Offset of the event ID in a SAMPLE record, in bytes from the start of the record. `None` if samples have no ID. Both
+/// the IDENTIFIER and the ID field hold it; the fields before them have 8 bytes each, like the record's header.
 fn sample_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
@@ -416,7 +416,8 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     Some(8 + (sample_type & fields_before).count_ones() as usize * 8)
 }
 
-/// Distance in bytes from the start of the event ID in a trailer to the end of the record. `None` if trailers have no ID.
+/// Distance in bytes from the start of the event ID in a trailer to the end of the record. `None` if trailers have no
+/// ID.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

@@ -96,8 +96,8 @@ const DATA_SIZE: usize = 48;
 const FEATURE_BITS: usize = 72;
 
 impl Front {
-    /// Copies everything before the records of a recording in file form, which is `bytes`. Only the size of the data and
-    /// the feature bits are updated.
+    /// Copies everything before the records of a recording in file form, which is `bytes`. Only the size of the data
+    /// and the feature bits are updated.
     pub fn keep(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
         front.put(DATA_SIZE, 8, data_size, recording.header.endian);
@@ -201,8 +201,8 @@ impl Features {
         }
     }
 
-    /// Encodes everything after the records in file form: the feature table, then the sections. `table_offset` is the file
-    /// offset at which the table begins.
+    /// Encodes everything after the records in file form: the feature table, then the sections. `table_offset` is the
+    /// file offset at which the table begins.
     pub fn encode(&self, table_offset: u64, endian: Endian) -> Vec<u8> {
         let mut offset = table_offset + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
@@ -217,8 +217,8 @@ impl Features {
     }
 }
 
-/// The file offset to which the edits move the record at `offset`. The record stream began at `old_start` in the input and
-/// begins at `new_start` in the output.
+/// The file offset to which the edits move the record at `offset`. The record stream began at `old_start` in the input
+/// and begins at `new_start` in the output.
 pub fn moved_offset(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
@@ -233,8 +233,8 @@ const NOT_IN_PIPES: [Feature; 6] = [
     Feature::DIR_FORMAT,
 ];
 
-/// Encodes the start of a recording in pipe form. It contains what file form stores before and after the records: header,
-/// attrs, features, tracepoint formats and build IDs. What is too long for a record is left out with a warning.
+/// Encodes the start of a recording in pipe form. It contains what file form stores before and after the records:
+/// header, attrs, features, tracepoint formats and build IDs. What is too long for a record is left out with a warning.
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
     let mut out = ByteWriter::new(endian);
@@ -280,8 +280,8 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
 }
 
 /// Returns the edits that turn the records of a recording in pipe form into those of file form: they remove the records
-/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`, where they
-/// are missing because [`Recording::absorb`] doesn't see payloads. `base` is the file offset of `data`.
+/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`, where
+/// they are missing because [`Recording::absorb`] doesn't see payloads. `base` is the file offset of `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
@@ -301,8 +301,8 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
     edits
 }
 
-/// True if [`Front::keep`] can be used: the recording has file form, and all attrs and IDs are before the records, where the
-/// edits don't move them.
+/// True if [`Front::keep`] can be used: the recording has file form, and all attrs and IDs are before the records,
+/// where the edits don't move them.
 pub fn front_can_stay(recording: &Recording) -> bool {
     recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
 }

@@ -61,8 +61,8 @@ pub struct Sample<'data> {
     /// The call chain as recorded: addresses from the leaf outwards, mixed with `PERF_CONTEXT_*` markers. See
     /// [`Sample::frames`].
     pub callchain: Words<'data>,
-    /// If the user part of the call chain follows in a later record, the number by which that record refers to the sample
-    /// ([`super::DeferredChains`]). `None` if the chain is complete.
+    /// If the user part of the call chain follows in a later record, the number by which that record refers to the
+    /// sample ([`super::DeferredChains`]). `None` if the chain is complete.
     pub cookie: Option<u64>,
     /// Fields of a tracepoint, or whatever else the event stores as raw data.
     pub raw: Option<&'data [u8]>,
@@ -121,8 +121,8 @@ pub struct ReadValues<'data> {
     pub time_running: Option<u64>,
     /// The value of an event that was not read as a group; `None` if the values are in `group`.
     single: Option<ReadValue>,
-    /// The values of a group of events, leader first: for each event its value, then its ID if `has_id` is true, then its
-    /// number of lost samples if `has_lost` is true. Empty if `single` is set.
+    /// The values of a group of events, leader first: for each event its value, then its ID if `has_id` is true, then
+    /// its number of lost samples if `has_lost` is true. Empty if `single` is set.
     group: Words<'data>,
     has_id: bool,
     has_lost: bool,
@@ -200,8 +200,8 @@ impl<'data> Sample<'data> {
         let time = fields.word(abi::PERF_SAMPLE_TIME, "time")?.map(Nanos);
         let addr = fields.word(abi::PERF_SAMPLE_ADDR, "addr")?.map(Addr);
         let id = fields.word(abi::PERF_SAMPLE_ID, "id")?;
-        // Each call of `fields` reads on where the one before ended. Rust evaluates the fields of a struct expression in
-        // the order written, so they must be written in the kernel's order.
+        // Each call of `fields` reads on where the one before ended. Rust evaluates the fields of a struct expression
+        // in the order written, so they must be written in the kernel's order.
         let mut sample = Self {
             event,
             cpumode: cpumode(raw.misc),
@@ -283,8 +283,8 @@ impl<'data> Sample<'data> {
         ChainFrames { words: self.callchain, index: 0, context: self.context() }
     }
 
-    /// The state in which a walk along the call chain starts: addresses before the first marker have the sample's own CPU
-    /// mode.
+    /// The state in which a walk along the call chain starts: addresses before the first marker have the sample's own
+    /// CPU mode.
     #[inline]
     pub fn context(&self) -> ChainContext {
         ChainContext { mode: self.cpumode, is_first: true }
@@ -304,8 +304,8 @@ impl ChainContext {
     /// The state at the start of a call chain without a sample: the mode is unknown.
     pub const NONE: Self = Self { mode: CpuMode::Unknown, is_first: true };
 
-    /// Takes the next word of a call chain: returns the frame and its CPU mode if the word is an address, `None` if it is a
-    /// marker. A marker that isn't known leaves the mode as it is.
+    /// Takes the next word of a call chain: returns the frame and its CPU mode if the word is an address, `None` if it
+    /// is a marker. A marker that isn't known leaves the mode as it is.
     #[inline]
     pub fn step(&mut self, word: u64) -> Option<(CpuMode, FrameAddr)> {
         if is_marker(word) {
@@ -379,8 +379,8 @@ pub(super) struct Fields<'data, 'attr> {
 }
 
 impl<'data> Fields<'data, '_> {
-    /// Reads a field of one word; `None` if the event's samples don't have it. `bit` is its bit in `sample_type`; `field`
-    /// names it in error messages.
+    /// Reads a field of one word; `None` if the event's samples don't have it. `bit` is its bit in `sample_type`;
+    /// `field` names it in error messages.
     #[inline]
     pub(super) fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
         self.word_unless_zero(self.attr.sample_type & bit, field)
@@ -437,8 +437,8 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// Reads one word if `presence` isn't 0: the bit that tells whether the word is there, already masked by the caller.
-    /// `field` names the word in error messages.
+    /// Reads one word if `presence` isn't 0: the bit that tells whether the word is there, already masked by the
+    /// caller. `field` names the word in error messages.
     #[inline]
     fn word_unless_zero(&mut self, presence: u64, field: &str) -> Result<Option<u64>> {
         if presence == 0 { Ok(None) } else { self.body.u64(field).map(Some) }

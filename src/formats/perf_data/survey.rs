@@ -104,8 +104,8 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name, because most names occur many times. `number` is the number that `threads` has
-    /// given the name; a new name has the next number, so it is added at the end of `names`.
+    /// Returns the shared copy of a name, because most names occur many times. `number` is the number that `threads`
+    /// has given the name; a new name has the next number, so it is added at the end of `names`.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -206,8 +206,8 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns what the records said, sorted by time, and three counts of what could not be read: of records, of BPF tables
-    /// and of symbol files.
+    /// Returns what the records said, sorted by time, and three counts of what could not be read: of records, of BPF
+    /// tables and of symbol files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
@@ -248,8 +248,8 @@ impl RecordSurvey {
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// Breaks cycles of ancestors, which only damaged recordings have: one process of each cycle loses its parent, so that
-    /// a walk from a process to its ancestors ends.
+    /// Breaks cycles of ancestors, which only damaged recordings have: one process of each cycle loses its parent, so
+    /// that a walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);

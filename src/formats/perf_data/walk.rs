@@ -21,8 +21,8 @@ pub struct RawRecord<'data> {
     pub kind: u32,
     /// `PERF_RECORD_MISC_*` bits.
     pub misc: u16,
-    /// The record with its header, as long as its size field says. The data that follows some records (`payload`) is not
-    /// part of it.
+    /// The record with its header, as long as its size field says. The data that follows some records (`payload`) is
+    /// not part of it.
     pub bytes: &'data [u8],
     /// Length in bytes of the payload that follows the record.
     pub payload: u64,
@@ -79,9 +79,9 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
     Some(record.finish())
 }
 
-/// Guesses where a record starts: the first offset in `range` at which several plausible records follow each other, or at
-/// which plausible records fill `bytes` exactly. `None` if there is no such offset. Callers must check the guess, because
-/// the fields of a sample can look like records too.
+/// Guesses where a record starts: the first offset in `range` at which several plausible records follow each other, or
+/// at which plausible records fill `bytes` exactly. `None` if there is no such offset. Callers must check the guess,
+/// because the fields of a sample can look like records too.
 pub fn find_record_start(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
     /// So many plausible records in a row are hardly a coincidence.
     const IN_A_ROW: usize = 6;

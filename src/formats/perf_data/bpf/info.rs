@@ -138,11 +138,11 @@ impl<'data> RawProgram<'data> {
         self.info.error(message)
     }
 
-    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `min_entry_len` are numbers that the format defines
-    /// for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
+    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `min_entry_len` are numbers that the format
+    /// defines for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
-        // The entries of most arrays always have the same length. For three arrays, the struct states the length, because
-        // later kernels may append fields to the entries.
+        // The entries of most arrays always have the same length. For three arrays, the struct states the length,
+        // because later kernels may append fields to the entries.
         let mut array = |field: ArrayField| self.array(&field, skipped);
         let code = array(ArrayField {
             name: "jited_prog_insns",
@@ -206,8 +206,8 @@ impl<'data> RawProgram<'data> {
         ProgramInfo { id: self.u32(4), tag: *self.bytes(8), name, btf: self.u32(128), functions, line_info, line_addrs }
     }
 
-    /// The program's functions. Their machine code is stored back to back in `code`, so the lengths tell where each begins.
-    /// After a function that is longer than the rest of `code`, the others are left out.
+    /// The program's functions. Their machine code is stored back to back in `code`, so the lengths tell where each
+    /// begins. After a function that is longer than the rest of `code`, the others are left out.
     fn functions(
         &self,
         mut code: &'data [u8],

@@ -42,11 +42,13 @@ pub(super) struct KnownFunction {
     /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// The hashes that the symbol's name may contain: of the function and, for a program's first function, of the program.
+    /// The hashes that the symbol's name may contain: of the function and, for a program's first function, of the
+    /// program.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
-/// A KSYMBOL record. The derived order, by address and then by position, puts the symbols of an address next to each other.
+/// A KSYMBOL record. The derived order, by address and then by position, puts the symbols of an address next to each
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
@@ -66,8 +68,8 @@ impl ProgramLives {
         }
     }
 
-    /// Adds the functions among which [`Self::find_function`] searches. Call this after the last [`Self::add_event`], because
-    /// it copies the lives of the functions' programs.
+    /// Adds the functions among which [`Self::find_function`] searches. Call this after the last [`Self::add_event`],
+    /// because it copies the lives of the functions' programs.
     pub(super) fn add_functions(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.programs.get(&program).copied().unwrap_or_default();
@@ -81,10 +83,10 @@ impl ProgramLives {
     /// Finds the function of the kernel symbol `name` that appeared at `moment`; `None` if no program matches. `until`
     /// is the position of the next symbol at the same address.
     ///
-    /// Normally the program's load event follows the symbol, so it lies between `moment` and `until`. But the event can also
-    /// precede the symbol: perf synthesizes events for programs that were loaded before the recording, and a program that
-    /// is being loaded meanwhile is reported twice. In these cases, and if there is no load event, the latest program at
-    /// the address is taken, but only if the symbol's name contains its hash.
+    /// Normally the program's load event follows the symbol, so it lies between `moment` and `until`. But the event can
+    /// also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and a
+    /// program that is being loaded meanwhile is reported twice. In these cases, and if there is no load event, the
+    /// latest program at the address is taken, but only if the symbol's name contains its hash.
     pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
         // Candidates without a load event come first: `None` is less than any position.

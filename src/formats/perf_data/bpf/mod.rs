@@ -53,8 +53,9 @@ impl BpfSurvey {
         self.events.push((time, SurveyEvent::Program(event)));
     }
 
-    /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets the field `bpf` of
-    /// the kernel symbols to the function that each refers to. `symbols` must be in the order in which they were added.
+    /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets the field
+    /// `bpf` of the kernel symbols to the function that each refers to. `symbols` must be in the order in which they
+    /// were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
         let (functions, known_functions) = read_functions(recording, &mut skipped);
