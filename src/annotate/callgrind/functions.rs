@@ -49,7 +49,7 @@ impl CallgrindCosts<'_> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
         for in_file in &self.costs.functions {
-            for (&addr, instruction) in &in_file.at {
+            for (&addr, instruction) in &in_file.instructions {
                 let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 let index = functions.insert(function);
                 add_costs(&mut functions.list[index], offset, instruction);
@@ -57,7 +57,7 @@ impl CallgrindCosts<'_> {
         }
         // Calls and inclusive costs are only kept for functions that have self costs.
         for in_file in &self.costs.functions {
-            for (&addr, calls) in &in_file.calls_at {
+            for (&addr, calls) in &in_file.calls {
                 let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 if let Some(function) = functions.find(&function) {
                     let calls: Vec<Calls> = calls.iter().map(|calls| self.convert_calls(calls)).collect();
@@ -70,7 +70,7 @@ impl CallgrindCosts<'_> {
         for part in &self.costs.stated {
             let in_file = &self.costs.functions[part.function];
             // Without calls, the part's entry isn't known. Any address of the function leads to it.
-            let Some(addr) = part.entry.or_else(|| in_file.at.keys().next().copied()) else { continue };
+            let Some(addr) = part.entry.or_else(|| in_file.instructions.keys().next().copied()) else { continue };
             let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
                 let costs = exact_costs(part.inclusive());
@@ -114,7 +114,7 @@ impl CallgrindCosts<'_> {
             if let Some(dso) = self.objects.number(&function.object)
                 && self.code.images.get(dso).is_some()
             {
-                by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
+                by_file.entry(dso).or_default().extend(function.instructions.keys().chain(function.calls.keys()));
             }
         }
         let mut all = Extents::default();

@@ -6,7 +6,7 @@
 //! The symbolizer can't answer this: it finds what is at one address, but costs are summed by ranges in which the answer
 //! is the same. And it doesn't know code that another entry of the same perf map hides, which makes a name ambiguous.
 
-use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
+use crate::formats::callgrind::{CodeLine, CodeLookup, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::model::ranges::{Entry, RangeMap};
@@ -318,20 +318,20 @@ fn find_shared_names<'data>(
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     /// The entry at an address (`None` if there is none), with the range of addresses for which the answer is the same.
-    fn find_range(&self, addr: u64) -> Covered {
+    fn find_range(&self, addr: u64) -> CodeLookup {
         // A fast path, because most addresses are lower than all JIT code.
         let first_start = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first_start {
-            return Covered { range: 0..first_start, entry: None };
+            return CodeLookup { range: 0..first_start, entry: None };
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
-        let Some(before) = after.checked_sub(1) else { return Covered { range: first_start..next, entry: None } };
+        let Some(before) = after.checked_sub(1) else { return CodeLookup { range: first_start..next, entry: None } };
         let span = self.spans[before];
         if addr < span.end {
-            Covered { range: self.starts[before]..span.end, entry: Some(span.entry as usize) }
+            CodeLookup { range: self.starts[before]..span.end, entry: Some(span.entry as usize) }
         } else {
-            Covered { range: span.end..next, entry: None }
+            CodeLookup { range: span.end..next, entry: None }
         }
     }
 
