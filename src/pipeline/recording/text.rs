@@ -8,9 +8,9 @@ use super::named::FrameView;
 use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, TakenBranch};
 use crate::error::Result;
 use crate::formats::perf_data::{Event, EventAttr};
-use crate::formats::perf_script::branches::{BranchEnds, BranchLine, branch};
+use crate::formats::perf_script::branches::{BranchEnds, BranchLine, write_branch};
 use crate::formats::perf_script::measured::{Measured, data_src_text, write_after_frames};
-use crate::formats::perf_script::registers::{RegisterLine, registers};
+use crate::formats::perf_script::registers::{RegisterLine, write_registers};
 use crate::formats::perf_script::write;
 use crate::formats::perf_script::write::{Fields, FramePosition, Header, Line};
 use crate::model::chains::PlaceId;
@@ -104,7 +104,7 @@ impl PlaceLines {
                 // function.
                 if !frame.truncated {
                     let line = chain_line(frame, chain);
-                    write::frame(&mut lines, options.fields, position, &line);
+                    write::write_frame(&mut lines, options.fields, position, &line);
                 }
             });
             ends.push(lines.len());
@@ -234,7 +234,7 @@ impl<'a> TextWriter<'a> {
             // Only the event's own fields matter here, as in perf.
             pads_comm: !event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN),
         };
-        write::header(out, fields, &header);
+        write::write_header(out, fields, &header);
         if !fields.ip {
             // Like perf, print no frames if the field for addresses wasn't requested.
         } else if chain {
@@ -253,7 +253,7 @@ impl<'a> TextWriter<'a> {
             self.loaded.named.each(place, |frame| {
                 let source = *source.get_or_insert(line(frame).source);
                 if !frame.inlined && !frame.truncated {
-                    write::frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
+                    write::write_frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
                 }
             });
         }
@@ -274,7 +274,7 @@ impl<'a> TextWriter<'a> {
             self.write_branch(taken, out);
         }
         write_after_frames(out, fields, &header.measured);
-        write::end(out);
+        write::write_end(out);
     }
 
     /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
@@ -288,7 +288,7 @@ impl<'a> TextWriter<'a> {
                 line.symbol = Some(&variable.name);
                 line.offset = variable.offset;
             }
-            write::symbol(out, fields, &line);
+            write::write_symbol(out, fields, &line);
         });
     }
 
@@ -317,7 +317,7 @@ impl<'a> TextWriter<'a> {
 
     fn write_registers(&self, kept: &KeptRegisters, out: &mut Vec<u8>) {
         let KeptRegisters { abi, mask, values } = kept;
-        registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
+        write_registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
     /// Writes a taken branch as from/to pairs: one pair for each combination of the functions at its ends, because either
@@ -328,7 +328,7 @@ impl<'a> TextWriter<'a> {
         self.each_function(taken.from, |from| {
             self.each_function(taken.to, |to| {
                 let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
-                branch(out, fields, ends, &line);
+                write_branch(out, fields, ends, &line);
             });
         });
     }
