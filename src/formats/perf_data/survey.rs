@@ -31,6 +31,7 @@ pub struct RecordSurvey {
     threads: Threads,
     /// Names of processes and threads, indexed by the numbers that `threads` gives them.
     names: Vec<Arc<[u8]>>,
+    /// From the TIME_CONV record, if there is one.
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,

@@ -70,6 +70,7 @@ impl<'a> Header<'a> {
         let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header = Self { rest: &line[fields_end..], ..Self::default() };
+        // Where the command name ends, as far as is known.
         let mut comm_end = fields_end;
         let mut last_word_end = 0;
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
@@ -78,9 +79,11 @@ impl<'a> Header<'a> {
                 && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
+                // The last such number is the thread ID; any before it belong to the command name.
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
+                // This field and those below come after the command name and the thread ID.
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some(PrintedTime { time, has_nanos }) = time {

@@ -88,7 +88,7 @@ fn frames_without_headers(lines: &[(&[u8], &[u8])]) -> Option<FrameLines> {
     frames
 }
 
-/// True if a line is empty, with line ends of Linux or Windows. perf prints an empty line after each call chain.
+/// True if a text has an empty line, with line ends of Linux or Windows. perf prints one after each call chain.
 fn has_empty_line(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"\n\n").is_some() || memchr::memmem::find(text, b"\n\r\n").is_some()
 }

@@ -45,6 +45,7 @@ pub struct RecordLineFacts {
 struct Facts {
     /// The process of each thread.
     threads: BTreeMap<Tid, Pid>,
+    /// The mappings of each process.
     maps: BTreeMap<Pid, Mappings>,
     /// Each mapped file's path, with a number for it.
     paths: BTreeMap<Vec<u8>, u32>,
@@ -274,8 +275,10 @@ struct MappingMatches {
 struct MmapLine<'a> {
     pid: Pid,
     tid: Tid,
+    /// The first address of the mapping.
     start: u64,
     len: u64,
+    /// Where the mapping starts in the file, in bytes.
     pgoff: u64,
     path: &'a [u8],
 }

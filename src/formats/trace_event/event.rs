@@ -31,7 +31,7 @@ pub(super) struct TraceEvent<'a> {
     pub(super) id_is_text: bool,
     /// True if the ID is only unique within its process (`id2.local`).
     pub(super) id_is_local: bool,
-    /// `scope`: equal IDs in different scopes are different. `None` if absent.
+    /// `scope`: equal IDs in different scopes identify different tracks. `None` if absent.
     pub(super) scope: Option<Cow<'a, str>>,
     /// The arguments (`args`) as JSON, including the braces; empty if absent.
     pub(super) args: &'a str,
@@ -131,7 +131,7 @@ impl<'a> TraceEvent<'a> {
     pub(super) fn arguments<const N: usize>(&self, names: [&str; N]) -> [Option<Cow<'a, str>>; N] {
         let mut find = FindMembers { names, found: [None; N] };
         if !self.args.is_empty() {
-            // Errors after the requested arguments were found don't matter.
+            // If the JSON is malformed, the arguments that were found before the error count.
             let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
         find.found.map(|value| {

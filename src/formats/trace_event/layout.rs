@@ -31,6 +31,7 @@ pub(super) struct StackSpan {
 /// Sums over all samples that contain a stack.
 #[derive(Debug, Clone, Copy, Default)]
 struct ValueSum {
+    /// In nanoseconds.
     duration: i64,
     samples: u64,
     weight: u64,

@@ -39,6 +39,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
+    // If the user selected spans, samples are left out.
     if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
@@ -117,6 +118,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     }
     let mut timeline = trace.timeline;
     timeline.emit(sink, |slice, record, pass_on| {
+        // `origin` is the offset of the span's first event in the file.
         let Some(bytes) = usize::try_from(slice.origin).ok().and_then(|offset| bytes.get(offset..)) else {
             return Ok(());
         };
@@ -191,6 +193,8 @@ fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 
 /// Warns about spans that don't nest properly, and about data that isn't read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
+    // Overlapping spans are only dropped, and counted in `overlaps`, if the user asked to count as Perfetto does. That
+    // needs no warning.
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks, unknown } =
         timeline.oddities;
     let unfinished = timeline.unfinished_count();

@@ -22,7 +22,7 @@ const MAX_EVENT_LEN: usize = 1 << 26;
 const MAX_REPAIRED_LEN: usize = 1 << 20;
 
 /// Limits the time that is spent on a damaged document. After damage, the reader tries to find the next event at every
-/// bracket after a comma. It stops doing so once all such attempts together have examined more bytes in vain than this
+/// object after a comma. It stops doing so once all such attempts together have examined more bytes in vain than this
 /// number plus four times the number of bytes read so far. From then on, it only tries the starts of lines.
 const WASTE: u64 = 1 << 20;
 

@@ -62,6 +62,7 @@ struct Sample {
     frame: u32,
     pid: Option<i64>,
     tid: Option<i64>,
+    /// In nanoseconds.
     time: Option<i64>,
     weight: i64,
 }

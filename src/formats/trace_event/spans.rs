@@ -29,7 +29,7 @@ use std::io::Read;
 /// events out of order when an end and a start coincide, but not thousands.
 const WINDOW: usize = 64;
 
-/// The maximum number of ends on ID-based tracks that wait for a start that was written later.
+/// The maximum number of ends on async tracks that wait for a start that was written later.
 const MAX_EARLY_ENDS: usize = 1 << 16;
 
 /// A process and a thread, as [`SpanBuilder::owner_number`] numbers them.
@@ -109,6 +109,7 @@ const MAX_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
+    /// See [`ReadOptions::perfetto_compat`].
     perfetto_compat: bool,
     /// The names of the arguments by whose values the time of spans is summed.
     by_args: &'o [String],
@@ -122,9 +123,9 @@ struct SpanBuilder<'o> {
     process_names: FxHashMap<i64, Box<[u8]>>,
     /// The async tracks that have open spans.
     async_tracks: FxHashMap<AsyncTrackKey, AsyncTrack>,
-    /// The number of ID-based tracks so far. Each one gets the next number as its lane.
+    /// The number of async tracks so far. Each one gets the next number as its lane.
     lane_count: u32,
-    /// Empty stacks for reuse, because most ID-based tracks have only one span.
+    /// Empty stacks for reuse, because most async tracks have only one span.
     spare_stacks: Vec<SpanStack>,
     /// Ends on async tracks that came before their start, and how often each occurred.
     early_ends: BTreeMap<EarlyEnd, u32>,
@@ -137,7 +138,9 @@ struct SpanBuilder<'o> {
     function_slices: Vec<(usize, u32)>,
     /// Distinct functions that jitgraft wrote.
     functions: Vec<StatedFunction>,
+    /// The index in `functions` of each function.
     function_numbers: FxHashMap<StatedFunction, u32>,
+    /// The number of clang's sums (`Total …`) that were ignored.
     clang_sums: u64,
     /// The number of events counted against [`MAX_EXAMINED`].
     examined: u32,
@@ -166,7 +169,9 @@ struct ThreadSpans {
 /// An event that is part of a span, with interned names.
 #[derive(Debug, Clone)]
 struct SpanEvent {
+    /// Start or end, in nanoseconds.
     time: i64,
+    /// Only complete spans (`X`) have one; otherwise 0.
     duration: i64,
     /// The name; an end with [`NO_NAME`] matches any span.
     name: NameNumber,
@@ -188,6 +193,7 @@ struct SpanEvent {
 struct StatedFunction {
     name: NameNumber,
     file: Option<String>,
+    /// Line and column where the function starts, from 1; 0 if unknown.
     line: u32,
     column: u32,
 }
@@ -211,7 +217,7 @@ struct AsyncTrackKey {
     id: i128,
 }
 
-/// An end on an ID-based track that was written before its start: the track, the span's name, and the time.
+/// An end on an async track that was written before its start: the track, the span's name, and the time.
 type EarlyEnd = (AsyncTrackKey, NameNumber, i64);
 
 impl<'o> SpanBuilder<'o> {
@@ -248,7 +254,7 @@ impl<'o> SpanBuilder<'o> {
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
-        let sub = if begins || self.perfetto_compat { self.action(event) } else { Action::None };
+        let action = if begins || self.perfetto_compat { self.action(event) } else { Action::None };
         let ends = matches!(event.phase, b'E' | b'e' | b'F');
         let args = if begins || ends { self.argument_values(event) } else { Vec::new() };
         if matches!(event.phase, b'i' | b'I' | b'n') && event.has_stack {
@@ -263,7 +269,7 @@ impl<'o> SpanBuilder<'o> {
         // jitgraft only writes complete spans.
         let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
         let (phase, origin) = (event.phase, event.offset);
-        let span = SpanEvent { time, duration, name, cat, sub, args, function, thread, phase, origin };
+        let span = SpanEvent { time, duration, name, cat, action, args, function, thread, phase, origin };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
@@ -696,7 +702,7 @@ mod tests {
         read_trace(json.as_bytes(), &ReadOptions::default(), |_, _| Ok(())).unwrap()
     }
 
-    /// The name, start and duration (in microseconds) and ID-based track of all spans.
+    /// The name, start and duration (in microseconds) and async track of all spans.
     fn spans(json: &str) -> Vec<(String, i64, i64, u32)> {
         let Trace { timeline, .. } = trace(json);
         let mut spans = Vec::new();
@@ -771,7 +777,7 @@ mod tests {
         let subs = |json: &str| {
             let trace = trace(json);
             let sub = |slice: &Slice| String::from_utf8_lossy(trace.timeline.names.text(slice.sub)).into_owned();
-            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.sums)
+            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.clang_sums)
         };
         assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
         // For other producers, `detail` is an ordinary argument.

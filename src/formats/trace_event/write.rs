@@ -69,8 +69,8 @@ impl SpanWriter for TraceWriter<'_> {
     }
 }
 
-/// The phase (`ph`) of a span's first event. Without a duration, the span is an instant (`n` on an ID-based track, or
-/// `i`). Otherwise it is a span on an ID-based track (`b`), a span that never ended (`B`, with a negative duration) or
+/// The phase (`ph`) of a span's first event. Without a duration, the span is an instant (`n` on an async track, or
+/// `i`). Otherwise it is a span on an async track (`b`), a span that never ended (`B`, with a negative duration) or
 /// a complete span (`X`).
 fn phase(span: &SpanRecord<'_>) -> &'static str {
     match (span.duration, span.id) {

@@ -3,8 +3,8 @@
 //! The order is made by placing one function after the other. A function is placed once all its callers are. If every
 //! function left is in a cycle or called from one, the next function is the one that received most of its cost from
 //! callers already placed, and among equals the one with the highest such cost. The order thus follows the program from
-//! its start, and cycles are entered where the program entered them. Only calls back into a cycle have the callee
-//! before the caller.
+//! its start, and cycles are entered where the program entered them. Only calls that close a cycle have the
+//! callee before the caller.
 
 use crate::model::lists::Lists;
 use std::cmp::Reverse;
@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 /// Priority of a function that isn't placed yet. The fields are compared in this order, and the greatest is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
+    /// True if all callers of the function are placed.
     has_all_callers: bool,
     /// Share of the function's cost that came from placed callers, in halves and rounded: 0, 1 or 2.
     halves: u8,

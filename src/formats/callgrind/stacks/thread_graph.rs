@@ -32,6 +32,7 @@ pub(super) struct LineCost {
     /// Number of the file's name in the file's graph.
     pub(super) file: u32,
     pub(super) line: u32,
+    /// The absolute value of the cost.
     pub(super) cost: u64,
 }
 

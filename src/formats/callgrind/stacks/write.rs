@@ -1,9 +1,10 @@
 //! Writes stacks as a callgrind file: self costs by instruction and line, and the calls between each pair of functions.
 //!
 //! Sampled stacks have no call counts, so the number after `calls=` is the number of samples that contain the call.
-//! Readers compute a function's inclusive cost as its own cost plus that of its calls. To make this equal the weight of
-//! the stacks that contain the function, each stack charges at most one call per function: the last one, and none for
-//! the function that was running. Earlier calls of a recursion are written with a cost of 0.
+//! Readers compute a function's inclusive cost as its own cost plus that of the calls it makes. To make this equal the
+//! weight of the stacks that contain the function, the weight of a stack is charged to only one of the calls that a
+//! function makes in it: the last one. The function that was running gets the weight as self cost, and none of its calls is
+//! charged. So earlier calls of a recursion are written with a cost of 0.
 //!
 //! If the input already has a call graph, its calls are written as they are.
 
@@ -73,6 +74,7 @@ struct FunctionCosts {
     entry: (u64, u32),
     /// Self costs per event, by location in the function.
     self_costs: BTreeMap<CostSite, Vec<i64>>,
+    /// The calls that the function makes, by the location of the call and the called function.
     calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
 }
 
@@ -87,6 +89,7 @@ impl FunctionCosts {
 /// All calls from one location to one function.
 #[derive(Debug, Default)]
 struct CallCosts {
+    /// Number of calls or, for sampled stacks, of the samples that contain the call.
     count: u64,
     /// Inclusive cost of the calls, per event.
     costs: Vec<i64>,
@@ -103,6 +106,7 @@ struct CallKey {
 /// The frames from the root to the current one, during a walk over all stacks.
 #[derive(Debug, Default)]
 struct OpenFrames {
+    /// The frames, outermost first.
     list: Vec<OpenFrame>,
     /// For each function, the index in `list` of its innermost frame.
     last_frames: FxHashMap<FunctionId, usize>,

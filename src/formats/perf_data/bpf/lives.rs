@@ -32,6 +32,7 @@ struct ProgramLife {
 struct FunctionCandidate {
     life: ProgramLife,
     function: BpfFunctionId,
+    /// See [`KnownFunction::tags`].
     tags: [Option<[u8; 8]>; 2],
 }
 

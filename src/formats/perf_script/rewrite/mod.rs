@@ -94,7 +94,9 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
 struct Sample {
     pid: Option<Pid>,
     tid: Option<Tid>,
+    /// The time as of which code is looked up ([`Header::lookup_time`]).
     time: Option<Nanos>,
+    /// False between samples, and if the text shows no headers.
     has_header: bool,
     /// True if the sample has a frame, or if more follows the event in its header.
     has_frame: bool,
