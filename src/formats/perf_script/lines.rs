@@ -323,7 +323,8 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
-    // A line of fields belongs to a sample, which this line then ends.
+    // Only below a field of the previous sample can a line that depends on the frame below it be recognized: elsewhere
+    // it could as well be a line in a stack.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

@@ -103,6 +103,7 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
                 let length = if writing.counts_time { clamp(weight) } else { writing.sample_duration };
                 (interval_start(clamp(time.0), length, last_end), length)
             }
+            // After all other spans, even if the last of them ends after `last`.
             None => (last_end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();

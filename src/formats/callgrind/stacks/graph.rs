@@ -151,7 +151,7 @@ impl CallGraph {
         let too_many = remaining.split_off(MAX_FORMULAS.min(remaining.len()));
         // Each round adds the events whose formulas only need those of earlier rounds.
         loop {
-            let before = remaining.len();
+            let count_before = remaining.len();
             remaining.retain(|(name, formula)| {
                 // The event isn't derived: the file states its costs.
                 if self.events.contains(name) {
@@ -161,8 +161,8 @@ impl CallGraph {
                 self.add_derived(name, &derived);
                 false
             });
-            if remaining.len() == before {
-                break;
+            if remaining.len() == count_before {
+                break; // none of the rest can be derived
             }
         }
         for _ in too_many {

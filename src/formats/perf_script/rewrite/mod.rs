@@ -211,6 +211,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let mut shows_unknown = false;
         while let Some(hit) = memmem::find(&text[done..], UNKNOWN) {
             shows_unknown = true;
+            // Where the symbol is in the block.
             let symbol = done + hit;
             let symbol_end = symbol + UNKNOWN.len();
             let object = object_len(&text[symbol_end..]);
@@ -219,6 +220,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
                 return;
             }
             done = object.map_or(line.end, |len| symbol_end + len);
+            // The frame extends from the address, which is the word before the symbol, to the end of the object.
             if let Some(address) = previous_word(&text[line.start..], symbol - line.start) {
                 self.name_frame(line.start + address..done, FrameRole::Innermost);
             }
