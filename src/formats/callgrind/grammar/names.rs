@@ -90,7 +90,7 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
 /// True if a name contains an address among the callers that `--separate-callers` appends. `tail` is the whole name, or
 /// the part after the function's own name.
 pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
-    memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
+    memchr::memchr_iter(b'\'', tail).any(|quote| tail[quote..].starts_with(b"'0x"))
 }
 
 /// Replaces addresses among the callers in a name (`callee'caller'caller`). The callee itself, before the first quote,
@@ -119,7 +119,9 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
 /// Removes the recursion level that callgrind appends to a recursive function: `fib'2` becomes `fib`.
 pub(in super::super) fn strip_recursion(name: &[u8]) -> &[u8] {
     match memchr::memrchr(b'\'', name) {
-        Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
+        Some(quote) if quote > 0 && quote + 1 < name.len() && name[quote + 1..].iter().all(u8::is_ascii_digit) => {
+            &name[..quote]
+        }
         _ => name,
     }
 }

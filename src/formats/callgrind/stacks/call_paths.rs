@@ -198,11 +198,11 @@ impl PathFinder<'_> {
                 if !may_cut && wanted < stack.remaining / 2.0 {
                     break;
                 }
-                let given = if may_cut { wanted.min(stack.remaining) } else { stack.remaining };
-                if given > negligible {
-                    self.give(taker, stack, given);
+                let amount = if may_cut { wanted.min(stack.remaining) } else { stack.remaining };
+                if amount > negligible {
+                    self.give(taker, stack, amount);
                 }
-                wanted -= given;
+                wanted -= amount;
                 next += usize::from(stack.remaining <= negligible);
             }
         }
