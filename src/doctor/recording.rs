@@ -108,10 +108,10 @@ impl Diagnosis {
 /// How stacks were recorded, judged by the attributes of the events.
 fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     let events = &examined.resolution.survey.recording.events;
-    if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_STACK_USER)) {
+    if events.iter().any(|event| event.attr.has_field(abi::PERF_SAMPLE_STACK_USER)) {
         let sizes = events.iter().map(|event| event.attr.sample_stack_user);
         RecordedStacks::Copies(sizes.max().unwrap_or_default())
-    } else if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN)) {
+    } else if events.iter().any(|event| event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN)) {
         RecordedStacks::Chains
     } else {
         RecordedStacks::None

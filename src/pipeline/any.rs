@@ -17,7 +17,7 @@ use super::texts::{self, InputSums, TextOptions};
 use crate::analysis::filter::Filter;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
-use crate::formats::perf_script::read::Readable;
+use crate::formats::perf_script::read::Demangler;
 use crate::io::{InPath, Stream};
 use crate::jit::SourceOptions;
 use crate::model::stacks::{Keep, Profile, Series};
@@ -304,7 +304,7 @@ impl LoadOptions {
     }
 
     /// A function that demangles a name, or returns `None` for all names if the options don't ask for demangling.
-    pub(super) fn demangler(&self) -> Readable {
+    pub(super) fn demangler(&self) -> Demangler {
         if self.symbols.demangle { demangled::readable } else { |_| None }
     }
 

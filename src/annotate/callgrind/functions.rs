@@ -50,7 +50,7 @@ impl CallgrindCosts<'_> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
         for in_file in &self.costs.functions {
-            for (&addr, instruction) in &in_file.at {
+            for (&addr, instruction) in &in_file.instructions {
                 let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 let index = functions.insert(function);
                 add_costs(&mut functions.list[index], offset, instruction);
@@ -58,7 +58,7 @@ impl CallgrindCosts<'_> {
         }
         // Calls and inclusive costs are only kept for functions that have self costs.
         for in_file in &self.costs.functions {
-            for (&addr, calls) in &in_file.calls_at {
+            for (&addr, calls) in &in_file.calls {
                 let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 if let Some(function) = functions.find(&function) {
                     let calls: Vec<Calls> = calls.iter().map(|calls| self.convert_calls(calls)).collect();
@@ -72,7 +72,7 @@ impl CallgrindCosts<'_> {
             let in_file = &self.costs.functions[part.function];
             // The file only states the address of the part's entry if something calls it. Otherwise, any address of the
             // function leads to the same function.
-            let Some(addr) = part.entry.or_else(|| in_file.at.keys().next().copied()) else { continue };
+            let Some(addr) = part.entry.or_else(|| in_file.instructions.keys().next().copied()) else { continue };
             let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
                 let costs = exact_costs(part.inclusive());
@@ -118,7 +118,7 @@ impl CallgrindCosts<'_> {
             if let Some(dso) = self.objects.id(&function.object)
                 && self.code.images.get(dso).is_some()
             {
-                by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
+                by_file.entry(dso).or_default().extend(function.instructions.keys().chain(function.calls.keys()));
             }
         }
         let mut all = Extents::default();

@@ -94,7 +94,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
         return Err(Error::usage("callgrind profiles have no times, threads or processors to filter by"));
     }
     let mut sums = vec![0i64; costs.events.len()];
-    for instruction in costs.functions.iter().flat_map(|function| function.at.values()) {
+    for instruction in costs.functions.iter().flat_map(|function| function.instructions.values()) {
         for (sum, cost) in sums.iter_mut().zip(&instruction.costs) {
             *sum = sum.saturating_add(*cost);
         }

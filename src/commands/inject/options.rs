@@ -86,7 +86,7 @@ impl InjectOptions {
 
 /// True if any event copies the user stack, which perf then unwinds.
 pub(super) fn has_user_stacks(recording: &Recording) -> bool {
-    recording.events.iter().any(|event| event.attr.samples(PERF_SAMPLE_STACK_USER))
+    recording.events.iter().any(|event| event.attr.has_field(PERF_SAMPLE_STACK_USER))
 }
 
 /// What every phase of a run needs.

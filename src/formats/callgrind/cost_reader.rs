@@ -1,7 +1,7 @@
 //! Reads costs and calls from the lines of a callgrind file, and resolves the names of their functions.
 //!
-//! A function is identified by name, file and object where its ID is defined, or at each use if it has no ID. Recursion
-//! levels (`f'2`) are functions of their own here.
+//! A function is identified by its name, file and object: those where its ID is defined or, if it has no ID, those at
+//! each use. Each recursion level (`f'2`) is a function of its own here.
 
 use super::grammar::{
     CallLine, CostLine, IdSpace, Keyword, Line, NameField, Position, Statement, name_field, number, statements,
@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 /// Number of a text in [`CostReader::texts`]. 32 bits suffice, because every distinct text takes up memory.
 pub(super) type TextNumber = u32;
 
-/// The empty text. It is the name of the current object and file until the first `ob=` and `fl=` lines, and of objects
-/// and files with an invalid ID.
+/// The number of the empty text. It is the name of the current object and file until the first `ob=` and `fl=` lines,
+/// and of objects and files whose ID isn't defined.
 const NO_TEXT: TextNumber = 0;
 
 /// A function. The fields are numbers of texts in [`CostReader::texts`].
@@ -33,15 +33,16 @@ pub(super) enum Record<'a> {
         word: &'a [u8],
         value: &'a [u8],
     },
-    /// The costs that follow belong to this function, until the next one.
+    /// A block of this function begins: the costs that follow belong to it, until the next block.
     Function(u32),
-    /// Self cost of a line of `file`, which isn't the function's own file in inlined code.
+    /// Self cost of a line in `file`. For inlined code, this isn't the function's own file.
     SelfCost {
         function: u32,
         file: TextNumber,
         cost: CostLine<'a>,
     },
-    /// Calls with their inclusive cost. `target` is the entry of the callee; `None` if it is malformed.
+    /// Calls from one position to one function, with their inclusive cost. `target` is the position that the file
+    /// states for the callee; `None` if it is malformed.
     Call {
         caller: u32,
         callee: u32,
@@ -58,6 +59,7 @@ pub(super) struct CostReader {
     pub(super) texts: Texts<TextNumber>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<FunctionName>,
+    /// The index in `functions` of each function.
     function_numbers: FxHashMap<FunctionName, u32>,
     /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
     text_ids: [FxHashMap<u32, TextNumber>; 2],
@@ -69,7 +71,7 @@ pub(super) struct CostReader {
     pub(super) object: TextNumber,
     /// The file of the current function (`fl=`).
     fl: TextNumber,
-    /// The source file of the next cost lines.
+    /// The source file of the next cost lines: `fl`, or the file of inlined code (`fi=`, `fe=`).
     file: TextNumber,
     /// The current function; `None` if the last `fn=` line is invalid.
     function: Option<u32>,
@@ -120,7 +122,7 @@ impl CostReader {
         reader
     }
 
-    /// Reads the next line. Returns `None` if it only affects the lines after it.
+    /// Reads the next line. Returns `None` if it only affects the lines after it, or says nothing about costs.
     pub(super) fn read<'a>(&mut self, line: Result<Line<'a>>) -> Result<Option<Record<'a>>> {
         match line {
             Ok(Line::Header { word, value }) => Ok(Some(Record::Header { word, value })),
@@ -141,15 +143,17 @@ impl CostReader {
     }
 
     fn current_function(&self) -> Result<u32> {
-        self.function.ok_or_else(|| Error::new("a cost line before any valid fn="))
+        self.function.ok_or_else(|| Error::new("a cost line has no valid fn= line before it"))
     }
 
+    /// Returns the function of the last `cfn=` line, and forgets the callee's names, which only apply to one call.
     fn take_callee(&mut self) -> Option<u32> {
         (self.cob, self.cfi) = (None, None);
         self.callee.take()
     }
 
-    /// Reads a call. Its callee is the function that the preceding `cfn=` line named.
+    /// Reads a call. Its callee is the function that the preceding `cfn=` line named. That line applies to no other
+    /// call, even if this one is malformed.
     fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
         let callee = self.take_callee();
         let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
@@ -168,22 +172,24 @@ impl CostReader {
         let field = name_field(value);
         match keyword {
             Keyword::Fn => {
-                // Files of inlined code (`fi=`, `fe=`) end with their function. If the name is invalid, no function is
-                // current.
+                // A new function starts in its own file, even if the block before ended in a file of inlined code
+                // (`fi=`, `fe=`). If the name is invalid, there is no current function.
                 (self.file, self.function) = (self.fl, None);
                 let function = self.function(field, self.object, self.fl)?;
                 self.function = Some(function);
                 return Ok(Some(Record::Function(function)));
             }
             Keyword::Cfn => {
+                // If the name is invalid, there is no callee.
                 self.callee = None;
                 let (object, file) = (self.cob.unwrap_or(self.object), self.cfi.unwrap_or(self.file));
                 self.callee = Some(self.function(field, object, file)?);
             }
+            // Jumps have no costs, but the line may define the ID of a function.
             Keyword::Jfn => _ = self.function(field, self.object, self.file)?,
             _ => {
                 let Some(space) = keyword.space() else { return Ok(None) };
-                // An undefined ID also ends the previous object or file.
+                // Even if the ID isn't defined, the previous object or file is no longer the current one.
                 let text = self.object_or_file(space, field);
                 self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
                 text?;
@@ -220,8 +226,8 @@ impl CostReader {
         }
     }
 
-    /// The number of a function. A new function is added. `object` and `file` are ignored if it is given by an ID that
-    /// is already defined.
+    /// The number of a function, which is added if it is new. `object` and `file` are those in effect at this line.
+    /// They don't matter if the function is given by an ID that is already defined.
     fn function(&mut self, field: NameField<'_>, object: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match field {
             NameField::Refer(id) => match self.function_ids.get(&id) {
@@ -304,7 +310,8 @@ mod tests {
     fn an_undefined_id_does_not_leave_the_name_before_it() {
         let text = "ob=o\nfl=a\nfn=f\nob=(9)\nfl=(9)\nfn=g\n1 5\nfn=(9)\n1 6\n";
         let undefined = "id (9) is not defined";
-        let expected = ["o/a/f", undefined, undefined, "//g", ": 5", undefined, "a cost line before any valid fn="];
+        let expected =
+            ["o/a/f", undefined, undefined, "//g", ": 5", undefined, "a cost line has no valid fn= line before it"];
         assert_eq!(read_all(&mut CostReader::default(), text), expected);
         // An ID may be defined later, if the whole file is known.
         let text = "ob=(1)\nfn=(1)\n1 5\nob=(1) o\nfn=(1) f\nfn=(1)\n";

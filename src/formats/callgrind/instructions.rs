@@ -16,9 +16,9 @@ pub struct InstructionCosts {
     pub pid: Option<i32>,
     /// True if positions include addresses.
     pub has_addresses: bool,
-    /// The functions in order of appearance. Each combines all its source files and recursion levels.
+    /// The functions in order of appearance. Each combines the costs of all its source files and recursion levels.
     pub functions: Vec<CostedFunction>,
-    /// The functions as listed in the file: one per source file and recursion level.
+    /// The functions as the file states them: one for each source file and recursion level of a function.
     pub stated: Vec<StatedFunction>,
     /// Names of the source files. The index is what [`CostedInstruction::file`] refers to.
     pub files: Vec<Vec<u8>>,
@@ -35,12 +35,12 @@ pub struct CostedFunction {
     pub object: Vec<u8>,
     /// Self cost of each instruction, by address. Addresses are absolute in memory without a file, otherwise as in the
     /// object file.
-    pub at: BTreeMap<u64, CostedInstruction>,
+    pub instructions: BTreeMap<u64, CostedInstruction>,
     /// Calls by the address of the calling instruction.
-    pub calls_at: BTreeMap<u64, Vec<CostedCalls>>,
+    pub calls: BTreeMap<u64, Vec<CostedCalls>>,
 }
 
-/// A function as the file lists it: one source file and recursion level of a [`CostedFunction`].
+/// A function as the file states it: one source file and recursion level of a [`CostedFunction`].
 #[derive(Debug)]
 pub struct StatedFunction {
     /// The name with the recursion level, if the file has one: `fib'2`.
@@ -52,9 +52,9 @@ pub struct StatedFunction {
     /// The target address of the first call to this function; `None` if nothing called it.
     pub entry: Option<u64>,
     /// Inclusive cost of all calls to the function, per event. Trailing events may be missing.
-    called: Vec<i64>,
-    /// The function's self cost plus the cost of the calls it makes, per event.
-    calling: Vec<i64>,
+    cost_of_calls: Vec<i64>,
+    /// The function's self cost plus the cost of the calls it makes, per event. Trailing events may be missing.
+    self_and_callees: Vec<i64>,
 }
 
 /// The calls from one instruction to one function.
@@ -72,7 +72,7 @@ impl StatedFunction {
     /// The inclusive cost per event: the cost of all calls to the function or, if there are none, its self cost plus
     /// the cost of the calls it makes.
     pub fn inclusive(&self) -> &[i64] {
-        if self.entry.is_some() { &self.called } else { &self.calling }
+        if self.entry.is_some() { &self.cost_of_calls } else { &self.self_and_callees }
     }
 }
 
@@ -107,8 +107,9 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
 struct InstructionReader {
     costs: InstructionCosts,
     names: CostReader,
-    /// The sum of the `totals:` lines of all parts.
+    /// The sum of the `totals:` lines of all parts, which are at the end of each part.
     totals: Vec<i64>,
+    /// The sum of the `summary:` lines of all parts. Used if the file has no `totals:` lines.
     summary: Vec<i64>,
     /// Index in [`InstructionCosts::files`] of each file.
     files: FxHashMap<TextNumber, usize>,
@@ -122,15 +123,15 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
-    /// Adds the costs or the call in a record. Records without an instruction's address are ignored. Fails if a number
-    /// is malformed.
+    /// Adds the costs or the call in a record. `columns` are those of its position. If they have no instruction
+    /// address, the costs are ignored. Fails if a number is malformed.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value, columns),
             Some(Record::Function(function)) => {
                 let stated = self.stated_index(function);
-                // The definition of the ID may be in another object, but the addresses that follow are in the current
-                // one.
+                // The function's ID may have been defined where another object was current, but the addresses that
+                // follow are in the object that is current here.
                 let name = self.names.functions[function as usize].name;
                 self.costs.stated[stated].function = self.function_index(self.names.object, name);
                 Ok(())
@@ -171,9 +172,9 @@ impl InstructionReader {
 
     /// Index in [`InstructionCosts::files`] of a file; added if it is new.
     fn file_index(&mut self, file: TextNumber) -> usize {
-        let next = self.costs.files.len();
-        let index = *self.files.entry(file).or_insert(next);
-        if index == next {
+        let next_index = self.costs.files.len();
+        let index = *self.files.entry(file).or_insert(next_index);
+        if index == next_index {
             self.costs.files.push(self.names.texts.get(file).to_vec());
         }
         index
@@ -190,8 +191,8 @@ impl InstructionReader {
             file: self.file_index(file),
             function: self.function_index(object, name),
             entry: None,
-            called: Vec::new(),
-            calling: Vec::new(),
+            cost_of_calls: Vec::new(),
+            self_and_callees: Vec::new(),
         };
         let index = self.costs.stated.len();
         self.stated.insert(function, index);
@@ -203,14 +204,14 @@ impl InstructionReader {
     /// level; added if it is new.
     fn function_index(&mut self, object: TextNumber, name: TextNumber) -> usize {
         let name = strip_recursion(self.names.texts.get(name)).to_vec();
-        let next = self.costs.functions.len();
-        let index = *self.functions.entry((object, name.clone())).or_insert(next);
-        if index == next {
+        let next_index = self.costs.functions.len();
+        let index = *self.functions.entry((object, name.clone())).or_insert(next_index);
+        if index == next_index {
             self.costs.functions.push(CostedFunction {
                 name,
                 object: self.names.texts.get(object).to_vec(),
-                at: BTreeMap::new(),
-                calls_at: BTreeMap::new(),
+                instructions: BTreeMap::new(),
+                calls: BTreeMap::new(),
             });
         }
         index
@@ -219,8 +220,8 @@ impl InstructionReader {
     /// Adds the self cost of an instruction of a stated function. `None` if a cost is not a number or a sum overflows.
     fn add_self_cost(&mut self, stated: usize, addr: u64, source: Source, costs: &[u8]) -> Option<()> {
         let stated = &mut self.costs.stated[stated];
-        add_costs(costs, &mut stated.calling)?;
-        let instruction = self.costs.functions[stated.function].at.entry(addr).or_default();
+        add_costs(costs, &mut stated.self_and_callees)?;
+        let instruction = self.costs.functions[stated.function].instructions.entry(addr).or_default();
         instruction.file = source.file;
         instruction.line = source.line;
         add_costs(costs, &mut instruction.costs)
@@ -230,8 +231,8 @@ impl InstructionReader {
     fn add_call(&mut self, call: &Call, costs: &[u8]) -> Option<()> {
         let &Call { caller, callee, addr, count, entry } = call;
         let caller = &mut self.costs.stated[caller];
-        add_costs(costs, &mut caller.calling)?;
-        let calls = self.costs.functions[caller.function].calls_at.entry(addr).or_default();
+        add_costs(costs, &mut caller.self_and_callees)?;
+        let calls = self.costs.functions[caller.function].calls.entry(addr).or_default();
         let index = *self.calls.entry((caller.function, addr, callee)).or_insert_with(|| {
             calls.push(CostedCalls { callee, count: 0, costs: Vec::new() });
             calls.len() - 1
@@ -240,7 +241,7 @@ impl InstructionReader {
         add_costs(costs, &mut calls[index].costs)?;
         let callee = &mut self.costs.stated[callee];
         callee.entry.get_or_insert(entry);
-        add_costs(costs, &mut callee.called)
+        add_costs(costs, &mut callee.cost_of_calls)
     }
 }
 
@@ -264,7 +265,7 @@ struct Call {
 }
 
 fn malformed() -> Error {
-    Error::new("a position is not a number, or is relative to a missing one")
+    Error::new("a position is not a number, or is relative although no position precedes it")
 }
 
 fn not_a_cost() -> Error {
@@ -287,8 +288,11 @@ mod tests {
         assert_eq!(costs.events, [b"Ir", b"Dr"]);
         let mut functions = Vec::new();
         for function in &costs.functions {
-            let instructions: Vec<_> =
-                function.at.iter().map(|(addr, one)| (*addr, one.costs.clone(), one.file, one.line)).collect();
+            let instructions: Vec<_> = function
+                .instructions
+                .iter()
+                .map(|(addr, one)| (*addr, one.costs.clone(), one.file, one.line))
+                .collect();
             functions.push((String::from_utf8_lossy(&function.name).into_owned(), instructions));
         }
         let fib = vec![
@@ -314,7 +318,7 @@ mod tests {
         assert_eq!(costs.totals, [-7]);
         let mut found = Vec::new();
         for function in &costs.functions {
-            found.push(function.at.iter().map(|(addr, one)| (*addr, one.costs[0])).collect::<Vec<_>>());
+            found.push(function.instructions.iter().map(|(addr, one)| (*addr, one.costs[0])).collect::<Vec<_>>());
         }
         assert_eq!(found, [vec![(0x1000, -10)], vec![(0x1020, -5), (0x1024, 8)]]);
         let inclusive: Vec<_> = costs.stated.iter().map(StatedFunction::inclusive).collect();

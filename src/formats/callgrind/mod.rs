@@ -27,7 +27,7 @@ pub use instructions::{
     CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction, instruction_costs,
 };
 pub use rewrite::{
-    ChunkFacts, CodeLine, Covered, FileHeader, FileIndex, JitFunctions, Misattributed, ParsedChunk, RewriteStats,
+    ChunkFacts, CodeLine, CodeLookup, FileHeader, FileIndex, JitFunctions, Misattributed, ParsedChunk, RewriteStats,
     Rewriter, parse_chunk, scan_chunk,
 };
 pub use stacks::{read, write};

@@ -14,6 +14,7 @@ use std::ops::Range;
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
     addressing: Addressing,
+    /// See [`Self::for_viewers`].
     for_viewers: bool,
     slots: Vec<Slot<'a, 'data>>,
 }

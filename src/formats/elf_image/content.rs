@@ -44,18 +44,18 @@ impl Image<'_, '_> {
     }
 }
 
-/// Buffers the content to hash, because most parts are short.
+/// Hashes content piece by piece. Most pieces are short, so they are collected in a buffer.
 struct HashedContent {
     hash: Sha1,
-    waiting: Vec<u8>,
+    buffer: Vec<u8>,
 }
 
 /// Size of the buffer in bytes.
-const WAITING: usize = 1 << 13;
+const BUFFER_LEN: usize = 1 << 13;
 
 impl HashedContent {
     fn new() -> Self {
-        Self { hash: Sha1::new(), waiting: Vec::with_capacity(WAITING) }
+        Self { hash: Sha1::new(), buffer: Vec::with_capacity(BUFFER_LEN) }
     }
 
     fn number(&mut self, value: u64) {
@@ -64,18 +64,18 @@ impl HashedContent {
 
     /// Adds bytes to the hash. Short pieces are collected first, because hashing many short pieces is slow.
     fn bytes(&mut self, bytes: &[u8]) {
-        if self.waiting.len() + bytes.len() > WAITING {
-            self.hash.update(&self.waiting);
-            self.waiting.clear();
+        if self.buffer.len() + bytes.len() > BUFFER_LEN {
+            self.hash.update(&self.buffer);
+            self.buffer.clear();
         }
-        match bytes.len() > WAITING {
+        match bytes.len() > BUFFER_LEN {
             true => self.hash.update(bytes),
-            false => self.waiting.extend_from_slice(bytes),
+            false => self.buffer.extend_from_slice(bytes),
         }
     }
 
     fn finish(mut self) -> impl AsRef<[u8]> {
-        self.hash.update(&self.waiting);
+        self.hash.update(&self.buffer);
         self.hash.finalize()
     }
 }

@@ -28,11 +28,12 @@ fn gap_fill(machine: u16) -> u8 {
     if matches!(machine, EM_386 | EM_X86_64) { 0xcc } else { 0 }
 }
 
-/// What is needed to write the start of the file, after everything else was written ([`Image::write_rest`]).
+/// What [`Image::write_end`] wrote, as far as the start of the file depends on it ([`Image::finish`]).
 #[derive(Debug)]
-pub struct Rest {
+pub struct FileEnd {
     frames: eh_frame::Frames,
     sections: SectionTable,
+    /// Length of the file in bytes.
     len: u64,
     counts: Counts,
 }
@@ -41,8 +42,8 @@ impl Image<'_, '_> {
     /// Writes the whole file from the start of `out`, seeking over holes. `out` must be a new, empty file.
     pub fn write(&self, out: &mut (impl Write + Seek)) -> Result<Written> {
         self.write_code(out)?;
-        let rest = self.write_rest(out)?;
-        self.finish(&rest, self.build_id(), out)
+        let end = self.write_end(out)?;
+        self.finish(&end, self.build_id(), out)
     }
 
     /// Writes only the code, so that another thread can compute the build ID meanwhile.
@@ -66,9 +67,9 @@ impl Image<'_, '_> {
         Ok(())
     }
 
-    /// Writes everything but the code and the start of the file. Only an image for perf has unwinding information and
-    /// lines.
-    pub fn write_rest(&self, out: &mut (impl Write + Seek)) -> Result<Rest> {
+    /// Writes everything but the code and the start of the file: unwinding information and line tables, which only an
+    /// image for perf has, then symbols and section headers.
+    pub fn write_end(&self, out: &mut (impl Write + Seek)) -> Result<FileEnd> {
         let mut counts = Counts::default();
         let mut sections = Sections::new(self);
         let mut frames = eh_frame::Frames::default();
@@ -87,22 +88,23 @@ impl Image<'_, '_> {
         }
         symtab::write(self, &mut sink, &mut sections)?;
         let sections = write_headers(self.target, &mut sink, sections)?;
-        Ok(Rest { frames, sections, len: sink.offset(), counts })
+        Ok(FileEnd { frames, sections, len: sink.offset(), counts })
     }
 
-    /// Writes the start of the file, which completes it.
-    pub fn finish(&self, rest: &Rest, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
+    /// Writes the start of the file: ELF header, program headers and the note with the build ID. That completes the
+    /// file, and it is flushed.
+    pub fn finish(&self, end: &FileEnd, build_id: BuildId, out: &mut (impl Write + Seek)) -> Result<Written> {
         out.seek(SeekFrom::Start(0))?;
-        out.write_all(&start_of_file(self, rest, build_id)?)?;
+        out.write_all(&encode_start(self, end, build_id)?)?;
         out.flush()?;
-        Ok(Written { build_id, len: rest.len, counts: rest.counts })
+        Ok(Written { build_id, len: end.len, counts: end.counts })
     }
 }
 
 /// Encodes ELF header, program headers and build ID note, for which the file has room before everything else. Fails if
 /// the file is too long for 32 bits.
-fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8>> {
-    let Rest { frames, sections, len, .. } = rest;
+fn encode_start(image: &Image, end: &FileEnd, build_id: BuildId) -> Result<Vec<u8>> {
+    let FileEnd { frames, sections, len, .. } = end;
     let encoder = image.target.encoder();
     if !image.target.is_64 && *len > u64::from(u32::MAX) {
         return Err(Error::new(format!("the image needs {len} bytes, more than a 32-bit ELF file can address")));
@@ -150,8 +152,9 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
     }
 }
 
-/// The program headers of an image for perf. The header is loaded at address 0, so that the image's base is what perf
-/// calculates; then come the code with its holes, and the unwinding information.
+/// The program headers of an image for perf: the start of the file, loaded at address 0, so that the image's base is
+/// what perf calculates; the code with its holes; and the unwinding information. Those to load are sorted by address,
+/// as ELF requires.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = image.target.note(image.layout.segments);
     // The alignment is 1, because libdw would round the exactly known base up to any larger alignment.
@@ -162,18 +165,19 @@ fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
         let flags = if has_bytes { elf::PF_R | elf::PF_X } else { elf::PF_R };
         segments.push(segment(elf::PT_LOAD, code, flags, 1));
     }
-    if !frames.all.is_empty() {
-        segments.push(segment(elf::PT_LOAD, frames.all.clone(), elf::PF_R, 1));
+    if !frames.whole.is_empty() {
+        segments.push(segment(elf::PT_LOAD, frames.whole.clone(), elf::PF_R, 1));
     }
     segments.sort_by_key(|segment| segment.p_offset);
-    if !frames.all.is_empty() {
+    if !frames.whole.is_empty() {
         segments.push(segment(elf::PT_GNU_EH_FRAME, frames.header.clone(), elf::PF_R, 4));
     }
     segments.push(segment(elf::PT_NOTE, note, elf::PF_R, 4));
     segments
 }
 
-/// One program header per code section. Nothing is loaded from this file, but readers treat it as a program.
+/// The program headers of an image for callgrind's viewers: one per code section. Nothing loads this file, but its
+/// readers treat it as a program.
 fn run_time_segments(image: &Image) -> Vec<ProgramHeader> {
     let runs = image.layout.runs.iter().filter(|run| run.has_bytes).map(|run| {
         let load = segment(elf::PT_LOAD, run.offset..run.offset + run.size, elf::PF_R | elf::PF_X, 1);

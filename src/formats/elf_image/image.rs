@@ -26,8 +26,8 @@ pub struct Image<'a, 'data> {
 
 impl<'a, 'data> Image<'a, 'data> {
     /// The position of a code range in the image. `None` if the image doesn't contain it. With [`Addressing::RunTime`],
-    /// that is the case if later code overwrote its start or its address exceeds the ELF class, and with
-    /// [`Addressing::FileOffset`] if its size is absurd.
+    /// the image lacks code whose start later code overwrote, or whose address is too large for the ELF class. With
+    /// [`Addressing::FileOffset`], it lacks code of an absurd size, and code for which there was no room.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }

@@ -37,6 +37,7 @@ pub(super) fn write<W: Write + Seek>(
     let mut dwarf = Dwarf::new(EndianVec::new(image.target.endian.into()));
     let mut aranges = ByteWriter::new(image.target.endian);
     let mut unit = LineUnit::new(image.target);
+    // Of code that is split into several pieces, only the piece with the function's start gets lines.
     let pieces = image.layout.pieces.iter().filter(|piece| piece.skip == 0 && piece.len > 0);
     for piece in pieces {
         let code = image.slots[piece.slot as usize].code;
@@ -74,7 +75,9 @@ pub(super) fn write<W: Write + Seek>(
 struct LineUnit {
     target: Target,
     dwarf: DwarfUnit,
+    /// Address and length of each function.
     ranges: Vec<(u64, u64)>,
+    /// The number of rows in the line table.
     rows: usize,
 }
 
@@ -95,9 +98,9 @@ impl LineUnit {
         self.rows += lines.len();
     }
 
-    /// Sets up the unit. `first_file` names the unit.
+    /// Sets up the unit. The unit is named after `first_file`.
     fn start(&mut self, first_file: &[u8]) {
-        let file = string(first_file);
+        let file = viewer_path(first_file);
         let encoding = self.dwarf.unit.encoding();
         // Directory 0 is the compilation directory, which would be an attribute of the unit. The attribute is left out,
         // so that file names stay as given.
@@ -123,7 +126,7 @@ impl LineUnit {
         let directory = program.default_directory();
         program.begin_sequence(Some(Address::Constant(piece.addr)));
         for line in lines {
-            let file = program.add_file(LineString::String(string(line.file)), directory, None);
+            let file = program.add_file(LineString::String(viewer_path(line.file)), directory, None);
             let row = program.row();
             // Entries are sorted, so an offset is never less than the one before.
             row.address_offset = line.offset.max(row.address_offset);
@@ -135,6 +138,7 @@ impl LineUnit {
         program.end_sequence(piece.len);
     }
 
+    /// Adds the description of a function, from which viewers take the name.
     fn add_subprogram(&mut self, name: &[u8], piece: &Piece) {
         let unit = &mut self.dwarf.unit;
         let entry = unit.add(unit.root(), gimli::DW_TAG_subprogram);
@@ -145,17 +149,18 @@ impl LineUnit {
     }
 
     /// Adds the unit to `.debug_aranges`, which maps addresses to units (DWARF 4, 6.1.2). Without it, libdw before
-    /// 0.192 finds no unit. `info` is the unit's offset in `.debug_info`.
-    fn add_aranges(&self, info: usize, aranges: &mut ByteWriter) {
+    /// 0.192 finds no unit. `unit_offset` is the unit's offset in `.debug_info`.
+    fn add_aranges(&self, unit_offset: usize, aranges: &mut ByteWriter) {
         let size = usize::from(self.target.address_size());
         let mut set = ByteWriter::new(self.target.endian);
         set.u16(2); // version
-        set.u32(info as u32);
+        set.u32(unit_offset as u32);
         set.low_bytes(size as u64, 1).low_bytes(0, 1); // no segments
         // A set starts aligned. Its first tuple is aligned to the size of a tuple, counted from the start of the set's
         // length field.
-        let header = (LENGTH + set.len()).next_multiple_of(2 * size) - LENGTH;
+        let header = (LENGTH_FIELD + set.len()).next_multiple_of(2 * size) - LENGTH_FIELD;
         set.bytes(&vec![0; header - set.len()]);
+        // A tuple of zeros ends the set.
         for &(addr, len) in self.ranges.iter().chain([&(0, 0)]) {
             set.low_bytes(addr, size).low_bytes(len, size);
         }
@@ -182,11 +187,11 @@ impl LineUnit {
 }
 
 /// Length in bytes of the length field of a set, which doesn't count itself.
-const LENGTH: usize = 4;
+const LENGTH_FIELD: usize = 4;
 
 /// The name of a source file in the form that viewers can open: a path instead of a `file:` URL, which scripts loaded
 /// as ES modules have as a name.
-fn string(file: &[u8]) -> Vec<u8> {
+fn viewer_path(file: &[u8]) -> Vec<u8> {
     let file = cut_at_nul(file);
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file).to_vec()
 }

@@ -37,7 +37,7 @@ mod target;
 mod tests;
 
 pub use builder::ImageBuilder;
-pub use file::Rest;
+pub use file::FileEnd;
 pub use image::{Addressing, Image};
 pub use sections::{Counts, Written};
 pub use set::{AuxMapping, ImageSet};

@@ -36,9 +36,11 @@ pub struct Counts {
 /// The section headers collected so far.
 pub(super) struct Sections {
     headers: Vec<SectionHeader>,
+    /// The string table with the sections' names.
     names: Vec<u8>,
     /// True for an image for perf: the addresses of its loaded sections are their file offsets.
-    addressed: bool,
+    has_addresses: bool,
+    /// Index of the first code section; 0 before [`Self::push_runs`].
     pub(super) first_text: u32,
 }
 
@@ -48,12 +50,12 @@ impl Sections {
         let mut sections = Self {
             headers: Vec::with_capacity(image.layout.runs.len() + 12),
             names: vec![0],
-            addressed: image.addressing == Addressing::FileOffset,
+            has_addresses: image.addressing == Addressing::FileOffset,
             first_text: 0,
         };
         let header = SectionHeader {
             sh_type: elf::SHT_NOTE,
-            sh_flags: if sections.addressed { elf::SHF_ALLOC } else { Default::default() },
+            sh_flags: if sections.has_addresses { elf::SHF_ALLOC } else { Default::default() },
             sh_addralign: 4,
             ..SectionHeader::default()
         };
@@ -62,13 +64,13 @@ impl Sections {
     }
 
     /// The index of the next section. 0 is the null section.
-    pub(super) fn next(&self) -> u32 {
+    pub(super) fn next_index(&self) -> u32 {
         self.headers.len() as u32 + 1
     }
 
     /// Adds a section that is not loaded. `place` is its range in the file.
     pub(super) fn push(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
-        let sh_name = self.name(name);
+        let sh_name = self.find_or_add_name(name);
         self.headers.push(SectionHeader {
             sh_name,
             sh_offset: place.start,
@@ -77,26 +79,26 @@ impl Sections {
         });
     }
 
-    /// Offset of a name in the string table. Many sections share one name.
-    fn name(&mut self, name: &[u8]) -> u32 {
+    /// Offset of a name in the string table, to which it is added if it is new. Many sections share one name.
+    fn find_or_add_name(&mut self, name: &[u8]) -> u32 {
         let with_nul = [name, &[0]].concat();
         let known = memchr::memmem::find(&self.names, &with_nul);
-        let at = known.unwrap_or(self.names.len());
+        let offset = known.unwrap_or(self.names.len());
         if known.is_none() {
             self.names.extend_from_slice(&with_nul);
         }
-        at as u32
+        offset as u32
     }
 
     /// Adds a loaded section. `place` is its range in the file. In an image for perf, its address is its file offset.
     pub(super) fn push_loaded(&mut self, name: &[u8], header: SectionHeader, place: Range<u64>) {
-        let sh_addr = if self.addressed { place.start } else { 0 };
+        let sh_addr = if self.has_addresses { place.start } else { 0 };
         self.push(name, SectionHeader { sh_addr, ..header }, place);
     }
 
     /// Adds the code sections.
     pub(super) fn push_runs(&mut self, runs: &[LayoutRun]) {
-        self.first_text = self.next();
+        self.first_text = self.next_index();
         runs.iter().for_each(|run| self.push_run(run));
     }
 
@@ -106,7 +108,7 @@ impl Sections {
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         } else {
-            let in_segment = if self.addressed { elf::SHF_ALLOC } else { elf::SectionFlags(0) };
+            let in_segment = if self.has_addresses { elf::SHF_ALLOC } else { elf::SectionFlags(0) };
             (&b".text.names"[..], elf::SHT_NOBITS, in_segment)
         };
         let sh_addralign = if run.addr.is_multiple_of(16) { 16 } else { 1 };
@@ -119,6 +121,7 @@ impl Sections {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SectionTable {
     pub(super) offset: u64,
+    /// Number of headers, including the empty one at the start.
     pub(super) count: u32,
 }
 
@@ -129,6 +132,7 @@ pub(super) fn write_headers<W: Write + Seek>(
     mut sections: Sections,
 ) -> Result<SectionTable> {
     let header = SectionHeader { sh_type: elf::SHT_STRTAB, sh_addralign: 1, ..SectionHeader::default() };
+    // The section contains its own name, so its range is only known after it was added.
     sections.push(b".shstrtab", header, 0..0);
     let Sections { mut headers, names, .. } = sections;
     if let Some(last) = headers.last_mut() {

@@ -1,7 +1,7 @@
 //! A set of images for one process. Each looks like a shared library to perf's unwinders.
 //!
-//! An image has a *base*: the address that its first byte would have in the process. Where the code goes in the image
-//! follows from it, because perf's unwinders expect `address - base` to be the same for everything in a library. If
+//! An image has a *base*: the address that its first byte would have in the process. The base decides where the code
+//! goes in the image, because perf's unwinders take `address - base` for the offset of everything in a library. If
 //! addresses were reused, several images stand for the same range, one per use. They must have the same base, because
 //! libdw keeps the first one that it sees for the range ([`layout::apart`](super::layout::apart)).
 
@@ -16,6 +16,7 @@ use std::ops::Range;
 /// The images of one process.
 #[derive(Debug)]
 pub struct ImageSet<'a, 'data> {
+    /// The images, each with the parts that must be mapped in addition to its code.
     images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
     /// For each code range of the set: the index of its image, and its slot in that image.
     slots: Vec<Option<(u32, SlotId)>>,
@@ -48,9 +49,9 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     /// Index of the image that contains a code range, and where the code is in it. `None` in the same cases as
     /// [`Image::place`].
     pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
-        let (image, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
-        let (of, _) = self.images.get(image as usize)?;
-        Some((image as usize, of.place(slot)?))
+        let (index, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
+        let (image, _) = self.images.get(index as usize)?;
+        Some((index as usize, image.place(slot)?))
     }
 }
 
@@ -79,7 +80,7 @@ pub(super) fn build<'a, 'data>(
             (Some((previous_span, base)), Some(span)) if previous_span == span => Some(*base),
             _ => None,
         };
-        let plan = plan(target, &image_slots, group, shared_base, &is_free);
+        let plan = plan_image(target, &image_slots, group, shared_base, &is_free);
         previous = group.span.clone().zip(plan.base);
         let image = Image { target, addressing: Addressing::FileOffset, slots: image_slots, layout: plan.layout };
         set.images.push((image, plan.aux_mappings));
@@ -98,8 +99,9 @@ struct ImagePlan {
 
 /// Plans the image of a group, which contains the code in `slots`: where the unwinding information goes, and the base.
 /// If an image of the same range was already planned, `shared_base` is that image's base, and that image's header and
-/// table are the ones that get mapped. `is_free` returns true if neither code nor another file was ever in a range of addresses.
-fn plan(
+/// table are the ones that get mapped. `is_free` returns true if neither code nor another file was ever in a range of
+/// addresses.
+fn plan_image(
     target: Target,
     slots: &[Slot],
     group: &Group,
@@ -107,9 +109,11 @@ fn plan(
     is_free: &dyn Fn(&Range<u64>) -> bool,
 ) -> ImagePlan {
     let header = target.header_size(SEGMENTS);
+    // Code without a common range of addresses can't be unwound through an image.
     let Some(span) = &group.span else { return ImagePlan::mirror(slots, target) };
     let frames = eh_frame::measure(target, slots);
     // First try to put header and table directly before the code, so that all three form one range of addresses.
+    // `front` is their length. The code keeps its alignment to 16 bytes.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
     if frames.has_entries
         && shared_base.is_none()
@@ -123,7 +127,7 @@ fn plan(
             aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }],
         };
     }
-    // Otherwise the table goes after the code.
+    // Otherwise only the header goes before the code, and the table after it.
     let front = header + span.start % 16;
     let Some(base) = shared_base.or(span.start.checked_sub(front)) else { return ImagePlan::mirror(slots, target) };
     // With an empty table, libunwind continues by frame pointers. Runtimes that only leave names rarely keep frame
@@ -136,6 +140,7 @@ fn plan(
     let table_addr = base.saturating_add(table_offset);
     let mut aux_mappings = Vec::new();
     if frames.has_entries && shared_base.is_none() && is_free(&(table_addr..table_addr.saturating_add(frames.len))) {
+        // A mapping of one byte is enough for libunwind to find where the image starts.
         aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
         aux_mappings.push(AuxMapping { addr: table_addr, len: frames.len, offset: table_offset });
     }

@@ -4,7 +4,7 @@ use crate::error::Result;
 use std::io::{Seek, SeekFrom, Write};
 
 /// Gaps shorter than this are written out; longer ones become holes. Filesystems don't keep smaller holes.
-const SMALLEST_HOLE: u64 = 4096;
+const MIN_HOLE: u64 = 4096;
 
 /// Gaps are filled in steps of this many bytes; most are shorter.
 const FILL: usize = 64;
@@ -12,31 +12,32 @@ const FILL: usize = 64;
 /// An output with its current offset. Most writes are small, so `out` should be buffered.
 pub(super) struct ByteSink<'w, W> {
     out: &'w mut W,
-    at: u64,
+    /// The offset of the next byte.
+    offset: u64,
 }
 
 impl<'w, W: Write + Seek> ByteSink<'w, W> {
-    /// Continues at offset `at`.
-    pub(super) fn new(out: &'w mut W, at: u64) -> Result<Self> {
-        out.seek(SeekFrom::Start(at))?;
-        Ok(Self { out, at })
+    /// Starts writing at this offset.
+    pub(super) fn new(out: &'w mut W, offset: u64) -> Result<Self> {
+        out.seek(SeekFrom::Start(offset))?;
+        Ok(Self { out, offset })
     }
 
     /// The offset of the next byte.
     pub(super) fn offset(&self) -> u64 {
-        self.at
+        self.offset
     }
 
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> Result<()> {
         self.out.write_all(bytes)?;
-        self.at += bytes.len() as u64;
+        self.offset += bytes.len() as u64;
         Ok(())
     }
 
     /// Moves forward to `offset`. Short gaps are filled with `fill`, long ones become holes of zeros.
     pub(super) fn skip_to(&mut self, offset: u64, fill: u8) -> Result<()> {
-        let gap = offset.saturating_sub(self.at);
-        if gap < SMALLEST_HOLE {
+        let gap = offset.saturating_sub(self.offset);
+        if gap < MIN_HOLE {
             let fill = [fill; FILL];
             for _ in 0..gap as usize / FILL {
                 self.bytes(&fill)?;
@@ -44,12 +45,12 @@ impl<'w, W: Write + Seek> ByteSink<'w, W> {
             return self.bytes(&fill[..gap as usize % FILL]);
         }
         self.out.seek(SeekFrom::Start(offset))?;
-        self.at = offset;
+        self.offset = offset;
         Ok(())
     }
 
     /// Moves to the next multiple of `align`, a power of two.
     pub(super) fn align(&mut self, align: u64) -> Result<()> {
-        self.skip_to(self.at.next_multiple_of(align), 0)
+        self.skip_to(self.offset.next_multiple_of(align), 0)
     }
 }

@@ -19,7 +19,7 @@ pub struct Place {
     pub addr: u64,
 }
 
-/// A code range, and the address at which it ran.
+/// A code range that was added to an image, and the address at which it ran.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Slot<'a, 'data> {
     pub(super) code: &'a Code<'data>,
@@ -34,6 +34,7 @@ pub(super) struct Piece {
     /// Offset in the slot's code at which the piece starts.
     pub(super) skip: u64,
     pub(super) len: u64,
+    /// Index of the slot that the code is from.
     pub(super) slot: u32,
 }
 

@@ -15,11 +15,11 @@ use object::elf;
 use object::write::elf::Sym;
 use std::io::{Seek, Write};
 
-/// Symbols are encoded in batches of this many bytes.
+/// Symbols are encoded in memory and written when they have this many bytes.
 const BATCH: usize = 1 << 16;
 
 /// The extra symbol before all code. It covers the build ID note, which is never executed.
-const FIRST: &[u8] = b"[JIT]";
+const EXTRA_NAME: &[u8] = b"[JIT]";
 /// The name of the sentinels, functions after all code in an image for viewers.
 const SENTINEL_NAME: &[u8] = b"[end]";
 /// Section index of the build ID note.
@@ -39,32 +39,32 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     encoder.null_symbol(&mut batch);
     // Names are scattered all over the dump, so each is fetched only once and collected here.
     let mut names = SymbolNames(vec![0]);
-    // A symbol before all code, if there is one, covers the build ID note.
-    let first = first_name(image);
-    if !first.is_empty() {
+    // The extra symbol for samply, if there is one.
+    let extra = extra_name(image);
+    if !extra.is_empty() {
         let note = image.target.note(image.layout.segments);
-        encoder.symbol(&mut batch, &function(names.add(first), NOTE_SECTION, note.start, note.end - note.start));
+        encoder.symbol(&mut batch, &function_symbol(names.add(extra), NOTE_SECTION, note.start, note.end - note.start));
     }
     for (section, run) in (sections.first_text..).zip(&image.layout.runs) {
         for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
             let name = cut_at_nul(code.name);
-            encoder.symbol(&mut batch, &function(names.add(name), section, piece.addr, piece.len));
+            encoder.symbol(&mut batch, &function_symbol(names.add(name), section, piece.addr, piece.len));
             if batch.len() >= BATCH {
                 sink.bytes(&batch)?;
                 batch.clear();
             }
         }
     }
-    // Symbols behind all code, for viewers that lose the last ones.
+    // The sentinels after all code, for viewers that lose the last symbols.
     let sentinels = sentinel_symbols(image);
     let last_text = sections.first_text + (image.layout.runs.len() as u32).saturating_sub(1);
-    for &at in &sentinels {
-        encoder.symbol(&mut batch, &function(names.add(SENTINEL_NAME), last_text, at, SENTINEL_LEN));
+    for &addr in &sentinels {
+        encoder.symbol(&mut batch, &function_symbol(names.add(SENTINEL_NAME), last_text, addr, SENTINEL_LEN));
     }
     sink.bytes(&batch)?;
     // All symbols, with the null symbol.
-    let count = (image.layout.pieces.len() + sentinels.len()) as u32 + 1 + u32::from(!first.is_empty());
-    let strtab = sections.next() + 1; // the section after `.symtab`
+    let count = (image.layout.pieces.len() + sentinels.len()) as u32 + 1 + u32::from(!extra.is_empty());
+    let strtab = sections.next_index() + 1; // the section after `.symtab`
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
     let start = sink.offset();
     sink.bytes(&names.0)?;
@@ -78,11 +78,12 @@ struct SymbolNames(Vec<u8>);
 impl SymbolNames {
     /// Adds a name and returns its offset. Offsets beyond 4 GiB can't be represented; such a symbol gets no name.
     fn add(&mut self, name: &[u8]) -> u32 {
+        // The table starts with an empty name, at offset 0.
         match u32::try_from(self.0.len()) {
-            Ok(at) if !name.is_empty() => {
+            Ok(offset) if !name.is_empty() => {
                 self.0.extend_from_slice(name);
                 self.0.push(0);
-                at
+                offset
             }
             _ => 0,
         }
@@ -90,8 +91,8 @@ impl SymbolNames {
 }
 
 /// The name of the extra symbol before all code; empty in an image for callgrind's viewers.
-fn first_name(image: &Image) -> &'static [u8] {
-    if image.addressing == Addressing::FileOffset { FIRST } else { b"" }
+fn extra_name(image: &Image) -> &'static [u8] {
+    if image.addressing == Addressing::FileOffset { EXTRA_NAME } else { b"" }
 }
 
 /// Addresses of the sentinel functions after all code, because some viewers lose a file's last functions.
@@ -101,7 +102,7 @@ fn sentinel_symbols(image: &Image) -> Vec<u64> {
 }
 
 /// A symbol for a function. `st_name` is the offset of the name in the string table.
-fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
+fn function_symbol(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
     Sym {
         section: Some(section),
         st_name,

@@ -25,6 +25,7 @@ pub struct Target {
 impl Target {
     /// Chooses the usual ELF class for a machine, because dumps only state machine and byte order.
     pub fn new(machine: u16, endian: Endian) -> Self {
+        // Machines whose programs usually have 32-bit addresses.
         let narrow = [elf::EM_386, elf::EM_ARM, elf::EM_PPC, elf::EM_MIPS, elf::EM_SPARC, elf::EM_68K, elf::EM_SH];
         Self { machine, is_64: !narrow.contains(&elf::Machine(machine)), endian }
     }
@@ -39,16 +40,17 @@ impl Target {
         Encoder::new(endian, self.is_64, elf::Machine(self.machine))
     }
 
-    /// The first file offset at which code can start: after the ELF header, this many program headers and the build ID
+    /// The first file offset at which code can start: after the ELF header, `segments` program headers and the build ID
     /// note.
     pub(super) fn header_size(self, segments: usize) -> u64 {
         self.note(segments).end.next_multiple_of(16)
     }
 
-    /// The file range of the build ID note, the first section, which follows the program headers.
+    /// The file range of the build ID note, which is the first section and follows the program headers. `segments` is
+    /// the number of program headers.
     pub(super) fn note(self, segments: usize) -> Range<u64> {
         let encoder = self.encoder();
-        let at = encoder.file_header_size() + segments as u64 * encoder.program_header_size();
-        at..at + NOTE
+        let start = encoder.file_header_size() + segments as u64 * encoder.program_header_size();
+        start..start + NOTE
     }
 }

@@ -21,7 +21,8 @@ pub struct EventAttr {
     pub sample_type: u64,
     /// `read_format`: `PERF_FORMAT_*` bits.
     pub read_format: u64,
-    /// The attr's bit-field as one word. `disabled` is the lowest bit, whatever the byte order of the recording.
+    /// The flags of the attr, a C bit-field, as one word. The first flag (`disabled`) is the lowest bit, whatever the
+    /// byte order of the recording.
     pub flags: u64,
     /// `branch_sample_type`: `PERF_SAMPLE_BRANCH_*` bits.
     pub branch_sample_type: u64,
@@ -29,7 +30,7 @@ pub struct EventAttr {
     pub sample_regs_user: u64,
     /// `sample_stack_user`: limit in bytes of the copy of the user stack in a sample.
     pub sample_stack_user: u32,
-    /// `clockid`; only meaningful if [`Self::clock`] returns it.
+    /// `clockid`. Call [`Self::clock`] instead, which also checks whether the recorder chose a clock at all.
     pub clockid: i32,
     /// `sample_regs_intr`: mask of the registers at the interrupt.
     pub sample_regs_intr: u64,
@@ -68,7 +69,8 @@ impl EventAttr {
         Ok(attr)
     }
 
-    /// Parses the fields that newer versions of perf added. Older recordings end before some of them.
+    /// Parses the fields that newer versions of perf added, as far as the attr has them. They were added in groups, so
+    /// an attr ends after one of these groups.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());
@@ -91,8 +93,9 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for.
-    pub fn samples(&self, bit: u64) -> bool {
+    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for. With several bits, one
+    /// of their fields is enough.
+    pub fn has_field(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
 
@@ -108,7 +111,7 @@ impl EventAttr {
 
     /// True if the samples carry data that a BPF program outputs (`PERF_COUNT_SW_BPF_OUTPUT`).
     pub fn is_bpf_output(&self) -> bool {
-        const BPF_OUTPUT: u64 = 10;
+        const BPF_OUTPUT: u64 = 10; // PERF_COUNT_SW_BPF_OUTPUT
         self.kind == abi::PERF_TYPE_SOFTWARE && self.config == BPF_OUTPUT
     }
 
@@ -119,6 +122,7 @@ impl EventAttr {
 
     /// True if the event counts page faults. The data address of its samples is then the address that faulted.
     pub fn is_page_fault(&self) -> bool {
+        // PERF_COUNT_SW_PAGE_FAULTS, …_MIN and …_MAJ
         const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
         self.kind == abi::PERF_TYPE_SOFTWARE && PAGE_FAULTS.contains(&self.config)
     }
@@ -133,8 +137,8 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
 
-    /// `precise_ip`, 0 to 3. At 0 the recorded address may be any distance after the instruction that caused the
-    /// event.
+    /// `precise_ip`, from 0 to 3: how close the recorded address is to the instruction that caused the event. At 0 it
+    /// may be any distance behind that instruction; from 2 on it should be exact.
     pub fn precise_ip(&self) -> u8 {
         /// Bit number in `flags` of the lower of the field's two bits.
         const PRECISE_IP: u32 = 15;
@@ -154,6 +158,7 @@ impl EventAttr {
     /// The name that perf would give the event. It is used if the recording doesn't contain a name.
     fn default_name(&self) -> String {
         let known = match self.kind {
+            // The upper bits of `config` choose a PMU on machines with several kinds of cores.
             abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),
             abi::PERF_TYPE_SOFTWARE => SOFTWARE.get(usize::try_from(self.config).unwrap_or(usize::MAX)),
             _ => None,
@@ -192,7 +197,8 @@ const SOFTWARE: &[&str] = &[
     "cgroup-switches",
 ];
 
-/// Returns a 64-bit C bit-field with its first bit lowest. Big-endian machines fill such a word from the highest bit.
+/// Converts a word that holds a C bit-field so that the field's first bit is the lowest bit of the word. C compilers
+/// fill bit-fields from the highest bit on big-endian machines.
 fn bit_field(word: u64, endian: Endian) -> u64 {
     match endian {
         Endian::Little => word,

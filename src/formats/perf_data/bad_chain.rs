@@ -1,13 +1,13 @@
 //! Removes call chain entries that make perf drop the whole chain.
 //!
 //! Words of a call chain at or above `PERF_CONTEXT_MAX` are context markers. Without frame pointers, the kernel may
-//! take any word of the stack for a return address. If such a word is in the range of the markers but is none of them,
-//! perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
-//! `invalid callchain context`. Zeros and other words that are no addresses do no harm.
+//! take any word of the stack for a return address. If such a word is in the range of the markers but isn't a marker
+//! that perf knows, perf (6.1) drops the whole chain, including the sample's own address; only with `-v` does it report
+//! `invalid callchain context`. Zeros and other words that aren't addresses do no harm.
 
 use super::attr::EventAttr;
-use super::convert::with_words;
-use super::sample::{Fields, Sample, USER_DEFERRED, is_context, is_mark};
+use super::convert::encode_with_chain;
+use super::sample::{Fields, Sample, USER_DEFERRED, is_known_marker, is_marker};
 use super::walk::RawRecord;
 use super::words::Words;
 use crate::error::Result;
@@ -15,7 +15,7 @@ use crate::error::Result;
 /// True if an entry of a call chain makes perf drop the chain.
 #[inline]
 pub fn is_bad_entry(word: u64) -> bool {
-    is_context(word) && !is_mark(word)
+    is_marker(word) && !is_known_marker(word)
 }
 
 impl Sample<'_> {
@@ -27,7 +27,7 @@ impl Sample<'_> {
 }
 
 /// Copies a SAMPLE record without the call chain entries that make perf drop the whole chain. `None` if the record has
-/// no such entry.
+/// no such entry. Fails if the record is too short for its fields.
 pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
@@ -35,9 +35,9 @@ pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Optio
     let chain_start = (fields.body.offset() - start) as usize;
     let chain = fields.callchain()?;
     let chain_end = (fields.body.offset() - start) as usize;
-    let body = &raw.bytes[8..];
+    let body = &raw.bytes[8..]; // without the record's header
     let Some(good) = good_words(chain) else { return Ok(None) };
-    Ok(with_words(raw, &body[..chain_start], &good, &[&body[chain_end..]]))
+    Ok(encode_with_chain(raw, &body[..chain_start], &good, &[&body[chain_end..]]))
 }
 
 /// Copies a CALLCHAIN_DEFERRED record (cookie, length of the chain, chain, sample ID) without the call chain entries
@@ -48,7 +48,7 @@ pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>
     let count = fields.u64("length of the call chain")?;
     let chain = Words::new(fields.bytes(count.saturating_mul(8), "call chain")?, raw.endian);
     let Some(good) = good_words(chain) else { return Ok(None) };
-    Ok(with_words(raw, cookie, &good, &[fields.rest()]))
+    Ok(encode_with_chain(raw, cookie, &good, &[fields.rest()]))
 }
 
 /// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such

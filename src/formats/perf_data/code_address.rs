@@ -14,8 +14,8 @@ use linux_perf_event_reader::constants as abi;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
     /// Offset of the word in bytes, from the start of the record.
-    pub at: usize,
-    /// Whether the code belongs to user space, kernel or guest.
+    pub offset: usize,
+    /// Whether the code belongs to user space, to the kernel or to a guest.
     pub mode: CpuMode,
     /// The address as recorded.
     pub frame: FrameAddr,
@@ -53,8 +53,9 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
     let mut found = Vec::new();
     if let Some(ip) = sample.ip {
-        let at = if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { HEADER + WORD } else { HEADER };
-        found.push(CodeAddress { at, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
+        // Only the identifier can precede the instruction pointer.
+        let offset = if attr.has_field(abi::PERF_SAMPLE_IDENTIFIER) { HEADER + WORD } else { HEADER };
+        found.push(CodeAddress { offset, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
     }
     fields.skip_to_chain()?;
     found.extend(chain_addresses(sample, position(&fields) + WORD));
@@ -64,33 +65,36 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
     Ok(found)
 }
 
-/// The addresses of a call chain whose first word is at offset `first`.
-fn chain_addresses(sample: &Sample<'_>, first: usize) -> impl Iterator<Item = CodeAddress> {
-    sample.chain().map(move |(index, mode, frame)| CodeAddress { at: first + index * WORD, mode, frame })
+/// The addresses of the sample's call chain. `first_offset` is the offset of the chain's first word in the record.
+fn chain_addresses(sample: &Sample<'_>, first_offset: usize) -> impl Iterator<Item = CodeAddress> {
+    sample.chain().map(move |(index, mode, frame)| CodeAddress { offset: first_offset + index * WORD, mode, frame })
 }
 
-/// The addresses of an off-CPU sample: its call chain is in the raw data, and its own ip is 0.
+/// The addresses of an off-CPU sample: those of the call chain in its raw data. The ip field of the record is always 0,
+/// so it isn't an address.
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
-    const SIZE: usize = 4;
+    const SIZE: usize = 4; // the length of the raw data, which precedes them
     let mut fields = Fields { body: raw.body(), attr };
+    // These samples have no call chain field, so the raw data follow where the chain would be.
     fields.skip_to_chain()?;
     let raw_data = (fields.body.offset() - raw.offset) as usize;
-    Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
+    Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_OFFSET).collect())
 }
 
-/// The addresses of the branch stack, whose field starts at offset `start`.
+/// The addresses of the branch stack: source and target of each branch. `start` is the offset of the branch stack in
+/// the record.
 fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
     let Some(branches) = sample.branches else { return Vec::new() };
     // The branches follow their number and, if recorded, the index of the newest one.
-    let mut branch_at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
+    let mut branch_offset = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
     let mut found = Vec::new();
     for branch in branches.iter() {
-        for (at, addr) in [(branch_at, branch.from), (branch_at + WORD, branch.to)] {
+        for (offset, addr) in [(branch_offset, branch.from), (branch_offset + WORD, branch.to)] {
             // A branch doesn't contain the CPU mode of its two addresses. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
-            found.push(CodeAddress { at, mode, frame: FrameAddr::Ip(addr) });
+            found.push(CodeAddress { offset, mode, frame: FrameAddr::Ip(addr) });
         }
-        branch_at += BRANCH;
+        branch_offset += BRANCH;
     }
     found
 }
@@ -120,8 +124,8 @@ mod tests {
         let bytes = record(kind::SAMPLE, 2, &body, Endian::Little).unwrap();
         let raw = Records::new(&bytes, 0x600, Endian::Little).next().unwrap();
         let found = addresses(&raw, &Sample::parse(&raw, 0, &attr).unwrap(), &attr).unwrap();
-        for CodeAddress { at, frame, .. } in &found {
-            assert_eq!(bytes[*at..at + 8], frame.raw().0.to_le_bytes(), "{frame:?}");
+        for CodeAddress { offset, frame, .. } in &found {
+            assert_eq!(bytes[*offset..offset + 8], frame.raw().0.to_le_bytes(), "{frame:?}");
         }
         let user: Vec<_> = found.iter().filter(|code| code.mode == CpuMode::User).map(|code| code.frame).collect();
         let [ip, caller, branch] = [0x1000, 0x2000, 0x3000].map(Addr);

@@ -24,6 +24,7 @@ pub struct Decompressor {
     returned_len: usize,
     /// Limit in bytes for the decompressed size of one compressed record.
     max_unpacked: usize,
+    /// True after an error, from which the stream can't recover.
     failed: bool,
 }
 
@@ -35,19 +36,21 @@ impl std::fmt::Debug for Decompressor {
 
 /// Limit in bytes for the decompressed size of one compressed record, whatever the recording says. perf compresses at
 /// most one full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can
-/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). A record has
-/// at most 64 KiB; if that unpacks to more than this limit, it cannot be samples with times.
-const LARGEST: usize = 64 << 20;
+/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). The
+/// compressed record has at most 64 KiB. Samples with times differ from each other, so they can't be compressed from
+/// more than this limit to that little.
+const MAX_UNPACKED: usize = 64 << 20;
 
 /// Limit in bytes for the output of one decompression step. zstd's own blocks are not larger.
 const STEP: usize = 128 << 10;
 
 impl Decompressor {
-    /// Starts a stream. `mmap_len` is the size in bytes of the recorder's buffer, if known; no record holds more than
-    /// one full buffer (`record__mmap_read_evlist` in builtin-record.c).
+    /// Starts a stream. `mmap_len` is the size in bytes of the recorder's buffer, if known. No compressed record may
+    /// unpack to more, because perf compresses at most one full buffer (`record__mmap_read_evlist` in
+    /// builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
-        let max_unpacked = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
+        let max_unpacked = mmap_len.map_or(MAX_UNPACKED, |len| MAX_UNPACKED.min(len as usize));
         Ok(Self { decoder, endian, plain: Vec::new(), returned_len: 0, max_unpacked, failed: false })
     }
 
@@ -55,11 +58,12 @@ impl Decompressor {
     /// `None` at the end of the compressed record. Compressed records must be passed in file order. After an error
     /// nothing more can be decompressed, and later calls return `None`.
     pub fn unpack(&mut self, packed: &mut Packed<'_>) -> Result<Option<&[u8]>> {
+        // The caller is done with the records that the previous call returned.
         self.plain.drain(..std::mem::take(&mut self.returned_len));
         if self.failed || packed.is_done {
             return Ok(None);
         }
-        let unpacked = self.step(packed).and_then(|()| self.whole_records());
+        let unpacked = self.step(packed).and_then(|()| self.whole_records_len());
         match unpacked {
             Ok(end) => self.returned_len = end,
             Err(error) => {
@@ -75,28 +79,28 @@ impl Decompressor {
     fn step(&mut self, packed: &mut Packed<'_>) -> Result<()> {
         let start = self.plain.len();
         self.plain.reserve(STEP); // zstd writes to spare capacity
-        let mut input = InBuffer::around(packed.left);
+        let mut input = InBuffer::around(packed.remaining);
         let mut output = OutBuffer::around_pos(&mut self.plain, start);
         let result = self.decoder.run(&mut input, &mut output);
         let (taken, end) = (input.pos(), output.pos());
         self.plain.truncate(end);
         result.map_err(|error| Error::new("zstd data").because(error))?;
-        packed.left = &packed.left[taken..];
+        packed.remaining = &packed.remaining[taken..];
         packed.unpacked += end - start;
         if packed.unpacked > self.max_unpacked {
             let message =
                 format!("zstd data: a record unpacks to more than {} bytes, the recorder's buffer", self.max_unpacked);
             return Err(Error::new(message));
         }
-        // A full output may have left more in the decoder.
-        packed.is_done = packed.left.is_empty() && end - start < STEP;
+        // If the step filled all the room for its output, the decoder may hold more.
+        packed.is_done = packed.remaining.is_empty() && end - start < STEP;
         Ok(())
     }
 
     /// Length in bytes of the whole records at the start of `plain`.
-    fn whole_records(&self) -> Result<usize> {
+    fn whole_records_len(&self) -> Result<usize> {
         let mut records = Records::new(&self.plain, 0, self.endian);
-        records.by_ref().for_each(drop);
+        records.by_ref().for_each(drop); // walk to the end
         match records.stop() {
             Stop::Next(end) => Ok(usize::try_from(end).map_or(self.plain.len(), |end| end.min(self.plain.len()))),
             Stop::Damage(error) => Err(Error::new("decompressed records").because(error)),
@@ -112,10 +116,13 @@ impl Decompressor {
 /// The part of a compressed record that is not decompressed yet.
 #[derive(Debug)]
 pub struct Packed<'data> {
-    left: &'data [u8],
+    /// The compressed bytes that the decoder hasn't taken yet.
+    remaining: &'data [u8],
     /// Offset of the record in the file, for messages.
     offset: u64,
+    /// Number of bytes decompressed so far.
     unpacked: usize,
+    /// True if all of the record is decompressed.
     is_done: bool,
 }
 
@@ -124,8 +131,8 @@ impl<'data> Packed<'data> {
     pub fn new(record: &RawRecord<'data>) -> Result<Self> {
         let mut body = record.body();
         let size = if record.kind == kind::COMPRESSED { body.left() as u64 } else { body.u64("data_size")? };
-        let left = body.bytes(size, "compressed data")?;
-        Ok(Self { left, offset: record.offset, unpacked: 0, is_done: false })
+        let remaining = body.bytes(size, "compressed data")?;
+        Ok(Self { remaining, offset: record.offset, unpacked: 0, is_done: false })
     }
 }
 

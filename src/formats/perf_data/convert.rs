@@ -21,24 +21,25 @@ const SAMPLE_STACK_USER: usize = 88;
 
 /// True if samples of this event contain copies of the user stack.
 pub fn copies_stacks(attr: &EventAttr) -> bool {
-    attr.samples(abi::PERF_SAMPLE_STACK_USER)
+    attr.has_field(abi::PERF_SAMPLE_STACK_USER)
 }
 
 impl Recording {
-    /// Changes the attrs of all events that copy stacks: they now say that samples have call chains, but no user
-    /// registers and no stack copies.
-    pub fn plain_chains(&mut self) {
+    /// Changes the attrs of all events whose samples copy the user stack: they now say that samples have call chains,
+    /// with frames of user space, but no user registers and no stack copies.
+    pub fn convert_to_plain_chains(&mut self) {
         let endian = self.header.endian;
         for event in self.events.iter_mut().filter(|event| copies_stacks(&event.attr)) {
-            plain_chains(event, endian);
+            convert_event(event, endian);
         }
     }
 }
 
-/// Changes an event's description to that of samples with plain call chains: without registers and copies of the
-/// stack.
-fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
+/// Changes the attr of one event as [`Recording::convert_to_plain_chains`] describes, both its parsed fields and its
+/// bytes.
+fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
+    // The flag says that chains have no frames of user space.
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
     attr.sample_regs_user = 0;
     attr.sample_stack_user = 0;
@@ -53,8 +54,9 @@ fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     }
 }
 
-/// Encodes a pipe's HEADER_ATTR record again, with the event's current attr and the IDs in `raw`. `None` if `raw` is
-/// shorter than the attr, or the result is longer than a record can be.
+/// Encodes the HEADER_ATTR record of an event in pipe form again, after the event's attr was changed. The IDs of the
+/// event are copied from `raw`, the recorded HEADER_ATTR. `None` if `raw` is shorter than the attr, or the result is
+/// longer than a record can be.
 pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
     let ids = raw.bytes.get(8 + event.attr_bytes.len()..)?;
     record(kind::HEADER_ATTR, raw.misc, &[&event.attr_bytes, ids].concat(), raw.endian)
@@ -77,12 +79,12 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     fields.user_stack()?;
     let stack_end = position(&fields);
     let body = &raw.bytes[8..];
-    Ok(with_words(raw, &body[..chain_start], chain, &[&body[chain_end..registers_start], &body[stack_end..]]))
+    Ok(encode_with_chain(raw, &body[..chain_start], chain, &[&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
-/// Encodes a record like `raw`, but with another call chain. `before` and `after` are the bytes of the body around the
-/// chain, the latter in pieces. `None` if the result is longer than a record can be.
-pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: &[&[u8]]) -> Option<Vec<u8>> {
+/// Encodes a record like `raw`, but with another call chain. `before` are the bytes of the body before the chain's
+/// length, `after` are pieces that follow the chain. `None` if the result is longer than a record can be.
+pub(super) fn encode_with_chain(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: &[&[u8]]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::append_to(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
     for &word in chain {
@@ -120,7 +122,7 @@ mod tests {
         let attr = EventAttr { sample_type: REMOVED | 1, flags: 1 << 22 | 1 << 18, ..EventAttr::default() };
         attr_bytes[..8].copy_from_slice(&[1, 0, 0, 0, 104, 0, 0, 0]);
         let mut event = Event { attr, attr_bytes, ids: Vec::new(), name: String::new() };
-        plain_chains(&mut event, Endian::Little);
+        convert_event(&mut event, Endian::Little);
         let parsed = EventAttr::parse(&event.attr_bytes, 0, Endian::Little).unwrap();
         assert_eq!(parsed.sample_type, abi::PERF_SAMPLE_CALLCHAIN | 1);
         assert_eq!((parsed.flags, parsed.sample_regs_user, parsed.sample_stack_user), (1 << 18, 0, 0));

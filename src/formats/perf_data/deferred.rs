@@ -43,10 +43,11 @@ pub struct DeferredChains<'data> {
     skipped: Skipped,
 }
 
-/// Counts samples without a chain, or chains without a sample. `first` is the file offset of the first one.
+/// A count of records that lack their counterpart: samples without a chain, or chains without a sample.
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,
+    /// The lowest file offset of these records.
     first: Option<u64>,
 }
 
@@ -58,7 +59,7 @@ impl Unmatched {
 }
 
 impl<'data> DeferredChain<'data> {
-    /// The order of chains: by time, then by file offset.
+    /// The key by which the chains of a thread are sorted: by time, then by file offset.
     fn sort_key(&self) -> (Nanos, u64) {
         (self.sample.time.unwrap_or_default(), self.offset)
     }
@@ -81,8 +82,8 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// Sorts the chains, and warns about samples without a chain and chains without a sample. `records` must yield all
-    /// records of the recording.
+    /// Sorts the chains after the last call of [`Self::add`], which [`Self::find`] needs, and warns about samples
+    /// without a chain and chains without a sample. `records` must yield all records of the recording.
     pub fn settle<'r>(
         &mut self,
         recording: &Recording,
@@ -94,12 +95,14 @@ impl<'data> DeferredChains<'data> {
         for chains in self.by_cookie.values_mut() {
             chains.sort_by_key(DeferredChain::sort_key);
         }
+        // Without deferred chains, don't parse all samples.
         let may_defer = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
         if !may_defer && self.by_cookie.is_empty() {
             return;
         }
         let mut without_chain = Unmatched::default();
-        // The chains that complete samples, each with the sample's thread.
+        // The file offsets and threads of the chains that complete samples. In directory form, records of different
+        // threads can have the same offset in different files.
         let mut used: FxHashSet<(u64, Tid)> = FxHashSet::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let Ok(sample) = recording.sample(&raw) else { continue };
@@ -124,8 +127,8 @@ impl<'data> DeferredChains<'data> {
         if let Some(first) = without_chain.first {
             let lack = if without_chain.count == 1 { "sample lacks its" } else { "samples lack their" };
             let message = format!(
-                "{} {lack} user call chain, because no deferred one (PERF_RECORD_CALLCHAIN_DEFERRED) matches its \
-                 thread and cookie",
+                "{} {lack} user call chain, because no PERF_RECORD_CALLCHAIN_DEFERRED record has the same thread and \
+                 cookie",
                 without_chain.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));
@@ -138,9 +141,9 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// The record with the user part of a sample's call chain: the first one with the sample's cookie that its thread
-    /// wrote after the sample. `offset` is the file offset of the SAMPLE record. `None` if the chain wasn't deferred,
-    /// or its record is missing.
+    /// Finds the user part of a sample's call chain: the first CALLCHAIN_DEFERRED record after the sample that has the
+    /// sample's thread and cookie. `offset` is the file offset of the SAMPLE record. `None` if the chain wasn't
+    /// deferred, or its record is missing.
     pub fn find(&self, sample: &Sample<'_>, offset: u64) -> Option<&DeferredChain<'data>> {
         let (_, tid) = sample.pid_tid?;
         let chains = self.by_cookie.get(&(tid, sample.cookie?))?;
@@ -180,6 +183,7 @@ impl Recording {
         Ok(sample)
     }
 
+    /// Length in bytes of the `sample_id` trailer that the event's records have; 0 if they have none.
     fn trailer_len(&self, event: usize) -> usize {
         let attr = self.events.get(event).map(|event| &event.attr).filter(|attr| attr.sample_id_all());
         attr.map_or(0, |attr| SampleId::size(attr.sample_type))

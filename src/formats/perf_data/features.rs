@@ -46,7 +46,7 @@ impl FeatureSection {
     /// Parses BUILD_ID. Entries that cannot be read are left out.
     pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
         let records = Records::new(&self.bytes, self.offset, endian);
-        // Only the newest recorders set the type of these records; others leave it 0.
+        // Older recorders leave the type of these records 0, so set it before parsing.
         let parsed = records.filter_map(|mut record| {
             record.kind = kind::HEADER_BUILD_ID;
             Record::parse(&record).ok()
@@ -63,16 +63,16 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// Names the events by the section, which must be EVENT_DESC. An entry belongs to the event that has
-    /// the entry's first ID, or else to the event at the same position.
+    /// Gives the events the names in this section, which must be EVENT_DESC. An entry describes the event that has the
+    /// entry's first ID or, if there is none, the event at the same position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;
         let attr_size = u64::from(cursor.u32("attr size")?);
-        let mut owners: FxHashMap<u64, usize> = FxHashMap::default();
-        for (number, event) in events.iter().enumerate() {
+        let mut event_by_id: FxHashMap<u64, usize> = FxHashMap::default();
+        for (index, event) in events.iter().enumerate() {
             for id in &event.ids {
-                owners.entry(*id).or_insert(number);
+                event_by_id.entry(*id).or_insert(index);
             }
         }
         for position in 0..count as usize {
@@ -82,8 +82,8 @@ impl FeatureSection {
             let first_id = if id_count > 0 { Some(cursor.u64("id")?) } else { None };
             let other_ids = id_count.saturating_sub(1);
             cursor.bytes(other_ids * 8, "ids")?;
-            let by_id = first_id.and_then(|id| owners.get(&id).copied());
-            if let Some(event) = events.get_mut(by_id.unwrap_or(position)) {
+            let index = first_id.and_then(|id| event_by_id.get(&id).copied()).unwrap_or(position);
+            if let Some(event) = events.get_mut(index) {
                 event.name = name;
             }
         }

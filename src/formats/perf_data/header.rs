@@ -50,8 +50,8 @@ pub struct Header {
     pub data: FileSection,
     /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
     pub features: [u128; 2],
-    /// True if the feature bits are stored in 64-bit words, false for 32-bit words. Only on big-endian machines this
-    /// makes a difference.
+    /// True if the feature bits are stored in 64-bit words, false for 32-bit words. This makes a difference only for
+    /// recordings of big-endian machines.
     pub wide_feature_words: bool,
 }
 
@@ -60,6 +60,7 @@ pub(super) const FILE_HEADER: u64 = 104;
 pub(super) const PIPE_HEADER: u64 = 16;
 /// Length of the first version of `struct perf_event_attr`.
 pub(super) const ATTR_SIZE_MIN: u64 = linux_perf_event_reader::constants::PERF_ATTR_SIZE_VER0 as u64;
+/// Length of a [`FileSection`] in the file.
 const SECTION: u64 = 16;
 /// The number of possible features (`HEADER_FEAT_BITS`).
 pub(super) const FEATURES: u32 = 256;
@@ -109,7 +110,7 @@ impl Header {
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
         let data = FileSection::parse(&mut cursor, "data section")?;
         FileSection::parse(&mut cursor, "event types section")?;
-        // The bitmap has 32 bytes. Which words it consists of shows in the first half, and holds for both.
+        // The bitmap has 32 bytes. The width of its words is found out from the first half, which has HOSTNAME.
         let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);
         let (first_bits, wide_feature_words) = feature_bits(first, endian);
         let features = [first_bits, bits_in_words(second, endian, wide_feature_words)];
@@ -119,7 +120,8 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a recording in pipe form.
+    /// The header of a recording in pipe form. It only states the byte order; what file form has in the header is
+    /// empty.
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };
@@ -164,8 +166,9 @@ impl Header {
     }
 }
 
-/// Decodes the feature bits. Also returns true if they are stored in 64-bit words. The bitmap is an array of C longs,
-/// whose width decides where a bit is on a big-endian machine.
+/// Decodes 16 bytes of the feature bitmap, and returns whether its words have 64 bits. The bitmap is an array of C
+/// longs, whose width decides where a bit is on a big-endian machine. They are taken for 32-bit words only if HOSTNAME,
+/// which perf always writes, is set in that reading and not in the other.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
@@ -175,7 +178,7 @@ fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
 /// Decodes 16 bytes of the feature bitmap as words of 64 bits (if `wide`) or 32 bits.
 fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
     let word_len = match endian {
-        // Words of any width have the same bytes in little-endian order, so read single bytes.
+        // In little-endian order, bit N is in byte N / 8 whatever the width of the words, so read single bytes.
         Endian::Little => 1,
         Endian::Big if wide => 8,
         Endian::Big => 4,

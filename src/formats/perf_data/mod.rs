@@ -53,11 +53,11 @@ pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Recor
 pub use recording::{ReadAt, Recording};
 pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved_offset, pipe_front};
 pub use sample::{
-    Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, USER_DEFERRED, is_context,
+    Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, USER_DEFERRED, is_marker,
 };
 pub use sample_id::SampleId;
 pub use survey::RecordSurvey;
-pub use walk::{RawRecord, Records, Stop, may_begin, record};
+pub use walk::{RawRecord, Records, Stop, find_record_start, record};
 pub use words::Words;
 
 /// `PERF_RECORD_*` numbers: the kernel's, as named by linux-perf-event-reader, and perf's own (`enum

@@ -20,6 +20,7 @@ const PID_NS_INDEX: usize = 3;
 pub(super) struct PidNamespaces {
     /// The PID namespace of each thread. A thread never leaves the one it was created in.
     by_thread: FxHashMap<Tid, Namespace>,
+    /// All new processes and threads.
     forks: Vec<Task>,
 }
 
@@ -36,8 +37,8 @@ impl PidNamespaces {
         self.forks.push(task);
     }
 
-    /// Returns, for each process in a PID namespace that was created during the recording, its ID outside of the
-    /// namespace and its ID inside.
+    /// Returns two IDs of each process in a PID namespace that was created during the recording: its ID as recorded,
+    /// then its ID inside of the namespace.
     pub(super) fn inner_pids(mut self) -> Vec<(Pid, Pid)> {
         if self.by_thread.is_empty() {
             return Vec::new();

@@ -16,23 +16,22 @@ use crate::error::Result;
 use crate::model::{Addr, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// Offset in bytes of the first call chain entry in the raw data.
-pub(super) const CHAIN_AT: usize = 4 + 4 + 8 + 8;
+/// Offset in bytes of the first call chain entry in the raw data: after pid, tid, period and nr.
+pub(super) const CHAIN_OFFSET: usize = 4 + 4 + 8 + 8;
 
 impl Event {
-    /// True if the event's samples have process, thread, period and call chain in their raw data.
+    /// True if the event's samples have process, thread, period and call chain in their raw data: it is the output of a
+    /// BPF program that is called `offcpu-time`, maybe with modifiers (`offcpu-time:u`).
     pub fn is_off_cpu_raw(&self) -> bool {
-        const BPF_OUTPUT: u64 = 10;
-        self.attr.kind == abi::PERF_TYPE_SOFTWARE
-            && self.attr.config == BPF_OUTPUT
-            && self.attr.samples(abi::PERF_SAMPLE_RAW)
-            && !self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN)
+        self.attr.is_bpf_output()
+            && self.attr.has_field(abi::PERF_SAMPLE_RAW)
+            && !self.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN)
             && self.name.split(':').next() == Some("offcpu-time")
     }
 
     /// True if the event's samples have call chains, as a field or in their raw data.
     pub fn has_call_chains(&self) -> bool {
-        self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN) || self.is_off_cpu_raw()
+        self.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN) || self.is_off_cpu_raw()
     }
 }
 

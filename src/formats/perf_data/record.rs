@@ -83,8 +83,8 @@ impl Mmap<'_> {
         !self.data && self.prot.is_none_or(|prot| prot & PROT_EXEC != 0)
     }
 
-    /// Encodes an MMAP2 record. `trailer` is the sample ID to append, if any, and the event's `sample_type`. Returns
-    /// `None` if the path is too long for a record.
+    /// Encodes an MMAP2 record with the build ID; device and inode (`file`) are left out. `trailer` is the sample ID to
+    /// append, if any, and the event's `sample_type`. Returns `None` if the path is too long for a record.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
         // Reserves room for the fixed fields and the longest trailer: up to a hundred thousand such records are
         // written.
@@ -102,7 +102,7 @@ impl Mmap<'_> {
         }
         let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
         let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
-        super::walk::record(kind::MMAP2, misc_of(self.cpumode) | with_id | data, &body.finish(), endian)
+        super::walk::record(kind::MMAP2, misc_bits(self.cpumode) | with_id | data, &body.finish(), endian)
     }
 }
 
@@ -197,18 +197,19 @@ pub struct BuildIdRecord<'data> {
 const MODES: [CpuMode; 6] =
     [CpuMode::Unknown, CpuMode::Kernel, CpuMode::User, CpuMode::Hypervisor, CpuMode::GuestKernel, CpuMode::GuestUser];
 
-/// The bits of a record's `misc` that encode a CPU mode.
-fn misc_of(mode: CpuMode) -> u16 {
+/// Encodes a CPU mode as bits of a record's `misc` field.
+fn misc_bits(mode: CpuMode) -> u16 {
     MODES.iter().position(|known| *known == mode).unwrap_or_default() as u16
 }
 
-/// The CPU mode in a record's misc bits.
+/// Decodes the CPU mode in a record's `misc` field.
 pub(super) fn cpumode(misc: u16) -> CpuMode {
     MODES.get(usize::from(misc & abi::PERF_RECORD_MISC_CPUMODE_MASK)).copied().unwrap_or_default()
 }
 
 impl<'data> Record<'data> {
-    /// Parses a record. The error names the field for which the record is too short.
+    /// Parses a record that isn't a SAMPLE ([`Record::Other`] for kinds that we don't use). The error names the field
+    /// for which the record is too short.
     pub fn parse(raw: &RawRecord<'data>) -> Result<Self> {
         let mut body = raw.body();
         let body = &mut body;
@@ -224,7 +225,7 @@ impl<'data> Record<'data> {
                 body.u64("lost id")?;
                 Self::Lost(body.u64("lost records")?)
             }
-            // Samples that the user's own filter dropped are not lost.
+            // Samples that the user's own filter dropped are not lost; such a record becomes `Other`.
             kind::LOST_SAMPLES if raw.misc & MISC_LOST_SAMPLES_BPF == 0 => Self::LostSamples(body.u64("lost samples")?),
             kind::CGROUP => Self::Cgroup(Cgroup { id: body.u64("cgroup id")?, path: text(body) }),
             kind::TIME_CONV => Self::TimeConv(time_conv(body)?),
@@ -255,6 +256,7 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
     let (len, pgoff) = (body.u64("length")?, body.u64("page offset")?);
     let (mut build_id, mut file, mut prot, mut flags) = (None, None, None, None);
     if raw.kind == kind::MMAP2 {
+        // A second cursor over the same 24 bytes, which hold either device and inode or the build ID.
         let mut device = *body;
         let identity = body.bytes(24, "device, inode and generation")?;
         if raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
@@ -317,7 +319,8 @@ fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
     Ok(BpfEvent { kind, id, tag })
 }
 
-/// Reads a TIME_CONV record, which has a short and a long form.
+/// Reads a TIME_CONV record. Older recorders wrote the short form, which ends after `time_zero`; its conversion is used
+/// as it is (`cap_zero`). The long form has 18 more bytes.
 fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
     let (shift, mult, zero) = (body.u64("time_shift")?, body.u64("time_mult")?, body.u64("time_zero")?);
     if body.left() < 18 {

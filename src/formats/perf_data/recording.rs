@@ -45,11 +45,13 @@ impl Recording {
     pub fn has_stacks(&self) -> bool {
         let fields =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
-        self.events.iter().any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.samples(*field)))
+        self.events
+            .iter()
+            .any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.has_field(*field)))
     }
 
-    /// Reads header, attrs and features of a file of `len` bytes. In pipe form only the header is read; pass every
-    /// record to [`Recording::absorb`].
+    /// Reads header, attrs and features of a file of `len` bytes. In pipe form, attrs and features are among the
+    /// records: only the header is read here, and the caller must pass every record to [`Recording::absorb`].
     pub fn read(len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) -> Result<Self> {
         let header = Header::parse(&read_at(0, len.min(FILE_HEADER))?)?;
         let data = header.data.offset.min(len)..data_end(&header, len, warnings);
@@ -90,12 +92,13 @@ impl Recording {
         Ok(recording)
     }
 
-    /// Reads the descriptions of all events, each with the IDs that its samples contain. `len` is the file's length.
+    /// Reads the attrs section. Each of its entries is the attr of an event, followed by the section with the event's
+    /// IDs (16 bytes). `len` is the file's length.
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
             let message = format!("attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
-            return Err(Error::new(message).at_offset(24));
+            return Err(Error::new(message).at_offset(24)); // where the header states the section
         }
         let entries = read_at(offset, size)?;
         let mut cursor = Cursor::new(&entries, offset, self.header.endian);
@@ -123,6 +126,7 @@ impl Recording {
     /// Reads the feature sections. If one is cut off, it and all later ones are skipped with a warning, because records
     /// can be read without them.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
+        // The features follow the data. A recorder that was killed left the data's size 0 and wrote no features.
         if self.header.feature_numbers().next().is_none() || self.header.data.size == 0 {
             return;
         }
@@ -146,6 +150,7 @@ impl Recording {
         self.name_events(warnings);
     }
 
+    /// Names the events by the features of perf (EVENT_DESC) and of simpleperf (META_INFO).
     fn name_events(&mut self, warnings: &mut Warnings) {
         if let Some(feature) = self.features.get(&Feature::EVENT_DESC) {
             let named = feature.name_events(self.header.endian, &mut self.events);
@@ -154,8 +159,8 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Takes over the event or the feature that a record in pipe form describes. Returns false for other kinds of
-    /// records.
+    /// Adds what a record in pipe form says about the recording itself: a new event, a new name of an event, or a
+    /// feature. Returns false, and does nothing, for other kinds of records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
@@ -171,6 +176,7 @@ impl Recording {
                 }
                 self.features.insert(number, FeatureSection { offset: body.offset(), bytes: body.rest().to_vec() });
                 if number == Feature::EVENT_DESC {
+                    // A copy, because naming changes the events of `self`.
                     self.features[&number].clone().name_events(self.header.endian, &mut self.events)?;
                 }
             }
@@ -179,11 +185,12 @@ impl Recording {
         Ok(true)
     }
 
-    /// Adds the event that a HEADER_ATTR record describes. Recordings from a pipe have these records instead of a
-    /// section.
+    /// Adds the event that a HEADER_ATTR record describes. Recordings in pipe form have these records instead of an
+    /// attrs section. `body` is the record without its header.
     fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length. The IDs of the event fill the rest of the record.
+        // The attr states its own length in its second word, so look ahead for it. The IDs of the event fill the rest
+        // of the record.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -193,8 +200,8 @@ impl Recording {
         Ok(())
     }
 
-    /// Renames the event that an EVENT_UPDATE record names; ignores updates of units, scales and CPUs. The record is
-    /// `struct perf_record_event_update`: u64 type, u64 ID, then for type 2 (NAME) the name.
+    /// Applies an EVENT_UPDATE record that gives an event another name; ignores updates of units, scales and CPUs. The
+    /// record is `struct perf_record_event_update`: u64 type, u64 ID of the event, then for type 2 (NAME) the name.
     fn apply_event_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let kind = body.u64("event update type")?;
@@ -213,14 +220,14 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if perf script by default prints more than the frames for any event. It does for tracepoints, for output of
-    /// BPF programs and for raw events of the processor.
+    /// True if there is an event for whose samples perf script prints more than the frames by default: tracepoints,
+    /// output of BPF programs and raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
     }
 
-    /// The TRACING_DATA section, which describes the fields of tracepoints. It comes from the feature section or, in
-    /// pipe form, from a record.
+    /// TRACING_DATA, which describes the fields of tracepoints: the feature section or, in pipe form, the payload of
+    /// the HEADER_TRACING_DATA record. `None` if the recording has neither.
     pub fn tracing_data(&self) -> Option<&FeatureSection> {
         self.features.get(&Feature::TRACING_DATA).or(self.piped_tracing_data.as_ref())
     }
@@ -232,14 +239,15 @@ impl Recording {
         Records::new(&bytes[start..end], self.data.start, self.header.endian)
     }
 
-    /// Index of the event that a kernel record belongs to, found by the event ID in the record. The first event if it
-    /// is the only one or the ID is unknown. `None` if there are no events, or if there are several and the record has
-    /// no ID.
+    /// Index of the event that a kernel record belongs to, found by the event ID in the record. If the recording has
+    /// only one event, or none with that ID, the record belongs to the first event. `None` if there are no events, or
+    /// if there are several and the record has no ID.
     pub fn event_of(&self, record: &RawRecord<'_>) -> Option<usize> {
         let first = self.events.first()?;
         if self.events.len() == 1 {
             return Some(0);
         }
+        // perf makes sure that the ID has the same offset in the records of all events, so any attr tells the offset.
         let id_offset = if record.kind == kind::SAMPLE {
             sample_id_position(first.attr.sample_type)?
         } else {
@@ -253,7 +261,7 @@ impl Recording {
 
     /// The index in `events` of the event with this ID; `None` if the ID is unknown. Each event has one ID per CPU or
     /// thread.
-    pub fn event_with(&self, id: u64) -> Option<usize> {
+    pub fn event_by_id(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
 
@@ -261,7 +269,7 @@ impl Recording {
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
         let index = self.event_of(record).unwrap_or(0);
         let Some(event) = self.events.get(index) else {
-            return Err(Error::new("a sample before any event was described").at_offset(record.offset));
+            return Err(Error::new("a sample comes before the description of its event").at_offset(record.offset));
         };
         let mut sample = Sample::parse(record, index, &event.attr)?;
         if event.is_off_cpu_raw() {
@@ -280,8 +288,8 @@ impl Recording {
         if attr.sample_id_all() { SampleId::parse(record.bytes, attr.sample_type, record.endian) } else { None }
     }
 
-    /// The time of a kernel record: a SAMPLE's own field, or that of the `sample_id` trailer. `None` if it wasn't
-    /// recorded. Cheaper than parsing the whole sample.
+    /// The time of a kernel record, from the TIME field of a SAMPLE or from the `sample_id` trailer of another record.
+    /// `None` if no time was recorded. Cheaper than parsing the whole sample.
     pub fn time(&self, record: &RawRecord<'_>) -> Option<Nanos> {
         if record.kind != kind::SAMPLE {
             return self.sample_id(record)?.time;
@@ -296,19 +304,21 @@ impl Recording {
     }
 
     /// True if the recording declares compressed records (`perf record -z`).
-    pub fn says_compressed(&self) -> bool {
+    pub fn declares_compression(&self) -> bool {
         self.features.contains_key(&Feature::COMPRESSED)
     }
 
     /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
+        // It is preceded by four u32: version, type, level and ratio.
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times in the recording. It is unknown if the events use different clocks. `tsc` is the
-    /// conversion from a TIME_CONV record, if there is one.
+    /// The clock of all times in the recording, with its distance to wall-clock time if CLOCK_DATA states it for this
+    /// clock. The clock's ID is `None` if the events use different clocks or perf's own. `tsc` is the conversion from a
+    /// TIME_CONV record, if there is one.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
@@ -365,8 +375,8 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     end.min(len)
 }
 
-/// Reads a feature section. `entry` is the offset of the entry that says where the section is; `len` is the file's
-/// length.
+/// Reads a feature section. `entry` is the file offset of its entry in the feature table, which says where the section
+/// is; `len` is the file's length.
 fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
     let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
@@ -379,7 +389,7 @@ fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) 
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }
 
-/// Parses event IDs. `base` is their file offset, for errors.
+/// Parses event IDs, 8 bytes each. `base` is their file offset, for errors.
 fn parse_ids(bytes: &[u8], base: u64, endian: Endian) -> Vec<u64> {
     let mut cursor = Cursor::new(bytes, base, endian);
     std::iter::from_fn(|| cursor.u64("id").ok()).collect()
@@ -390,7 +400,8 @@ fn to_index(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
-/// Offset of the event ID in a SAMPLE record, from the start of the record. `None` if samples have no ID.
+/// Offset of the event ID in a SAMPLE record, in bytes from the start of the record. `None` if samples have no ID. Both
+/// the IDENTIFIER and the ID field hold it; the fields before them have 8 bytes each, like the record's header.
 fn sample_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);
@@ -405,7 +416,8 @@ fn sample_id_position(sample_type: u64) -> Option<usize> {
     Some(8 + (sample_type & fields_before).count_ones() as usize * 8)
 }
 
-/// Distance in bytes of the event ID from the end of a record with a trailer. `None` if trailers have no ID.
+/// Distance in bytes from the start of the event ID in a trailer to the end of the record. `None` if trailers have no
+/// ID.
 fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_IDENTIFIER != 0 {
         return Some(8);

@@ -57,26 +57,30 @@ impl Edits {
     /// By how many bytes the edits move the record at `offset` towards the end of the stream. If more was removed than
     /// inserted, the number wraps around below 0, so callers must add it with wrapping.
     fn shift(&self, offset: u64) -> u64 {
-        let before = self.list.partition_point(|edit| edit.at <= offset);
-        let edits = self.list[..before].iter();
-        edits.fold(0, |shift: u64, edit| {
+        let edits_before = self.list.partition_point(|edit| edit.at <= offset);
+        let mut shift: u64 = 0;
+        for edit in &self.list[..edits_before] {
+            // Bytes inserted at `offset` come before the record. Bytes removed there are the record itself.
             let removed = if edit.at < offset { edit.remove } else { 0 };
-            shift.wrapping_add(edit.insert.len() as u64).wrapping_sub(removed)
-        })
+            shift = shift.wrapping_add(edit.insert.len() as u64).wrapping_sub(removed);
+        }
+        shift
     }
 
     /// Sends a range of the old stream to `sink`, with the edits applied. All edits must lie in the range.
     pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
-        let mut at = range.start;
+        // The old stream is written or removed up to here.
+        let mut done = range.start;
         for edit in &self.list {
-            if edit.at > at {
-                sink.copy(at..edit.at)?;
-                at = edit.at;
+            if edit.at > done {
+                sink.copy(done..edit.at)?;
+                done = edit.at;
             }
             sink.bytes(&edit.insert)?;
-            at = at.max(edit.at.saturating_add(edit.remove));
+            // `max`, because an edit that only inserts may follow a removal at the same offset.
+            done = done.max(edit.at.saturating_add(edit.remove));
         }
-        if at < range.end { sink.copy(at..range.end) } else { Ok(()) }
+        if done < range.end { sink.copy(done..range.end) } else { Ok(()) }
     }
 }
 
@@ -87,12 +91,16 @@ pub struct Front {
     pub bytes: Vec<u8>,
 }
 
+/// Offsets in `struct perf_file_header`.
+const DATA_SIZE: usize = 48;
+const FEATURE_BITS: usize = 72;
+
 impl Front {
-    /// Keeps everything before the records (`bytes`) of a recording in file form. Only the data size and the feature
-    /// bits are updated.
+    /// Copies everything before the records of a recording in file form, which is `bytes`. Only the size of the data
+    /// and the feature bits are updated.
     pub fn keep(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
-        front.put(48, 8, data_size, recording.header.endian);
+        front.put(DATA_SIZE, 8, data_size, recording.header.endian);
         front.put_features(recording, features);
         front
     }
@@ -102,6 +110,7 @@ impl Front {
         let endian = recording.header.endian;
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
         let entry_size = attr_size + 16;
+        // The IDs of all events follow the header, which is filled in last; so `ids.len()` is an offset in the file.
         let mut ids = ByteWriter::append_to(vec![0; FILE_HEADER as usize], endian);
         let mut entries = ByteWriter::new(endian);
         for event in &recording.events {
@@ -120,17 +129,17 @@ impl Front {
         let magic = u64::from_be_bytes(*b"2ELIFREP"); // written as PERFILE2 in little-endian order
         // The last two fields describe the section of event types, which perf no longer writes.
         let fields = [magic, FILE_HEADER, entry_size as u64, attrs, entries.len() as u64, data, data_size, 0, 0];
-        for (at, field) in fields.into_iter().enumerate() {
-            front.put(at * 8, 8, field, endian);
+        for (index, field) in fields.into_iter().enumerate() {
+            front.put(index * 8, 8, field, endian);
         }
         front.put_features(recording, features);
         front
     }
 
-    /// Overwrites the `len`-byte number at offset `at` of the front.
-    fn put(&mut self, at: usize, len: usize, number: u64, endian: Endian) {
-        if let Some(place) = self.bytes.get_mut(at..at + len) {
-            endian.put(number, place);
+    /// Overwrites the number at `offset`, which has `len` bytes. Does nothing if the front ends before it.
+    fn put(&mut self, offset: usize, len: usize, number: u64, endian: Endian) {
+        if let Some(field) = self.bytes.get_mut(offset..offset + len) {
+            endian.put(number, field);
         }
     }
 
@@ -144,9 +153,10 @@ impl Front {
             }
         }
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        for at in (0..32).step_by(width) {
-            let word = bits[at / 16] >> (8 * (at % 16));
-            self.put(72 + at, width, word as u64, recording.header.endian);
+        // `index` counts the bytes of the bitmap. Each half of `bits` has 16 of its 32 bytes.
+        for index in (0..32).step_by(width) {
+            let word = bits[index / 16] >> (8 * (index % 16));
+            self.put(FEATURE_BITS + index, width, word as u64, recording.header.endian);
         }
     }
 }
@@ -169,28 +179,32 @@ impl Features {
     /// The features of a recording, unchanged.
     pub fn from_recording(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
-        let first = recording.features.values().map(|feature| feature.offset).min();
-        let table = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
-        let gap = first.and_then(|first| first.checked_sub(table)).filter(|&gap| gap <= MAX_GAP);
-        let gap = if recording.header.form == Form::File { gap.unwrap_or_default() } else { 0 };
+        let mut gap = 0;
+        let first_section = recording.features.values().map(|feature| feature.offset).min();
+        if recording.header.form == Form::File
+            && let Some(first_section) = first_section
+        {
+            let table_end = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
+            gap = first_section.checked_sub(table_end).filter(|&gap| gap <= MAX_GAP).unwrap_or_default();
+        }
         Self { sections, gap }
     }
 
-    /// Updates the file offsets of AUXTRACE records, which the AUXTRACE feature lists. `moved` returns the new offset
-    /// for an old one.
-    pub fn move_auxtrace(&mut self, endian: Endian, moved: impl Fn(u64) -> u64) {
+    /// Updates the AUXTRACE feature, which lists the file offsets of the AUXTRACE records. `new_offset` returns the new
+    /// offset of a record for its old one.
+    pub fn move_auxtrace(&mut self, endian: Endian, new_offset: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
         // u64 number of entries, then per entry u64 offset in the file and u64 size.
         let (words, _) = index.as_chunks_mut::<8>();
         for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
-            endian.put(moved(endian.u64(entry[0])), &mut entry[0]);
+            endian.put(new_offset(endian.u64(entry[0])), &mut entry[0]);
         }
     }
 
-    /// Encodes everything after the records in file form: the feature table, then the sections. `at` is the file offset
-    /// at which the table begins.
-    pub fn encode(&self, at: u64, endian: Endian) -> Vec<u8> {
-        let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
+    /// Encodes everything after the records in file form: the feature table, then the sections. `table_offset` is the
+    /// file offset at which the table begins.
+    pub fn encode(&self, table_offset: u64, endian: Endian) -> Vec<u8> {
+        let mut offset = table_offset + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
         for section in self.sections.values() {
             table.u64(offset).u64(section.len() as u64);
@@ -203,8 +217,8 @@ impl Features {
     }
 }
 
-/// The new file offset of an AUXTRACE record that was at `offset`. The record stream began at `old_start` and now
-/// begins at `new_start`.
+/// The file offset to which the edits move the record at `offset`. The record stream began at `old_start` in the input
+/// and begins at `new_start` in the output.
 pub fn moved_offset(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
@@ -219,58 +233,62 @@ const NOT_IN_PIPES: [Feature; 6] = [
     Feature::DIR_FORMAT,
 ];
 
-/// Encodes the start of a pipe, which replaces everything around a file's records: header, attrs, features, tracepoint
-/// formats and build IDs.
+/// Encodes the start of a recording in pipe form. It contains what file form stores before and after the records:
+/// header, attrs, features, tracepoint formats and build IDs. What is too long for a record is left out with a warning.
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
     let mut out = ByteWriter::new(endian);
     out.u64(u64::from_be_bytes(*b"2ELIFREP")).u64(PIPE_HEADER);
-    let mut push = |what: &str, bytes: Option<Vec<u8>>| match bytes {
+    let mut push_record = |what: &str, bytes: Option<Vec<u8>>| match bytes {
         Some(bytes) => {
             out.bytes(&bytes);
         }
-        None => warnings.push(Warning::new(format!("{what} is too long for a record, so it was left out of the pipe"))),
+        None => warnings.push(Warning::new(format!(
+            "{what} is too long for a record, so it was left out of the output in pipe form"
+        ))),
     };
     for event in &recording.events {
         let mut body = ByteWriter::append_to(event.attr_bytes.clone(), endian);
         for &id in &event.ids {
             body.u64(id);
         }
-        push("the attr of an event", record(kind::HEADER_ATTR, 0, &body.finish(), endian));
+        push_record("the attr of an event", record(kind::HEADER_ATTR, 0, &body.finish(), endian));
     }
     for (feature, section) in features.sections.iter().filter(|(feature, _)| !NOT_IN_PIPES.contains(feature)) {
         let mut body = ByteWriter::new(endian);
         body.u64(feature.0.into()).bytes(section).pad(8);
-        push(&format!("feature section {feature}"), record(kind::HEADER_FEATURE, 0, &body.finish(), endian));
+        push_record(&format!("feature section {feature}"), record(kind::HEADER_FEATURE, 0, &body.finish(), endian));
     }
     if let Some(section) = features.sections.get(&Feature::TRACING_DATA) {
         let mut size = ByteWriter::new(endian);
         size.u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
+        // The section is the payload of the record, padded to a multiple of 8.
         let mut bytes = record(kind::HEADER_TRACING_DATA, 0, &size.finish(), endian).unwrap_or_default();
         bytes.extend(section);
         bytes.resize(bytes.len() + section.len().next_multiple_of(8) - section.len(), 0);
-        push("trace point formats", Some(bytes));
+        push_record("the tracepoint formats", Some(bytes));
     }
     if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
         // The section already consists of records, but old recorders left their type 0 and their lengths unaligned.
         for raw in Records::new(section, 0, endian) {
             let mut body = raw.body().rest().to_vec();
             body.resize(body.len().next_multiple_of(8), 0);
-            push("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
+            push_record("a build ID", record(kind::HEADER_BUILD_ID, raw.misc, &body, endian));
         }
     }
     out.finish()
 }
 
-/// Returns edits that remove from a pipe's records what file form stores outside of the records: attrs, features and
-/// tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`. `base` is the file offset of
-/// `data`.
+/// Returns the edits that turn the records of a recording in pipe form into those of file form: they remove the records
+/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`, where
+/// they are missing because [`Recording::absorb`] doesn't see payloads. `base` is the file offset of `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
         if raw.kind == kind::HEADER_TRACING_DATA {
             let start = usize::try_from(raw.offset - base).unwrap_or(usize::MAX).saturating_add(raw.bytes.len());
             let mut body: Cursor<'_> = raw.body();
+            // `raw.payload` would include the padding.
             let size = body.u32("size").unwrap_or_default() as usize;
             let payload = data.get(start..start.saturating_add(size)).unwrap_or_default();
             features.sections.insert(Feature::TRACING_DATA, payload.to_vec());
@@ -283,8 +301,8 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
     edits
 }
 
-/// True if everything before the records can be kept: the recording has file form, and all attrs and IDs are before the
-/// records.
+/// True if [`Front::keep`] can be used: the recording has file form, and all attrs and IDs are before the records,
+/// where the edits don't move them.
 pub fn front_can_stay(recording: &Recording) -> bool {
     recording.header.form == Form::File && recording.attrs_end <= recording.header.data.offset
 }

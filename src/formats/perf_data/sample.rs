@@ -48,7 +48,7 @@ pub struct Sample<'data> {
     pub pid_tid: Option<(Pid, Tid)>,
     /// When the sample was taken, on the recording's clock.
     pub time: Option<Nanos>,
-    /// The data address that was accessed. Some events store something else here.
+    /// The ADDR field: for most events, the address of the data that the instruction accessed.
     pub addr: Option<Addr>,
     /// ID of the event as opened, before `inherit` copied it to a child thread.
     pub stream_id: Option<u64>,
@@ -61,8 +61,8 @@ pub struct Sample<'data> {
     /// The call chain as recorded: addresses from the leaf outwards, mixed with `PERF_CONTEXT_*` markers. See
     /// [`Sample::frames`].
     pub callchain: Words<'data>,
-    /// Set if the user part of the call chain follows in a later record, which repeats this number
-    /// ([`super::DeferredChains`]). `None` if the chain is complete.
+    /// If the user part of the call chain follows in a later record, the number by which that record refers to the
+    /// sample ([`super::DeferredChains`]). `None` if the chain is complete.
     pub cookie: Option<u64>,
     /// Fields of a tracepoint, or whatever else the event stores as raw data.
     pub raw: Option<&'data [u8]>,
@@ -121,6 +121,8 @@ pub struct ReadValues<'data> {
     pub time_running: Option<u64>,
     /// The value of an event that was not read as a group; `None` if the values are in `group`.
     single: Option<ReadValue>,
+    /// The values of a group of events, leader first: for each event its value, then its ID if `has_id` is true, then
+    /// its number of lost samples if `has_lost` is true. Empty if `single` is set.
     group: Words<'data>,
     has_id: bool,
     has_lost: bool,
@@ -156,6 +158,7 @@ impl ReadValues<'_> {
 pub struct Branches<'data> {
     /// Index of the newest branch in the hardware's ring buffer, if recorded.
     pub hw_idx: Option<u64>,
+    /// Three words per branch: from, to, flags.
     words: Words<'data>,
 }
 
@@ -171,7 +174,7 @@ pub struct Branch {
 }
 
 impl<'data> Branches<'data> {
-    /// Branches as recorded: three words (from, to, flags) each.
+    /// Makes a branch stack without `hw_idx` from its recorded words: three (from, to, flags) per branch.
     pub fn new(words: Words<'data>) -> Self {
         Self { hw_idx: None, words }
     }
@@ -197,7 +200,8 @@ impl<'data> Sample<'data> {
         let time = fields.word(abi::PERF_SAMPLE_TIME, "time")?.map(Nanos);
         let addr = fields.word(abi::PERF_SAMPLE_ADDR, "addr")?.map(Addr);
         let id = fields.word(abi::PERF_SAMPLE_ID, "id")?;
-        // Rust evaluates the fields of a struct expression in the order written, so they are in the kernel's order.
+        // Each call of `fields` reads on where the one before ended. Rust evaluates the fields of a struct expression
+        // in the order written, so they must be written in the kernel's order.
         let mut sample = Self {
             event,
             cpumode: cpumode(raw.misc),
@@ -217,13 +221,13 @@ impl<'data> Sample<'data> {
         sample.take_cookie();
         // Most samples end with their call chain.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
-            sample.read_rest(&mut fields)?;
+            sample.read_fields_after_chain(&mut fields)?;
         }
         Ok(sample)
     }
 
-    /// Reads the fields that follow the call chain.
-    fn read_rest(&mut self, fields: &mut Fields<'data, '_>) -> Result<()> {
+    /// Reads the fields that follow the call chain, in the kernel's order.
+    fn read_fields_after_chain(&mut self, fields: &mut Fields<'data, '_>) -> Result<()> {
         self.raw = fields.raw()?;
         self.branches = fields.branches()?;
         self.user_regs = fields.registers(abi::PERF_SAMPLE_REGS_USER, fields.attr.sample_regs_user)?;
@@ -252,13 +256,13 @@ impl<'data> Sample<'data> {
     }
 
     /// The frames that the recorder found, leaf first, each with the CPU mode of its code. Context markers are left
-    /// out. The first address of each context is an instruction pointer; the others are return addresses. Without a
-    /// call chain, the only frame is `ip`.
+    /// out. The first address after a marker is an instruction pointer; the others are return addresses. If the call
+    /// chain has no addresses, the only frame is `ip`.
     #[inline]
     pub fn frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
-        let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
-        let alone = alone.map(|ip| (self.cpumode, FrameAddr::Ip(ip)));
-        alone.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
+        let only_address = if self.callchain.iter().all(is_marker) { self.ip } else { None };
+        let only_frame = only_address.map(|ip| (self.cpumode, FrameAddr::Ip(ip)));
+        only_frame.into_iter().chain(self.chain().map(|(_, mode, frame)| (mode, frame)))
     }
 
     /// The frames of the call chain; unlike [`Self::frames`], empty if there is no chain.
@@ -270,7 +274,7 @@ impl<'data> Sample<'data> {
     /// Length of the call chain as the kernel counts it: every word except the kernel's own markers. A word that cannot
     /// be an address counts too.
     pub fn chain_len(&self) -> usize {
-        self.callchain.iter().filter(|&word| !is_mark(word)).count()
+        self.callchain.iter().filter(|&word| !is_known_marker(word)).count()
     }
 
     /// The frames of the call chain, each with its index in `callchain` (markers have an index too).
@@ -279,7 +283,8 @@ impl<'data> Sample<'data> {
         ChainFrames { words: self.callchain, index: 0, context: self.context() }
     }
 
-    /// The state at the start of the call chain: the mode of the sample itself.
+    /// The state in which a walk along the call chain starts: addresses before the first marker have the sample's own
+    /// CPU mode.
     #[inline]
     pub fn context(&self) -> ChainContext {
         ChainContext { mode: self.cpumode, is_first: true }
@@ -289,6 +294,7 @@ impl<'data> Sample<'data> {
 /// State of a walk along a call chain: the CPU mode that the last context marker set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainContext {
+    /// The CPU mode of the next addresses.
     mode: CpuMode,
     /// True if the next frame is the first one of its context, and thus no return address.
     is_first: bool,
@@ -298,11 +304,12 @@ impl ChainContext {
     /// The state at the start of a call chain without a sample: the mode is unknown.
     pub const NONE: Self = Self { mode: CpuMode::Unknown, is_first: true };
 
-    /// Reads the next word of a call chain: returns a frame and its CPU mode, or `None` for a marker.
+    /// Takes the next word of a call chain: returns the frame and its CPU mode if the word is an address, `None` if it
+    /// is a marker. A marker that isn't known leaves the mode as it is.
     #[inline]
     pub fn step(&mut self, word: u64) -> Option<(CpuMode, FrameAddr)> {
-        if is_context(word) {
-            *self = Self { mode: context(word).unwrap_or(self.mode), is_first: true };
+        if is_marker(word) {
+            *self = Self { mode: mode_of_marker(word).unwrap_or(self.mode), is_first: true };
             return None;
         }
         let addr = Addr(word);
@@ -342,20 +349,20 @@ pub const USER_DEFERRED: u64 = -640i64 as u64;
 /// True if a word is in the range reserved for context markers, at or above `PERF_CONTEXT_MAX`. No address is that
 /// high.
 #[inline]
-pub fn is_context(word: u64) -> bool {
+pub fn is_marker(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
 }
 
-/// True if a word is a marker that the kernel is known to write.
+/// True if a word is a context marker that the kernel is known to write, not only in the range of markers.
 #[inline]
-pub(super) fn is_mark(word: u64) -> bool {
-    context(word).is_some() || word == USER_DEFERRED
+pub(super) fn is_known_marker(word: u64) -> bool {
+    mode_of_marker(word).is_some() || word == USER_DEFERRED
 }
 
-/// The CPU mode that a mark in a call chain announces for the addresses after it; `None` if the number isn't a mark.
+/// The CPU mode that a context marker announces for the addresses after it; `None` if the word isn't such a marker.
 #[inline]
-fn context(mark: u64) -> Option<CpuMode> {
-    match mark {
+fn mode_of_marker(word: u64) -> Option<CpuMode> {
+    match word {
         abi::PERF_CONTEXT_HV => Some(CpuMode::Hypervisor),
         abi::PERF_CONTEXT_KERNEL => Some(CpuMode::Kernel),
         abi::PERF_CONTEXT_USER => Some(CpuMode::User),
@@ -372,9 +379,11 @@ pub(super) struct Fields<'data, 'attr> {
 }
 
 impl<'data> Fields<'data, '_> {
+    /// Reads a field of one word; `None` if the event's samples don't have it. `bit` is its bit in `sample_type`;
+    /// `field` names it in error messages.
     #[inline]
     pub(super) fn word(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
-        self.optional(self.attr.sample_type & bit, field)
+        self.word_unless_zero(self.attr.sample_type & bit, field)
     }
 
     /// Skips the fields before the call chain.
@@ -386,9 +395,10 @@ impl<'data> Fields<'data, '_> {
         Ok(())
     }
 
+    /// Reads a field of two 32-bit numbers; `None` if the event's samples don't have it.
     #[inline]
     fn halves(&mut self, bit: u64, field: &str) -> Result<Option<(u32, u32)>> {
-        if !self.attr.samples(bit) {
+        if !self.attr.has_field(bit) {
             return Ok(None);
         }
         Ok(Some((self.body.u32(field)?, self.body.u32(field)?)))
@@ -402,35 +412,41 @@ impl<'data> Fields<'data, '_> {
 
     /// Reads the counter values, `struct read_format`. Its fields depend on `attr.read_format`.
     pub(super) fn read(&mut self) -> Result<Option<ReadValues<'data>>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_READ) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_READ) {
             return Ok(None);
         }
         let format = self.attr.read_format;
         let (has_id, has_lost) = (format & abi::PERF_FORMAT_ID != 0, format & PERF_FORMAT_LOST != 0);
         let is_group = format & abi::PERF_FORMAT_GROUP != 0;
-        // For a group the first word is the number of values; otherwise it is the value.
+        // For a group the first word is the number of events; otherwise it is the value of the only event.
         let first = self.body.u64("read value")?;
-        let time_enabled = self.optional(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
-        let time_running = self.optional(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
+        let time_enabled = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
+        let time_running = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
         let (mut single, mut group) = (None, self.words(0, "read values")?);
         if is_group {
-            let words = 1 + u64::from(has_id) + u64::from(has_lost);
-            group = self.words(first.saturating_mul(words), "read values")?;
+            let words_per_event = 1 + u64::from(has_id) + u64::from(has_lost);
+            group = self.words(first.saturating_mul(words_per_event), "read values")?;
         } else {
-            let id = self.optional(format & abi::PERF_FORMAT_ID, "read id")?;
-            single = Some(ReadValue { value: first, id, lost: self.optional(format & PERF_FORMAT_LOST, "read lost")? });
+            let id = self.word_unless_zero(format & abi::PERF_FORMAT_ID, "read id")?;
+            single = Some(ReadValue {
+                value: first,
+                id,
+                lost: self.word_unless_zero(format & PERF_FORMAT_LOST, "read lost")?,
+            });
         }
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// Reads one word if `bit` is set in `sample_type`; `field` names it in error messages.
+    /// Reads one word if `presence` isn't 0: the bit that tells whether the word is there, already masked by the
+    /// caller. `field` names the word in error messages.
     #[inline]
-    fn optional(&mut self, bit: u64, field: &str) -> Result<Option<u64>> {
-        if bit == 0 { Ok(None) } else { self.body.u64(field).map(Some) }
+    fn word_unless_zero(&mut self, presence: u64, field: &str) -> Result<Option<u64>> {
+        if presence == 0 { Ok(None) } else { self.body.u64(field).map(Some) }
     }
 
+    /// Reads the call chain with its markers; it is empty if the event's samples don't have this field.
     pub(super) fn callchain(&mut self) -> Result<Words<'data>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_CALLCHAIN) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN) {
             return Ok(Words::new(&[], self.body.endian()));
         }
         let count = self.body.u64("length of the call chain")?;
@@ -438,7 +454,7 @@ impl<'data> Fields<'data, '_> {
     }
 
     pub(super) fn raw(&mut self) -> Result<Option<&'data [u8]>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_RAW) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_RAW) {
             return Ok(None);
         }
         let size = self.body.u32("size of the raw data")?;
@@ -447,11 +463,12 @@ impl<'data> Fields<'data, '_> {
 
     /// Reads the field with recorded branches; `None` if the event's samples don't have this field.
     pub(super) fn branches(&mut self) -> Result<Option<Branches<'data>>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_BRANCH_STACK) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_BRANCH_STACK) {
             return Ok(None);
         }
         let count = self.body.u64("number of branches")?;
-        let hw_idx = self.optional(self.attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_HW_INDEX, "hw_idx")?;
+        let hw_idx =
+            self.word_unless_zero(self.attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_HW_INDEX, "hw_idx")?;
         let words = self.words(count.saturating_mul(3), "branches")?;
         if self.attr.branch_sample_type & PERF_SAMPLE_BRANCH_COUNTERS != 0 {
             self.words(count, "branch counters")?;
@@ -462,7 +479,7 @@ impl<'data> Fields<'data, '_> {
     /// Reads a field with register values; `None` if the event's samples don't have this field. `bit` selects the
     /// field, and `mask` says which registers it holds.
     pub(super) fn registers(&mut self, bit: u64, mask: u64) -> Result<Option<Registers<'data>>> {
-        if !self.attr.samples(bit) {
+        if !self.attr.has_field(bit) {
             return Ok(None);
         }
         let abi = self.body.u64("register abi")?;
@@ -474,9 +491,10 @@ impl<'data> Fields<'data, '_> {
 
     /// Reads the field with a copy of the user-space stack; `None` if the event's samples don't have this field.
     pub(super) fn user_stack(&mut self) -> Result<Option<StackCopy<'data>>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_STACK_USER) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_STACK_USER) {
             return Ok(None);
         }
+        // The copy takes as many bytes as the recorder reserved. `dyn_size` says how many of them it filled.
         let room = self.body.u64("size of the stack copy")?;
         let bytes = self.body.bytes(room, "stack copy")?;
         // The kernel writes no `dyn_size` after an empty copy.
@@ -489,7 +507,7 @@ impl<'data> Fields<'data, '_> {
     }
 
     fn aux(&mut self) -> Result<Option<&'data [u8]>> {
-        if !self.attr.samples(abi::PERF_SAMPLE_AUX) {
+        if !self.attr.has_field(abi::PERF_SAMPLE_AUX) {
             return Ok(None);
         }
         let size = self.body.u64("size of the AUX data")?;

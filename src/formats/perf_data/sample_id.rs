@@ -22,6 +22,7 @@ pub struct SampleId {
     pub cpu: Option<u32>,
 }
 
+/// The `sample_type` bits of the fields that a trailer can have.
 const FIELDS: u64 = abi::PERF_SAMPLE_TID
     | abi::PERF_SAMPLE_TIME
     | abi::PERF_SAMPLE_ID

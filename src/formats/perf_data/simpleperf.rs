@@ -26,26 +26,29 @@ const DEX_FILE: u64 = 3;
 #[derive(Debug, Default)]
 struct FileEntry {
     path: Vec<u8>,
+    /// `enum DsoType`.
     kind: u64,
     /// The lowest link-time address of code in the file.
     min_vaddr: u64,
     /// File offset of `min_vaddr`; for a kernel module its offset from the start of the module in memory. `None` if
     /// unknown.
-    min_vaddr_at: Option<u64>,
+    min_vaddr_offset: Option<u64>,
     symbols: Vec<RecordedSymbol>,
 }
 
 impl FileEntry {
     /// Determines what the symbols' addresses are relative to. In ELF files and kernel modules they are link-time
-    /// addresses. They are converted by the file offset of the lowest one. If that isn't known, the lowest one is taken
-    /// for the start of the file's first mapping of code.
+    /// addresses. The difference between `min_vaddr` and its file offset converts them to file offsets. If that offset
+    /// isn't known, the file's first mapping of code is assumed to start at `min_vaddr`. Symbols of JIT code and of dex
+    /// files need no conversion.
     fn into_file(self) -> RecordedFile {
-        let Self { path, kind, min_vaddr, min_vaddr_at, symbols } = self;
-        let base = match (kind, min_vaddr_at) {
+        let Self { path, kind, min_vaddr, min_vaddr_offset, symbols } = self;
+        let base = match (kind, min_vaddr_offset) {
             _ if simpleperf_jit_cache(&path).is_some() => SymbolBase::Start,
-            (ELF_FILE, Some(at)) => SymbolBase::Linked(min_vaddr.wrapping_sub(at)),
+            (ELF_FILE, Some(offset)) => SymbolBase::Linked(min_vaddr.wrapping_sub(offset)),
             (ELF_FILE, None) => SymbolBase::FirstMapping(min_vaddr),
-            (KERNEL_MODULE, at) => SymbolBase::FirstMapping(min_vaddr.wrapping_sub(at.unwrap_or_default())),
+            // The mapping of a module starts at the module's start in memory.
+            (KERNEL_MODULE, offset) => SymbolBase::FirstMapping(min_vaddr.wrapping_sub(offset.unwrap_or_default())),
             _ => SymbolBase::Start,
         };
         RecordedFile { path, base, symbols }
@@ -63,11 +66,12 @@ impl Recording {
             let Some(section) = self.features.get(&feature) else { continue };
             let mut cursor = Cursor::new(&section.bytes, section.offset, self.header.endian);
             while !cursor.is_empty() {
-                match entry(&mut cursor) {
+                match read_entry(&mut cursor) {
                     Ok(body) => match parse(body) {
                         Ok(file) => files.push(file.into_file()),
                         Err(error) => skipped.add(error),
                     },
+                    // Without the entry's length, the next entry can't be found.
                     Err(error) => {
                         skipped.add(error);
                         break;
@@ -108,8 +112,8 @@ impl Recording {
     }
 }
 
-/// Reads the length of the next file's entry, and returns the entry.
-fn entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
+/// Reads the length of the next file's entry, and returns a cursor over the entry.
+fn read_entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     let len = cursor.u32("length of a file's symbols")?;
     let (base, endian) = (cursor.offset(), cursor.endian());
     Ok(Cursor::new(cursor.bytes(len.into(), "a file's symbols")?, base, endian))
@@ -127,15 +131,21 @@ fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
         let len = body.u32("length of a symbol")?.into();
         symbols.push(RecordedSymbol { addr, len, name: body.cstr("name of a symbol")?.into() });
     }
-    let mut min_vaddr_at = None;
+    let mut min_vaddr_offset = None;
     if kind == DEX_FILE {
         let count = body.u32("number of dex files")?;
         body.bytes(u64::from(count) * 8, "offsets of dex files")?;
     } else if body.left() >= 8 {
-        min_vaddr_at = Some(body.u64("offset of the lowest address")?);
+        min_vaddr_offset = Some(body.u64("offset of the lowest address")?);
     }
     // Recorders that don't know the offset write u64::MAX.
-    Ok(FileEntry { path, kind, min_vaddr, min_vaddr_at: min_vaddr_at.filter(|at| *at != u64::MAX), symbols })
+    Ok(FileEntry {
+        path,
+        kind,
+        min_vaddr,
+        min_vaddr_offset: min_vaddr_offset.filter(|offset| *offset != u64::MAX),
+        symbols,
+    })
 }
 
 fn parse_file2(body: Cursor<'_>) -> Result<FileEntry> {
@@ -151,7 +161,8 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
             (2, kind) => file.kind = kind.number(),
             (3, addr) => file.min_vaddr = addr.number(),
             (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes())?),
-            // Details of an ELF file or of a kernel module. Both begin with the place of `min_vaddr`.
+            // Details of an ELF file or of a kernel module. In both messages, field 1 is the offset of `min_vaddr`.
+            // Protocol Buffers leave out a field that is 0.
             (6 | 7, details) => {
                 let mut offset = 0;
                 for field in Fields::new(details.bytes()) {
@@ -159,7 +170,7 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
                         offset = value.number();
                     }
                 }
-                file.min_vaddr_at = Some(offset).filter(|offset| *offset != u64::MAX);
+                file.min_vaddr_offset = Some(offset).filter(|offset| *offset != u64::MAX);
             }
             _ => {}
         }

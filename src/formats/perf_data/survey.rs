@@ -31,12 +31,14 @@ pub struct RecordSurvey {
     threads: Threads,
     /// Names of processes and threads, indexed by the numbers that `threads` gives them.
     names: Vec<Arc<[u8]>>,
+    /// From the TIME_CONV record, if there is one.
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
-    /// Number of lost records according to LOST records. LOST_SAMPLES records (`lost_samples`) count the same losses,
-    /// so the two must not be added up.
+    /// Number of lost records according to LOST records.
     lost_records: u64,
+    /// Number of lost samples according to LOST_SAMPLES records. They count the same losses as LOST records, so the two
+    /// must not be added up.
     lost_samples: u64,
     /// Build IDs by path, from HEADER_BUILD_ID records and the BUILD_ID feature.
     build_ids: FxHashMap<Vec<u8>, BuildId>,
@@ -53,6 +55,7 @@ impl RecordSurvey {
             Ok(record) => record,
             Err(error) => return self.skipped.add(error),
         };
+        // Only computed for the records that need it. 0 if the record has no time.
         let time = || recording.time(raw).unwrap_or_default();
         match record {
             Record::Mmap(mmap) => self.add_mapping(&mmap, time(), raw.offset),
@@ -102,7 +105,8 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name. `number` is the name's number in `threads`. Most names occur many times.
+    /// Returns the shared copy of a name, because most names occur many times. `number` is the number that `threads`
+    /// has given the name; a new name has the next number, so it is added at the end of `names`.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -137,13 +141,15 @@ impl RecordSurvey {
         }
     }
 
+    /// Notes when and in which thread records were lost, if the LOST record has this in its trailer.
     fn add_loss(&mut self, records: u64, id: Option<SampleId>) {
         if let Some(SampleId { time: Some(time), pid_tid: Some((pid, tid)), .. }) = id {
             self.add_moment(Moment { time, pid, tid, kind: MomentKind::Lost(records) });
         }
     }
 
-    /// Adds a FORK record. A new thread of the same process only gets a name.
+    /// Adds a FORK record. If it is about a new thread of a process, not about a new process, all it does is that the
+    /// thread inherits the name of the thread that started it.
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
@@ -168,7 +174,7 @@ impl RecordSurvey {
             let Mmap { pid, tid, addr, file, .. } = *mmap;
             let marker = Marker { pid, tid, path, time, addr, file, offset };
             self.processes.markers.push(marker);
-            // A runtime in a container only knows the process's ID inside it.
+            // A runtime in a container only knows the process's ID inside of the container, and names the file by it.
             if pid_in_name != mmap.pid {
                 self.process(mmap.pid).inner_pid.get_or_insert(pid_in_name);
             }
@@ -189,8 +195,8 @@ impl RecordSurvey {
         });
     }
 
-    /// The lowest start of a file's executable mappings: an offset in the file or, for a kernel module, an address.
-    /// `None` if the file wasn't mapped.
+    /// Where the first executable mapping of a file starts: the lowest offset in the file or, for a kernel module, the
+    /// lowest address. `None` if the file wasn't mapped as code.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let of_file = mappings.filter(|mapping| mapping.executable && mapping.path == path);
@@ -201,7 +207,8 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns everything in order of time, and counts of what could not be read: records, BPF tables, symbol files.
+    /// Returns what the records said, sorted by time, and three counts of what could not be read: of records, of BPF
+    /// tables and of symbol files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
@@ -236,14 +243,14 @@ impl RecordSurvey {
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
         let command = recording.features.get(&Feature::CMDLINE).and_then(|words| words.strings(endian).ok());
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
-        // Both count the same losses.
+        // Both count the same losses, so take the larger count.
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// Forgets the parent of a process in each cycle of ancestors, which only damaged recordings have, so that walks up
-    /// the ancestors end.
+    /// Breaks cycles of ancestors, which only damaged recordings have: one process of each cycle loses its parent, so
+    /// that a walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);

@@ -21,8 +21,8 @@ pub struct RawRecord<'data> {
     pub kind: u32,
     /// `PERF_RECORD_MISC_*` bits.
     pub misc: u16,
-    /// The record with its header, as long as its size field says. The data that follows some records (`payload`) is not
-    /// part of it.
+    /// The record with its header, as long as its size field says. The data that follows some records (`payload`) is
+    /// not part of it.
     pub bytes: &'data [u8],
     /// Length in bytes of the payload that follows the record.
     pub payload: u64,
@@ -47,6 +47,7 @@ impl<'data> RawRecord<'data> {
         Ok(record)
     }
 
+    /// The length of the payload, which the first field of the body states for the two kinds of records that have one.
     #[inline]
     fn payload_size(&self) -> u64 {
         let mut body = self.body();
@@ -78,10 +79,11 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
     Some(record.finish())
 }
 
-/// Finds the first offset in `range` where several plausible records follow each other; `None` if there is none. The
-/// fields of a sample can look like records too, so this is only a guess.
-pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
-    /// This many plausible records in a row are not a coincidence.
+/// Guesses where a record starts: the first offset in `range` at which several plausible records follow each other, or
+/// at which plausible records fill `bytes` exactly. `None` if there is no such offset. Callers must check the guess,
+/// because the fields of a sample can look like records too.
+pub fn find_record_start(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
+    /// So many plausible records in a row are hardly a coincidence.
     const IN_A_ROW: usize = 6;
     range.step_by(8).find(|&start| {
         let mut records = Records::new(&bytes[start..], 0, endian);
@@ -90,7 +92,7 @@ pub fn may_begin(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<us
     })
 }
 
-/// True if a record has a known kind, an aligned length and only known bits in `misc`.
+/// True if a record has a known kind, a length that is a multiple of 8, and only known bits in `misc`.
 fn is_plausible(record: &RawRecord<'_>) -> bool {
     matches!(record.kind, 1..=32 | 64..=96) && record.bytes.len().is_multiple_of(8) && record.misc & !0xf007 == 0
 }
@@ -98,10 +100,10 @@ fn is_plausible(record: &RawRecord<'_>) -> bool {
 /// Why a walk ended.
 #[derive(Debug)]
 pub enum Stop {
-    /// It reached the end of the bytes, or of a payload that extends beyond them. Holds the file offset of the next
-    /// record, which is incomplete here or absent.
+    /// These bytes contain no further complete record. Holds the file offset at which the next record starts or would
+    /// start. It is beyond the bytes if they end within the payload of a record.
     Next(u64),
-    /// It reached a record with an impossible size.
+    /// The next record states an impossible size.
     Damage(Error),
 }
 
@@ -109,26 +111,30 @@ pub enum Stop {
 #[derive(Debug, Clone)]
 pub struct Records<'data> {
     bytes: &'data [u8],
+    /// The file offset of `bytes`.
     base: u64,
-    at: u64,
+    /// Index in `bytes` of the next record. It may be beyond their end, after a payload that they only contain in part.
+    position: u64,
     endian: Endian,
 }
 
 impl<'data> Records<'data> {
     /// Walks `bytes`, which start with a record. `base` is their file offset.
     pub fn new(bytes: &'data [u8], base: u64, endian: Endian) -> Self {
-        Self { bytes, base, at: 0, endian }
+        Self { bytes, base, position: 0, endian }
     }
 
+    /// The bytes that weren't walked yet; `None` if the position is beyond the end.
     #[inline]
     fn rest(&self) -> Option<&'data [u8]> {
-        usize::try_from(self.at).ok().and_then(|at| self.bytes.get(at..))
+        usize::try_from(self.position).ok().and_then(|position| self.bytes.get(position..))
     }
 
     /// Why the walk ended. Only meaningful after the iterator has returned `None`.
     pub fn stop(&self) -> Stop {
-        let offset = self.base.saturating_add(self.at);
+        let offset = self.base.saturating_add(self.position);
         match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {
+            // 0 means an impossible size (see `RawRecord::read`).
             Some(Err(0)) => Stop::Damage(Error::new("record size is less than its 8-byte header").at_offset(offset)),
             _ => Stop::Next(offset),
         }
@@ -140,8 +146,8 @@ impl<'data> Iterator for Records<'data> {
 
     #[inline]
     fn next(&mut self) -> Option<RawRecord<'data>> {
-        let record = RawRecord::read(self.rest()?, self.base + self.at, self.endian).ok()?;
-        self.at = record.end().saturating_sub(self.base);
+        let record = RawRecord::read(self.rest()?, self.base + self.position, self.endian).ok()?;
+        self.position = record.end().saturating_sub(self.base);
         Some(record)
     }
 }

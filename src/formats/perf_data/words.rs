@@ -22,7 +22,7 @@ impl<'data> Words<'data> {
         self.bytes
     }
 
-    /// The first `count` words.
+    /// The first `count` words, or all if there are fewer.
     #[inline]
     pub(super) fn first(self, count: usize) -> Self {
         let bytes = self.bytes.get(..count.saturating_mul(8)).unwrap_or(self.bytes);
@@ -47,10 +47,15 @@ impl<'data> Words<'data> {
         words.get(index).map(|word| self.endian.u64(*word))
     }
 
-    /// Calls `act` for the words of the list, in order. Blocks of `N` words for which `is_wanted` returns false are
-    /// skipped. The last words, which don't fill a block, are never skipped.
+    /// Calls `act` for the words of the list, in order, except for blocks of `N` words for which `is_wanted` returns
+    /// false. The words at the end that don't fill a block are never skipped. This is faster than looking at single
+    /// words if few blocks are wanted.
     #[inline]
-    pub fn for_each_in<const N: usize>(self, is_wanted: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
+    pub fn for_each_in_wanted_blocks<const N: usize>(
+        self,
+        is_wanted: impl Fn(&[u64; N]) -> bool,
+        mut act: impl FnMut(u64),
+    ) {
         let (words, _) = self.bytes.as_chunks::<8>();
         let (blocks, rest) = words.as_chunks::<N>();
         let read = |word: &[u8; 8]| self.endian.u64(*word);

@@ -42,8 +42,8 @@ const TYPES: [&str; 15] = [
     "SERROR",
     "NO_TX",
 ];
-/// The branch type that says: the actual type is in another field, whose values (`PERF_BR_NEW_*`) have the names in
-/// [`EXTENDED_TYPES`].
+/// The branch type which says that the actual type is in another field. The names of that field's values
+/// (`PERF_BR_NEW_*`) are [`EXTENDED_TYPES`].
 const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];
@@ -58,7 +58,7 @@ pub enum BranchEnds {
 }
 
 /// Appends a branch to `out`: its two ends, then its flags, each followed by a slash.
-pub fn branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &BranchLine<'_>) {
+pub fn write_branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &BranchLine<'_>) {
     if ends == BranchEnds::Addresses {
         out.push(b' ');
     }
@@ -91,6 +91,7 @@ pub fn branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &Branch
     put(out, format_args!("{predicted}/{transaction}/{abort}/{cycles}/{} ", type_name(line.flags)));
 }
 
+/// The name of the branch's type, which is in bits 20 to 23 of the flags or, if it is extended, in bits 26 to 29.
 fn type_name(flags: u64) -> &'static str {
     let (kind, extended_kind) = (flags >> 20 & 0xf, flags >> 26 & 0xf);
     let name = if kind == EXTENDED { EXTENDED_TYPES.get(extended_kind as usize) } else { TYPES.get(kind as usize) };
@@ -113,7 +114,7 @@ mod tests {
         };
         let mut out = Vec::new();
         let line = BranchLine { from: end(0x10, Some(b"f")), to: end(0x20, None), flags };
-        branch(&mut out, fields.parse().unwrap(), ends, &line);
+        write_branch(&mut out, fields.parse().unwrap(), ends, &line);
         String::from_utf8(out).unwrap()
     }
 

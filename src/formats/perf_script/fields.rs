@@ -8,7 +8,7 @@
 //! |5        a += b;
 //! ```
 
-use super::frame::{address, is_page_size};
+use super::frame::{is_page_size, parse_address};
 use super::header::ADDRESS_WIDTH;
 use crate::bytes::digits::decimal;
 
@@ -20,15 +20,16 @@ pub(super) fn is_source_line(line: &[u8]) -> bool {
 
 /// True if a line is the source line of a frame in a text whose lines lost their indentation: `file.c:12`.
 pub(super) fn is_source_line_without_indent(line: &[u8]) -> bool {
-    let place = line.strip_suffix(b" (inlined)").unwrap_or(line);
-    let Some(colon) = memchr::memrchr(b':', place) else { return false };
-    colon > 0 && place.len() > colon + 1 && place[colon + 1..].iter().all(u8::is_ascii_digit)
+    let file_and_line = line.strip_suffix(b" (inlined)").unwrap_or(line);
+    let Some(colon) = memchr::memrchr(b':', file_and_line) else { return false };
+    let number = &file_and_line[colon + 1..];
+    colon > 0 && !number.is_empty() && number.iter().all(u8::is_ascii_digit)
 }
 
 /// True if a line holds a field that perf prints below the frames, or below the header if there are none.
 pub(super) fn is_field_line(line: &[u8]) -> bool {
     match line {
-        [b' ', ..] => is_fields(line.trim_ascii(), line.len()),
+        [b' ', ..] => is_indented_field(line.trim_ascii(), line.len()),
         [b'\t', text @ ..] => is_tabbed_field(text),
         [b'|', text @ ..] => text.first().is_some_and(u8::is_ascii_digit),
         _ => is_branch_line(line),
@@ -38,7 +39,7 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
 /// True if a line that is indented by blanks holds one of the following fields: registers, instructions, a physical
 /// address, a page size, branches, BPF output, or code that was replaced. `text` is the line without the blanks around
 /// it, and `columns` is the length of the whole line.
-fn is_fields(text: &[u8], columns: usize) -> bool {
+fn is_indented_field(text: &[u8], columns: usize) -> bool {
     const BEGINNINGS: [&[u8]; 8] =
         [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];
     if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
@@ -51,15 +52,18 @@ fn is_fields(text: &[u8], columns: usize) -> bool {
     if is_dump || is_page_size(first) || is_branch_line(text) {
         return true;
     }
-    // A physical address is printed in the first columns. Frames without symbols are further to the right.
+    // A physical address is the only word of its line, or a page size follows. It is printed in the first columns;
+    // frames without symbols are further to the right.
     let is_alone = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
     is_hex(first) && is_alone
 }
 
-/// True for a line of branches. The names of their functions may contain blanks.
+/// True for a line of branches. The names of their functions may contain blanks, so any word may be the one that looks
+/// like a branch. A line that begins with a number is a frame.
 fn is_branch_line(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    !words.clone().next().is_none_or(is_hex) && words.any(is_branch)
+    let Some(first) = words.clone().next() else { return false };
+    !is_hex(first) && words.any(is_branch)
 }
 
 /// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`: it contains
@@ -93,7 +97,7 @@ fn is_tabbed_field(text: &[u8]) -> bool {
     if text.starts_with(b"\t") || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
         return true;
     }
-    let is_instruction = address(text).is_some_and(|(_, rest)| rest.starts_with(b"\t"));
+    let is_instruction = parse_address(text).is_some_and(|(_, rest)| rest.starts_with(b"\t"));
     // A line that ends with a colon names the function of the instructions below it.
     is_instruction || text.trim_ascii_end().ends_with(b":")
 }

@@ -29,7 +29,7 @@ impl<'a> Frame<'a> {
     /// frame. A missing or empty symbol becomes [`UNKNOWN`].
     pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
-        let (addr, rest) = address(line)?;
+        let (addr, rest) = parse_address(line)?;
         if rest.is_empty() {
             return Some(Self { addr, symbol: UNKNOWN, offset: None, dso: None, dso_offset: None, inlined: false });
         }
@@ -48,7 +48,7 @@ impl<'a> Frame<'a> {
 
     /// Parses an unnamed frame in its most frequent form, exactly `address [unknown] (object)`. `None` for other lines.
     pub(super) fn parse_unknown(line: &'a [u8]) -> Option<Self> {
-        let (addr, rest) = address(line)?;
+        let (addr, rest) = parse_address(line)?;
         let object = rest.strip_prefix(b" [unknown] (")?.strip_suffix(b")")?;
         let (dso, dso_offset) = split_dso_offset(Some(object));
         Some(Self { addr, symbol: UNKNOWN, offset: None, dso, dso_offset, inlined: false })
@@ -70,7 +70,7 @@ impl<'a> Frame<'a> {
             _ => return None,
         };
         let is_other_line = match line[0] {
-            // Few lines have a second tab, so test that first.
+            // An instruction has a second tab. Few other lines have one, so test that first.
             b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
             // A thread ID is padded less than an address.
             _ => is_header(line) || line.len() < ADDRESS_WIDTH && is_number(line.trim_ascii()),
@@ -80,8 +80,9 @@ impl<'a> Frame<'a> {
 
     /// Parses the frame of a one-line sample. `text` is the part of the line after the event. Other fields may precede
     /// the frame: a data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it:
-    /// a branch target, registers, branches. The frame is therefore the last number with an object after it or, if no
-    /// number has an object, the last number that may be an address. `None` if there is none.
+    /// a branch target, registers, branches. The frame is therefore taken to begin at the last number that has an
+    /// object after it or, if no number has an object, at the last number that may be an address. `None` if there is
+    /// none.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut word_end = 0;
@@ -93,7 +94,7 @@ impl<'a> Frame<'a> {
             word_end = start + len;
             let word = &text[start..word_end];
             if word == b"=>" {
-                break;
+                break; // the target of a branch follows
             }
             // perf pads addresses to a fixed width, so only the first word may be an address without padding.
             let may_be_address = is_first || blanks + len >= ADDRESS_WIDTH;
@@ -102,16 +103,17 @@ impl<'a> Frame<'a> {
                 continue;
             }
             tried_numbers += 1;
-            if tried_numbers > MOST_NUMBERS {
+            if tried_numbers > MAX_NUMBERS {
                 break;
             }
             let line = text[start..].trim_ascii_end();
             if is_other_field(&line[len..]) {
                 continue;
             }
-            // Leave out the fields that follow the object.
+            // Leave out the fields that follow the object. `len` is the length of the address.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
             let frame = Self::parse(&line[..end]);
+            // A frame with an object isn't given up for a later one without.
             if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
                 found = frame;
             }
@@ -139,7 +141,7 @@ impl<'a> Frame<'a> {
 
 /// True if a line shows an instruction between two branches (`-F brstackinsn`): tab, address, tab, instruction.
 fn is_instruction(line: &[u8]) -> bool {
-    address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
+    parse_address(line.trim_ascii_start()).is_some_and(|(_, rest)| rest.starts_with(b"\t"))
 }
 
 /// What perf prints after an inlined call.
@@ -177,9 +179,10 @@ pub(super) struct EventlessSample<'a> {
     pub(super) blanks: usize,
 }
 
-/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it: `            shop     
-/// 401136 pack (/bin/shop)`. Nothing but the padded address distinguishes it from other lines, so it only counts in a
-/// text that has such samples only ([`SampleStart::Fields`](super::layout::SampleStart)). `None` for other lines.
+/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it: a padded command name, a
+/// padded address, `pack (/bin/shop)`. Nothing but the padded address distinguishes such a line from others. So this
+/// must only be called if all lines of the text are expected to be such samples
+/// ([`SampleStart::EventlessSample`](super::layout::SampleStart)). `None` for other lines.
 pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
@@ -193,7 +196,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
         let fields = line[..fields_end].trim_ascii();
         if !fields.is_empty()
             && blanks + word.len() > ADDRESS_WIDTH
-            && address(word).is_some_and(|(addr, rest)| addr > FIRST_PAGE && rest.is_empty())
+            && parse_address(word).is_some_and(|(addr, rest)| addr > FIRST_PAGE && rest.is_empty())
         {
             let tail = &line[fields_end..];
             let frame = Frame::parse_in_line(tail)?;
@@ -209,10 +212,10 @@ fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> 
     /// Columns to which perf pads a thread ID, and the blank before it.
     const ID_WIDTH: usize = 6;
     // perf pads a thread ID, so a number without padding isn't one.
-    let last_word = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
-    let end_before = fields[..last_word].trim_ascii_end().len();
-    let is_padded = end_before == 0 || fields.len() - end_before >= ID_WIDTH;
-    let mut header = if decimal(&fields[last_word..]).is_some() && !is_padded {
+    let last_word_start = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
+    let previous_word_end = fields[..last_word_start].trim_ascii_end().len();
+    let is_padded = previous_word_end == 0 || fields.len() - previous_word_end >= ID_WIDTH;
+    let mut header = if decimal(&fields[last_word_start..]).is_some() && !is_padded {
         // The number belongs to the name: `Worker 7`.
         Header { comm: fields.trim_ascii(), ..Header::default() }
     } else {
@@ -224,22 +227,24 @@ fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> 
 
 /// How many numbers in a line are tried as the address of the line's frame. perf prints fewer numbers before a frame.
 /// The limit bounds the time for lines that perf didn't print.
-const MOST_NUMBERS: usize = 16;
+const MAX_NUMBERS: usize = 16;
 
 /// Last address of the first page. Addresses up to it are never code.
 pub(super) const FIRST_PAGE: u64 = 0xfff;
 
-/// True if a text begins with white space and an address, and the two take at least `columns` bytes.
+/// True if a text begins with white space and an address, and the two together take at least `columns` bytes. Small
+/// numbers (up to [`FIRST_PAGE`]) don't count as addresses.
 pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
     let number = text.trim_ascii_start();
     let blanks = text.len() - number.len();
-    let Some((addr, rest)) = address(number) else { return false };
+    let Some((addr, rest)) = parse_address(number) else { return false };
     let is_word = rest.first().is_none_or(u8::is_ascii_whitespace);
     addr > FIRST_PAGE && is_word && blanks > 0 && text.len() - rest.len() >= columns
 }
 
+/// True if a word is a hexadecimal number.
 fn is_number(word: &[u8]) -> bool {
-    address(word).is_some_and(|(_, rest)| rest.is_empty())
+    parse_address(word).is_some_and(|(_, rest)| rest.is_empty())
 }
 
 /// True if what follows a number shows that the number isn't a frame's address: several blanks, another padded number,
@@ -263,7 +268,7 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
-        // `open` is the offset of the parenthesis, behind the blank.
+        // The offset of the opening parenthesis, which follows a blank.
         let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {
@@ -275,7 +280,7 @@ fn object_end(text: &[u8]) -> Option<usize> {
             depth == 0
         })?;
         let end = open + close + 1;
-        // An object is a path or begins with a bracket; other parentheses belong to the symbol.
+        // An object is a path or begins with a bracket, or it ends the text; other parentheses belong to the symbol.
         if text[open + 1..].starts_with(b"/") || text[open + 1..].starts_with(b"[") || end == text.len() {
             return Some(end);
         }
@@ -284,15 +289,15 @@ fn object_end(text: &[u8]) -> Option<usize> {
 }
 
 /// Parses a hexadecimal number of up to 16 digits at the start of a text, and returns the rest as well.
-pub(super) fn address(line: &[u8]) -> Option<(u64, &[u8])> {
+pub(super) fn parse_address(line: &[u8]) -> Option<(u64, &[u8])> {
     let len = line.iter().position(|byte| !byte.is_ascii_hexdigit()).unwrap_or(line.len());
     let addr = hex(&line[..len]).filter(|_| len <= 16)?;
     Some((addr, &line[len..]))
 }
 
-/// Splits `symbol (object)`; the object is `None` if there is none. It is in the last parentheses that open after a
-/// space and are balanced up to the end of the line. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)`
-/// is split correctly.
+/// Splits `symbol (object)`; the object is `None` if there is none. It is in the parentheses that the end of the text
+/// closes, if a space is before them. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)` is split
+/// correctly.
 fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);
@@ -332,14 +337,14 @@ fn split_dso_offset(object: Option<&[u8]>) -> (Option<&[u8]>, Option<u64>) {
 /// Splits `symbol+0x1f` into the symbol and the offset, if there is one.
 fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
     if let Some(plus) = memchr::memmem::rfind(symbol, b"+0x")
-        && let Some((offset, [])) = address(&symbol[plus + b"+0x".len()..])
+        && let Some((offset, [])) = parse_address(&symbol[plus + b"+0x".len()..])
     {
         return (&symbol[..plus], Some(offset));
     }
     (symbol, None)
 }
 
-/// Whether the unnamed frames of an object may be JIT code, judged by the object's name.
+/// Whether unnamed frames in an object may be JIT code, judged by the object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DsoKind {
     /// Memory without a file, or an unknown object. The address is absolute. Holds the process ID if the object's name
@@ -348,8 +353,9 @@ pub(super) enum DsoKind {
     /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
     /// file.
     FileBacked,
-    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state; or a kernel object. It
-    /// may be a library, or JIT code that a compiler wrote there. The address may be relative to the file.
+    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state (`//toolong`); or something
+    /// else that the kernel can map, such as `anon_inode:[perf_event]`. It may be a library, or JIT code that a compiler
+    /// wrote there. The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,

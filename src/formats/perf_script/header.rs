@@ -60,7 +60,8 @@ impl<'a> Header<'a> {
     }
 
     /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
-    /// event, or consist of nothing but a command name: that ends where the first recognized field begins.
+    /// event, or consist of nothing but a command name. Words that aren't recognized as another field belong to the
+    /// command name, which ends where the first recognized field begins.
     pub(super) fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
@@ -69,6 +70,7 @@ impl<'a> Header<'a> {
         let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header = Self { rest: &line[fields_end..], ..Self::default() };
+        // Where the command name ends, as far as is known.
         let mut comm_end = fields_end;
         let mut last_word_end = 0;
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
@@ -77,9 +79,11 @@ impl<'a> Header<'a> {
                 && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
+                // The last such number is the thread ID; any before it belong to the command name.
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
+                // This field and those below come after the command name and the thread ID.
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some(PrintedTime { time, has_nanos }) = time {
@@ -97,8 +101,9 @@ impl<'a> Header<'a> {
         header.with_event()
     }
 
-    /// Parses a header with a time. The number before the time is the thread ID; the CPU and flags may stand between
-    /// the two. Everything before the thread ID is the command name, which may contain numbers and blanks.
+    /// Parses a header with a time. The number before the time is the thread ID; the CPU and flags may be printed
+    /// between the two. Everything before the thread ID is the command name, which may contain numbers and blanks, so
+    /// any number may turn out to be a part of it. `None` if no word is a time.
     fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
@@ -126,12 +131,14 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// Parses a header without a time. The thread ID is the last number before the event that can be one.
+    /// Parses a header without a time. The thread ID is the last number before the event that can be one: a number
+    /// before it belongs to the command name, a number directly after it is the period. `None` if there is no event, or
+    /// no number before it.
     fn parse_without_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their range in the line.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
-        // How many thread IDs or plain numbers directly precede the current word.
+        // How many numbers (or pairs of IDs) directly precede the current word.
         let mut numbers = 0;
         for (start, word) in words {
             // A padded number at the start of the line is the period (`-F period,…`).
@@ -156,7 +163,7 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// Finds event and period in [`Self::rest`].
+    /// Finds event and period in [`Self::rest`], and sets [`Self::tail`] to what follows the event.
     fn with_event(mut self) -> Self {
         let event_end = self.event_end();
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
@@ -180,7 +187,7 @@ impl<'a> Header<'a> {
         self
     }
 
-    /// The end of the event's colon in [`Self::rest`]; `None` if no event was printed.
+    /// The offset in [`Self::rest`] after the event and its colon; `None` if no event was printed.
     fn event_end(&self) -> Option<usize> {
         for (start, word) in (Words { line: self.rest, offset: 0 }) {
             if word.ends_with(b":") {
@@ -196,13 +203,14 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The time to look up JIT code at: the end of the microsecond or nanosecond that was printed. Code that was logged
-    /// within the same microsecond may be the sampled code. `None` if no time was printed.
+    /// The time as of which to look up JIT code: the end of the microsecond or nanosecond that was printed, because
+    /// code that was logged within the same microsecond may be the sampled code. `None` if no time was printed.
     pub(super) fn lookup_time(&self) -> Option<Nanos> {
         self.time.map(|time| if self.has_nanos { time } else { Nanos(time.0.saturating_add(999)) })
     }
 }
 
+/// The IDs in a header; `None` for one that wasn't printed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Ids {
     pid: Option<Pid>,
@@ -240,7 +248,8 @@ fn is_padded(line: &[u8], start: usize, word: &[u8], width: usize) -> bool {
     blanks + word.len() >= width
 }
 
-/// True if a word is a number that is padded as a period is. `31795/31795` is as long, but no number.
+/// True if a word, which must be a number or a pair of IDs, is a number padded with blanks as perf pads a period. A
+/// pair such as `31795/31795` can be as long, but isn't a number.
 fn is_padded_number(line: &[u8], start: usize, word: &[u8]) -> bool {
     is_padded(line, start, word, PERIOD_WIDTH) && memchr::memchr(b'/', word).is_none()
 }
@@ -294,7 +303,7 @@ fn parse_time(word: &[u8]) -> Option<PrintedTime> {
     let text = word.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
     let (seconds, fraction) = (decimal(&text[..dot])?, &text[dot + 1..]);
-    // The value of the last digit in nanoseconds.
+    // How many nanoseconds the last digit stands for.
     let unit = match fraction.len() {
         6 => 1_000,
         9 => 1,

@@ -24,8 +24,9 @@ pub enum SampleStart {
     Frame,
     /// Its only frame: each line is a sample (`perf script -G -F ip,sym`).
     OnlyFrame,
-    /// Fields other than the event, with the only frame on the same line (`perf script -G -F comm,ip,sym`).
-    Fields,
+    /// Fields other than the event, with the only frame on the same line: each line is a sample (`perf script -G -F
+    /// comm,ip,sym`).
+    EventlessSample,
 }
 
 impl Layout {
@@ -41,7 +42,7 @@ impl Layout {
         }
         let indent = lines.iter().find_map(|&(line, below)| document_indent(line, below)).unwrap_or_default();
         if are_eventless_samples(lines.iter().map(|(line, _)| line.strip_prefix(indent).unwrap_or(line))) {
-            return Self { indent: indent.into(), sample_start: SampleStart::Fields };
+            return Self { indent: indent.into(), sample_start: SampleStart::EventlessSample };
         }
         for (line, below) in &mut lines {
             *line = line.strip_prefix(indent).unwrap_or(line);
@@ -65,8 +66,9 @@ enum FrameLines {
     InChains,
 }
 
-/// Finds out whether a text consists of frames, with their other fields and source lines, but has no headers. `lines`
-/// has each of the first lines, with the line below it. `None` if one may be a header, or if there are no frames.
+/// Finds out whether a text has no headers, only frames with their source lines and other fields, and what these frames
+/// look like. `lines` has each of the first lines, with the line below it. `None` if a line may be a header or is
+/// something else, or if there are no frames.
 fn frames_without_headers(lines: &[(&[u8], &[u8])]) -> Option<FrameLines> {
     let mut frames = None;
     for (line, below) in lines {
@@ -86,6 +88,7 @@ fn frames_without_headers(lines: &[(&[u8], &[u8])]) -> Option<FrameLines> {
     frames
 }
 
+/// True if a text has an empty line, with line ends of Linux or Windows. perf prints one after each call chain.
 fn has_empty_line(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"\n\n").is_some() || memchr::memmem::find(text, b"\n\r\n").is_some()
 }
@@ -93,17 +96,17 @@ fn has_empty_line(text: &[u8]) -> bool {
 /// True if all lines are one-line samples without an event, source lines below them, or records. At least one sample
 /// must have a frame that hardly any other text has.
 fn are_eventless_samples<'t>(lines: impl Iterator<Item = &'t [u8]>) -> bool {
-    let mut is_sure = false;
+    let mut has_sure_sample = false;
     for line in lines {
         let line = line.trim_ascii_end();
         match parse_eventless_sample(line) {
             // perf prints a blank after each field, and another one before the frame.
-            Some(sample) => is_sure |= is_unmistakable(&sample.frame) || sample.blanks > 1,
+            Some(sample) => has_sure_sample |= is_unmistakable(&sample.frame) || sample.blanks > 1,
             None if is_source_line(line) || is_record_line(line) => {}
             None => return false,
         }
     }
-    is_sure
+    has_sure_sample
 }
 
 /// True for a frame that perf printed without a tab, because its sample has no call chain: a blank, and the address in
@@ -115,8 +118,9 @@ fn is_frame_of_one_line(line: &[u8]) -> bool {
         && !line.get(address_end).is_some_and(u8::is_ascii_hexdigit)
 }
 
-/// The white space before a header or record that can only come from an indented document, because perf would print a
-/// header further to the left. `below` is the line below. `None` if the line doesn't show an indentation.
+/// The white space before a header or record, if it can only be the indentation of a document into which the text was
+/// pasted: either the frame below is indented by the same white space and more, or the line begins with tabs, which
+/// perf doesn't print there. `below` is the line below. `None` if the line is a frame, or shows no such indentation.
 fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
     let text = line.trim_ascii();
     if parse_frame(line).is_some() {
@@ -139,7 +143,7 @@ fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
 /// a frame, or a frame that nothing but perf prints.
 pub fn sniff(head: &[u8]) -> bool {
     let Layout { indent, sample_start } = Layout::detect(head);
-    if sample_start == SampleStart::Fields {
+    if sample_start == SampleStart::EventlessSample {
         return true;
     }
     let lines = first_lines(complete_lines(head));
@@ -151,7 +155,8 @@ pub fn sniff(head: &[u8]) -> bool {
         if is_padded_frame(line) || lines.peek().is_some_and(|below| is_header_above_frame(line, below)) {
             return true;
         }
-        // Numbers and words occur in many texts, so a frame only counts if nothing but perf prints such a line.
+        // Numbers and words occur in many texts, so a frame, here or on the next line, only counts if nothing but perf
+        // prints such a line.
         let frame = lines.peek().and_then(|below| parse_frame(below)).or_else(|| parse_frame(line));
         if frame.is_some_and(|frame| is_unmistakable(&frame)) {
             return true;
@@ -241,17 +246,21 @@ mod tests {
         let frame = "     556200401937 f+0x1f (/bin/x)";
         for fields in ["             php ", "   V8 Worker 7 ", "31795 ", "php 31795/31795 ", "php 31795 1.000001: "] {
             let text = format!("{fields}{frame}\n{fields} ffffffff815fd615 [unknown] ([kernel.kallsyms])\n");
-            assert_eq!(Layout::detect(text.as_bytes()).sample_start, SampleStart::Fields, "{text}");
+            assert_eq!(Layout::detect(text.as_bytes()).sample_start, SampleStart::EventlessSample, "{text}");
             assert!(sniff(text.as_bytes()), "{text}");
             let with_stack = format!("{fields}\n\t{frame}\n\n");
-            assert_ne!(Layout::detect(with_stack.as_bytes()).sample_start, SampleStart::Fields, "{with_stack}");
+            assert_ne!(
+                Layout::detect(with_stack.as_bytes()).sample_start,
+                SampleStart::EventlessSample,
+                "{with_stack}"
+            );
         }
         for text in [
             "0000000000001139 0000000000001026 T main\n0000000000002160 0000000000002026 T run\n",
             "php cycles:u:     556200401937 f (/bin/x)\n",
             "-rw-r--r-- 1 root root            1254 a\ntotal 2\n",
         ] {
-            assert_ne!(Layout::detect(text.as_bytes()).sample_start, SampleStart::Fields, "{text}");
+            assert_ne!(Layout::detect(text.as_bytes()).sample_start, SampleStart::EventlessSample, "{text}");
         }
     }
 

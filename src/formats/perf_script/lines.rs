@@ -48,7 +48,8 @@ pub(super) struct Lines<'t, 'l> {
     indent: Option<Indent>,
     /// True if the last line held another field of the sample.
     is_below_field: bool,
-    /// True directly below the empty line that ended a sample. With `-F srccode`, perf prints source code there.
+    /// True between the empty line that ended a sample and the next empty line. With `-F srccode`, perf prints source
+    /// code there.
     is_below_sample: bool,
 }
 
@@ -58,8 +59,8 @@ pub(super) struct Lines<'t, 'l> {
 enum Indent {
     /// A tab, as perf prints it.
     Tab,
-    /// Blanks, and the frames have symbols. A line that could be a frame or another field of the sample is the other
-    /// field.
+    /// Blanks, and the frames have symbols. A line that could be either a frame or another field of the sample is taken
+    /// for the field.
     Blanks,
     /// Blanks, and the frames are addresses without symbols (`-F ip`). Nearly every frame could also be another field
     /// then, but isn't: perf prints other fields only below frames that are indented by a tab.
@@ -110,8 +111,11 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Classifies a line, and updates what is known about the current sample.
+    /// Classifies a line, and updates what is known about the current sample. Several kinds of lines can look alike. So
+    /// the kinds are tested in a fixed order: first those that can't be mistaken for others, last those that depend
+    /// most on the lines above.
     fn classify(&mut self, line: &'t [u8]) -> Line<'t> {
+        // It concerns only this line; it is set again below if this line holds a field as well.
         let is_below_field = std::mem::replace(&mut self.is_below_field, false);
         if line.is_empty() {
             self.is_below_sample = self.in_sample;
@@ -124,13 +128,13 @@ impl<'t, 'l> Lines<'t, 'l> {
         if !is_usual && is_record_line(line) {
             return Line::Record;
         }
-        if self.layout.sample_start == SampleStart::Fields
+        if self.layout.sample_start == SampleStart::EventlessSample
             && let Some(sample) = parse_eventless_sample(line)
         {
             return Line::Header(sample.header, Some(sample.frame));
         }
         if is_usual || self.is_frame(line) {
-            // Each line of such a text is a sample. The header has no fields, and the frame follows.
+            // Each line of such a text is a sample with one frame, and a header without any field.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -146,6 +150,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             // The source line without its two blanks.
             return Line::Source(&line[2..]);
         }
+        // Without its indentation, a source line is less distinctive, so it only counts where frames lost theirs, too.
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
             return Line::Source(line);
         }
@@ -178,16 +183,17 @@ impl<'t, 'l> Lines<'t, 'l> {
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {
                 Frame::parse_unindented(line).is_some()
             }
+            // All frames of the sample begin with a tab, and this line doesn't.
             Some(Indent::Tab) => false,
         }
     }
 
     /// Parses a header and, if the sample is printed on one line, its frame. `is_below_field` says that the line above
-    /// holds a field that belongs to the previous sample.
+    /// holds another field than a frame, with which the previous sample may have ended.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
-            // If frames follow, the text after the event isn't one.
+            // If frames follow on lines of their own, the text after the event is something else.
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
@@ -227,7 +233,8 @@ fn is_usual_frame(line: &[u8]) -> bool {
     blanks < ADDRESS_WIDTH && indent[1 + blanks..].iter().all(u8::is_ascii_hexdigit)
 }
 
-/// Parses a header that shows by itself what it is, with an event or a time. `below` is the line below it.
+/// Parses a header that shows by itself what it is: it has an event, or a time and a frame. The frame may be on the
+/// line below it (`below`).
 fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
     if let Some(header) = Header::parse(line)
         && (header.event.is_some()
@@ -239,8 +246,8 @@ fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
 }
 
 /// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little
-/// more than a command name. `in_sample` says that the line is in a sample, and may be a field or source line of that
-/// sample.
+/// more than a command name. `in_sample` says that the line comes after the header of another sample; then it isn't a
+/// header if it can be a field or a source line of that sample.
 fn parse_header_above_stack<'t>(line: &'t [u8], below: &[u8], in_sample: bool) -> Option<Header<'t>> {
     let is_of_sample = in_sample && (is_field_line(line) || is_source_line(line));
     let is_frame = Frame::parse_indented(line).is_some_and(|frame| frame.symbol != UNKNOWN || frame.dso.is_some());
@@ -269,7 +276,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
         return line_end + b"\n\r\n".len();
     }
     match layout.sample_start {
-        SampleStart::Header | SampleStart::Fields => last_header(buffer, layout),
+        SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
@@ -280,7 +287,8 @@ pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
     let header = parse_full_header(line, b"");
-    let is_one_line_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some()
+    let is_one_line_sample = layout.sample_start == SampleStart::EventlessSample
+        && parse_eventless_sample(line).is_some()
         || header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
     if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
 }
@@ -295,7 +303,7 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     while end > buffer.len().saturating_sub(NEAR) {
         let start = line_start(buffer, end);
         let line = &buffer[line_range(buffer, start, layout)];
-        let is_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some();
+        let is_sample = layout.sample_start == SampleStart::EventlessSample && parse_eventless_sample(line).is_some();
         if is_sample || is_header(line, below, line_above(buffer, start, layout)) {
             return start;
         }
@@ -305,7 +313,8 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     0
 }
 
-/// True if a line is a header. Only the lines directly above and below it are looked at.
+/// True if a line is a header, judged by the line itself and those directly above and below it. Stricter than
+/// [`Lines`], which knows all lines above.
 fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     if is_usual_frame(line)
         || is_record_line(line)
@@ -314,7 +323,8 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
-    // A line of fields belongs to a sample, which this line then ends.
+    // Only below a field of the previous sample can a line that depends on the frame below it be recognized: elsewhere
+    // it could as well be a line in a stack.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

@@ -131,10 +131,13 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
         }
         // Pad the last line, so that the column with the characters is aligned.
         out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
-        // A text consists of printable characters, followed by nothing but zero bytes.
+        // A text consists of printable characters, followed by nothing but zero bytes. `has_ended` is true from the
+        // first zero byte on.
         for &byte in line {
             let is_shown = byte == b' ' || byte.is_ascii_graphic();
-            is_text &= if byte == 0 { true } else { is_shown && !has_ended };
+            if byte != 0 {
+                is_text &= is_shown && !has_ended;
+            }
             has_ended |= byte == 0 && is_text;
             out.push(if is_shown { byte } else { b'.' });
         }
@@ -171,6 +174,7 @@ pub fn data_src_text(word: u64) -> String {
     text.chars().take(LONGEST).collect()
 }
 
+/// The text for what the access did. perf names the lowest bit that is set.
 fn operation(bits: u64) -> &'static str {
     const NAMES: [&str; 5] = ["N/A", "LOAD", "STORE", "PFETCH", "EXEC"];
     NAMES.get(bits.trailing_zeros() as usize).unwrap_or(&"No")
@@ -214,7 +218,7 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
-    // Bits 1 and 2 say whether the access was a hit or a miss.
+    // The names of the 14 bits are in `LEVELS`. Bits 1 and 2 say whether the access was a hit or a miss.
     let levels = bits(word, 5, 14);
     let found = match levels & 6 {
         0 => "",
@@ -234,7 +238,7 @@ fn level(word: u64) -> String {
         };
         return format!("{remote}{hops}{name} {found}");
     }
-    // Without a level number, the other bits say where the data may have been.
+    // Without a level number, the bits from number 3 on say where the data may have been.
     match levels & !7 {
         0 => "N/A".to_owned(),
         levels => format!("{} {found}", alternatives(levels, &LEVELS)),
@@ -277,6 +281,7 @@ fn lock(bits: u64) -> &'static str {
     }
 }
 
+/// The text for what blocked the access.
 fn blocked(bits: u64) -> String {
     if bits == 0 || bits & 1 != 0 {
         return " N/A".to_owned();

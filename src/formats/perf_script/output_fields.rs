@@ -25,6 +25,7 @@ macro_rules! fields {
                 $($name: false,)* ns: false, is_given: false, asks_period: false, asks_ip: false
             };
 
+            /// The field with this name in perf's spelling, with underscores; `None` if there is none.
             fn field(&mut self, name: &str) -> Option<&mut bool> {
                 match name {
                     $(stringify!($name) => Some(&mut self.$name),)*
@@ -132,7 +133,7 @@ pub(super) const UNSUPPORTED: &[&str] = &[
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
     const REMEDY: &str = "to name frames in perf's own text, run perf script -F … | jitgraft script";
     if let Some((kind, _)) = field.split_once(':') {
-        let message = format!("fields for one kind of event ({kind}:) are not supported; leave out the kind");
+        let message = format!("fields for one kind of event ({kind}:) are not supported; leave out {kind}:");
         return Err(Error::new(message));
     }
     if UNSUPPORTED.contains(&field) {
@@ -168,7 +169,7 @@ impl FromStr for Fields {
                 ))
             })?;
             *field = on;
-            // The offset is printed as part of the object.
+            // The file offset (`dsoff`) is printed as part of the object, so asking for it also asks for the object.
             fields.dso |= fields.dsoff && name == "dsoff";
             match name {
                 "period" => fields.asks_period = on,
@@ -190,7 +191,8 @@ impl Fields {
         Self { period: self.asks_period, ip, ..self }
     }
 
-    /// True if any of the fields needs more of a sample than its header and frames.
+    /// True if any of the selected fields is neither in the header nor about frames, so that more of each sample must
+    /// be kept.
     #[must_use]
     pub fn need_other_fields(self) -> bool {
         let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;

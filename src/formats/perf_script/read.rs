@@ -43,13 +43,14 @@ pub struct PartReader {
     layout: Layout,
     profile: Profile,
     tiers: Tiers,
-    /// Demangles symbols.
+    /// The frames of the lines that were read so far.
     lines: LineMemo,
-    demangle: Readable,
+    /// Demangles symbols.
+    demangle: Demangler,
 }
 
 /// A function that demangles a symbol; it returns `None` if the symbol isn't mangled.
-pub type Readable = fn(&[u8]) -> Option<String>;
+pub type Demangler = fn(&[u8]) -> Option<String>;
 
 impl PartReader {
     /// Creates a reader with an empty profile, for a text of this layout.
@@ -62,13 +63,14 @@ impl PartReader {
     }
 
     /// Demangles function names with `demangle`.
-    pub fn with_readable_names(mut self, demangle: Readable) -> Self {
+    pub fn with_readable_names(mut self, demangle: Demangler) -> Self {
         self.demangle = demangle;
         self
     }
 
     /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record
-    /// lines before it. Returns a count of the lines that were skipped because they belong to no sample.
+    /// lines before the part. Returns a count of the lines that were skipped because they are neither a part of a
+    /// sample nor a record.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let layout = self.layout.clone();
@@ -94,7 +96,7 @@ impl PartReader {
 /// Remembers the frames of each distinct frame line.
 #[derive(Debug, Default)]
 struct LineMemo {
-    /// Ranges of `frames`.
+    /// For each line, the range of its frames in `frames`.
     lines: FxHashMap<Box<[u8]>, Range<u32>>,
     /// The frames of all remembered lines. Most lines have one frame, but a Java symbol can list inlined calls; the
     /// innermost frame is then first.
@@ -106,9 +108,9 @@ struct LineMemo {
 impl LineMemo {
     /// Empties the memo if it is too large.
     fn make_room(&mut self) {
-        const MOST_BYTES: usize = 4 << 20;
-        const MOST_FRAMES: usize = 1 << 16;
-        if self.len > MOST_BYTES || self.frames.len() > MOST_FRAMES {
+        const MAX_BYTES: usize = 4 << 20;
+        const MAX_FRAMES: usize = 1 << 16;
+        if self.len > MAX_BYTES || self.frames.len() > MAX_FRAMES {
             *self = Self::default();
         }
     }
@@ -119,6 +121,7 @@ impl LineMemo {
         Some(&self.frames[*start as usize..*end as usize])
     }
 
+    /// Remembers the frames of a line, leaf first.
     fn add(&mut self, line: &[u8], frames: &[FrameId]) {
         let (start, end) = (self.frames.len(), self.frames.len() + frames.len());
         if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) {
@@ -170,7 +173,7 @@ struct OpenSample<'t> {
 const NO_EVENT: &[u8] = b"samples";
 
 impl<'t, 'p> TextReader<'t, 'p> {
-    /// Reads for a part, starting with the facts from record lines before it.
+    /// Creates a reader for one part of the text. `facts` are those from record lines before that part.
     fn new(part: &'p mut PartReader, facts: &RecordLineFacts) -> Self {
         Self {
             part,
@@ -219,7 +222,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         self.frames.clear();
         self.sample = Some(OpenSample {
             event: header.event.unwrap_or(NO_EVENT),
-            track: self.track(header),
+            track: self.find_track(header),
             period: header.period,
             time: header.time.filter(|time| time.is_valid()),
         });
@@ -227,7 +230,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
 
     /// The track of the thread in a header. If nothing shows the thread's process, the thread's ID is taken for the
     /// process ID.
-    fn track(&mut self, header: &Header<'t>) -> TrackId {
+    fn find_track(&mut self, header: &Header<'t>) -> TrackId {
         let mut pid = header.pid;
         if pid.is_none()
             && let Some(tid) = header.tid
@@ -252,13 +255,13 @@ impl<'t, 'p> TextReader<'t, 'p> {
             return self.frames.extend_from_slice(known);
         }
         let Some(frame) = Frame::parse(line) else { return };
-        let above = self.frames.len();
+        let known_len = self.frames.len();
         self.push_frames(&frame);
-        self.part.lines.add(line, &self.frames[above..]);
+        self.part.lines.add(line, &self.frames[known_len..]);
     }
 
-    /// Reads the source line of the frame above it, such as `file.c:12`. In `file.c:12 (inlined)`, it also says that
-    /// the frame is inlined.
+    /// Reads a source line, such as `file.c:12`, which belongs to the last frame so far. `file.c:12 (inlined)` also
+    /// says that this frame was inlined into its caller.
     fn read_source_line(&mut self, text: &[u8]) {
         let (text, is_inlined) = match text.strip_suffix(INLINED) {
             Some(text) => (text, true),
@@ -278,28 +281,28 @@ impl<'t, 'p> TextReader<'t, 'p> {
         *last = self.part.profile.frame(frame);
     }
 
-    /// Adds the frame of a line to the sample. A Java frame may become several, because its symbol can list inlined
-    /// calls.
+    /// Adds the frame of a line to the sample. The frame of a JIT-compiled Java method becomes several if its symbol
+    /// lists inlined calls; their order is then innermost first, as in the text.
     fn push_frames(&mut self, frame: &Frame<'_>) {
         if frame_kind(frame) == FrameKind::Jit
             && let Some(calls) = java_calls::split_joined(frame.symbol)
         {
             for symbol in calls.expanded.iter().rev() {
-                let inlined = self.frame(&Frame { symbol, inlined: true, ..*frame });
+                let inlined = self.add_frame(&Frame { symbol, inlined: true, ..*frame });
                 self.frames.push(inlined);
             }
-            let root = self.frame(&Frame { symbol: calls.root, ..*frame });
+            let root = self.add_frame(&Frame { symbol: calls.root, ..*frame });
             self.frames.push(root);
         } else {
-            let frame = self.frame(frame);
+            let frame = self.add_frame(frame);
             self.frames.push(frame);
         }
     }
 
     /// Adds a frame to the profile.
-    fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
+    fn add_frame(&mut self, frame: &Frame<'_>) -> FrameId {
         let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
-        // Most symbols are not mangled and don't begin with an underscore.
+        // Mangled symbols begin with an underscore. Most symbols don't, so this test saves time.
         let demangled = if symbol.starts_with(b"_") { (self.part.demangle)(symbol) } else { None };
         let symbol = demangled.as_ref().map_or(symbol, String::as_bytes);
         let frame = &Frame { symbol, ..*frame };
@@ -323,9 +326,9 @@ impl<'t, 'p> TextReader<'t, 'p> {
     /// Ends the open sample, if there is one, and adds its row to the profile.
     fn end_sample(&mut self) {
         let Some(sample) = self.sample.take() else { return };
-        let stack = self.stack();
+        let stack = self.make_stack();
         self.frames.clear();
-        let series = self.series(&sample);
+        let series = self.find_series(&sample);
         let weight = sample.period.unwrap_or(1);
         let row = Row { track: sample.track, stack, weight, count: 1, time: sample.time };
         self.part.profile.push(series, row);
@@ -333,8 +336,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
 
     /// The stack of the current sample's frames; `None` if there are none. Most stacks share their callers with the
     /// previous one.
-    fn stack(&mut self) -> Option<StackId> {
-        // Both from the outermost frame.
+    fn make_stack(&mut self) -> Option<StackId> {
+        // The number of frames, counted from the outermost one, that are the same in this stack and the last one.
         let mut shared = 0;
         for (frame, (last_frame, _)) in self.frames.iter().rev().zip(&self.last_stack) {
             if frame != last_frame {
@@ -353,7 +356,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
     }
 
     /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series.
-    fn series(&mut self, sample: &OpenSample<'t>) -> usize {
+    fn find_series(&mut self, sample: &OpenSample<'t>) -> usize {
         if let Some((event, series)) = self.last_event
             && event == sample.event
         {

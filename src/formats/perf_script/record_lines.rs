@@ -7,7 +7,7 @@
 //! java 18315   551.191299: PERF_RECORD_COMM: java:18314/18315
 //! ```
 
-use super::frame::address;
+use super::frame::parse_address;
 use super::header::Header;
 use crate::bytes::digits::decimal;
 use crate::model::mapping_kind::base_name;
@@ -43,14 +43,18 @@ pub struct RecordLineFacts {
 
 #[derive(Debug, Clone, Default)]
 struct Facts {
+    /// The process of each thread.
     threads: BTreeMap<Tid, Pid>,
-    maps: BTreeMap<Pid, Maps>,
+    /// The mappings of each process.
+    maps: BTreeMap<Pid, Mappings>,
     /// Each mapped file's path, with a number for it.
     paths: BTreeMap<Vec<u8>, u32>,
+    /// Ranks the mappings by their order, for `maps`.
     ranks: Ranks,
-    markers: BTreeMap<Pid, Vec<Marked>>,
+    /// The mappings of jitdumps, by process.
+    markers: BTreeMap<Pid, Vec<JitdumpMarker>>,
     /// All elements of `markers`, to skip repeated lines.
-    marked: BTreeSet<Marked>,
+    known_markers: BTreeSet<JitdumpMarker>,
     /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
     /// For each process, the times at which it called exec.
@@ -59,7 +63,7 @@ struct Facts {
 
 /// A mapping of a file with the name of a jitdump. Runtimes map their jitdump to tell perf where it is.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Marked {
+pub struct JitdumpMarker {
     /// The process that mapped the file.
     pub pid: Pid,
     /// The thread that mapped the file.
@@ -74,15 +78,15 @@ pub struct Marked {
 
 /// The mappings of a process; newer ones cover older ones. Copying it for a forked child is cheap.
 #[derive(Debug, Clone, Default)]
-struct Maps {
+struct Mappings {
     /// Mappings by their address in the process.
-    in_memory: SharedRanges<Map>,
-    /// Mappings by their offset in the file (see [`file_key`]).
-    in_files: SharedRanges<Map>,
+    in_memory: SharedRanges<Mapping>,
+    /// Mappings by their range in the file. The keys are those of [`file_key`].
+    in_files: SharedRanges<Mapping>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Map {
+struct Mapping {
     /// The first address of the mapping.
     start: u64,
     /// Where the mapping starts in the file, in bytes.
@@ -127,27 +131,35 @@ impl RecordLineFacts {
     }
 
     /// The jitdumps that a process has mapped so far.
-    pub fn markers(&self, pid: Pid) -> &[Marked] {
+    pub fn markers(&self, pid: Pid) -> &[JitdumpMarker] {
         self.facts.markers.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Converts an address that perf printed for code in the file `dso` to an address in the process. Older versions of
-    /// perf print an offset in the file instead. `None` if the mappings don't show which of the two it is.
-    pub fn absolute(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
-        let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
+    /// Converts a number that perf printed for code in the file `dso` to an address in the process. Newer versions of
+    /// perf print such addresses, older ones print offsets in the file. `None` if the mappings don't show which of the
+    /// two it is.
+    pub fn to_process_address(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
+        let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         match (by_address, by_offset) {
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
+            // Too large for an offset.
             (None, None) if addr >= BEYOND_ANY_FILE => Some(addr),
             _ => None,
         }
     }
 
-    /// Converts an address that perf printed for code in the file `dso` to an offset in that file. `printed` says how
-    /// this text prints addresses; if it is `None`, the mappings decide. The result is `None` if no mapping contains
-    /// the address, or if it could be both an address in the process and an offset.
-    pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
-        let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
+    /// Converts a number that perf printed for code in the file `dso` to an offset in that file. `printed` says whether
+    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. The result is `None` if
+    /// no mapping contains the number, or if it could be either.
+    pub fn to_file_offset(
+        &self,
+        pid: Option<Pid>,
+        dso: &[u8],
+        addr: u64,
+        printed: Option<FileAddresses>,
+    ) -> Option<u64> {
+        let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         let mapping = match (printed, by_address, by_offset) {
             (Some(FileAddresses::Relative), ..) => return Some(addr),
             (Some(FileAddresses::Absolute), mapping, _) => mapping?,
@@ -158,12 +170,15 @@ impl RecordLineFacts {
         mapping.pgoff.checked_add(addr - mapping.start)
     }
 
-    fn find_maps(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> MapMatches {
+    /// Finds the mappings of the file `dso` that contain a number which perf printed for code in that file: one if it
+    /// is an address, one if it is an offset.
+    fn find_mappings(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> MappingMatches {
         let maps = pid.and_then(|pid| self.facts.maps.get(&pid));
-        let (Some(maps), Some(&path)) = (maps, self.facts.paths.get(dso)) else { return MapMatches::default() };
+        let (Some(maps), Some(&path)) = (maps, self.facts.paths.get(dso)) else { return MappingMatches::default() };
         let by_address = maps.in_memory.get(addr).map(|entry| entry.value);
         let by_offset = file_key(path, addr).and_then(|key| maps.in_files.get(key)).map(|entry| entry.value);
-        MapMatches { by_address: by_address.filter(|map| map.path == path), by_offset }
+        // At the address, another file may be mapped.
+        MappingMatches { by_address: by_address.filter(|map| map.path == path), by_offset }
     }
 
     /// Adds the facts of all record lines of a text. `indent` is the indentation of all lines.
@@ -201,13 +216,13 @@ impl RecordLineFacts {
         facts.threads.insert(tid, pid);
         let file_name = base_name(path);
         if file_name.starts_with(b"jit-") && file_name.ends_with(b".dump") {
-            let marked = Marked { pid, tid, path: path.to_vec(), time, addr: Addr(start) };
-            if facts.marked.insert(marked.clone()) {
+            let marked = JitdumpMarker { pid, tid, path: path.to_vec(), time, addr: Addr(start) };
+            if facts.known_markers.insert(marked.clone()) {
                 facts.markers.entry(marked.pid).or_default().push(marked);
             }
         }
         let new_number = facts.paths.len() as u32;
-        let map = Map { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
+        let map = Mapping { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
         let maps = facts.maps.entry(pid).or_default();
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
         if let Some(first) = file_key(map.path, pgoff)
@@ -239,7 +254,7 @@ impl RecordLineFacts {
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(tid, pid);
         if pid == parent {
-            return;
+            return; // a new thread of the same process
         }
         facts.forks.insert(pid, (parent, time));
         if let Some(maps) = facts.maps.get(&parent).cloned() {
@@ -251,17 +266,19 @@ impl RecordLineFacts {
 /// The mappings that contain a number printed for a file: one if the number is an address in the process, and one if it
 /// is an offset in the file.
 #[derive(Default)]
-struct MapMatches {
-    by_address: Option<Map>,
-    by_offset: Option<Map>,
+struct MappingMatches {
+    by_address: Option<Mapping>,
+    by_offset: Option<Mapping>,
 }
 
 /// A `PERF_RECORD_MMAP2` or `PERF_RECORD_MMAP` line.
 struct MmapLine<'a> {
     pid: Pid,
     tid: Tid,
+    /// The first address of the mapping.
     start: u64,
     len: u64,
+    /// Where the mapping starts in the file, in bytes.
     pgoff: u64,
     path: &'a [u8],
 }
@@ -273,10 +290,10 @@ impl<'a> MmapLine<'a> {
         let colon = memchr::memchr(b':', text)?;
         let (pid, tid) = parse_ids(&text[..colon], b'/')?;
         let rest = text[colon + 1..].strip_prefix(b" [0x")?;
-        let (start, rest) = address(rest)?;
-        let (len, rest) = address(rest.strip_prefix(b"(0x")?)?;
+        let (start, rest) = parse_address(rest)?;
+        let (len, rest) = parse_address(rest.strip_prefix(b"(0x")?)?;
         let rest = rest.strip_prefix(b") @ ")?;
-        let (pgoff, rest) = address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
+        let (pgoff, rest) = parse_address(rest.strip_prefix(b"0x").unwrap_or(rest))?;
         let rest = &rest[memchr::memmem::find(rest, b"]: ")? + b"]: ".len()..];
         let path = rest[memchr::memchr(b' ', rest)? + 1..].trim_ascii_end();
         Some(Self { pid, tid, start, len, pgoff, path })
@@ -332,11 +349,11 @@ mod tests {
         let forked = "n 5 1.000002: PERF_RECORD_FORK(7:7):(5:5)";
         let known = known(&[text, forked]);
         let dso = b"/memfd:x (deleted)";
-        assert_eq!(known.absolute(Some(Pid(5)), dso, 0x2010), Some(0x7f0010));
-        assert_eq!(known.absolute(Some(Pid(7)), dso, 0x7f0010), Some(0x7f0010));
-        assert_eq!(known.absolute(Some(Pid(5)), dso, 0x10), None);
-        assert_eq!(known.absolute(Some(Pid(6)), dso, 0x2010), None);
-        assert_eq!(known.absolute(None, dso, 0x7f12_3456_7890), Some(0x7f12_3456_7890));
+        assert_eq!(known.to_process_address(Some(Pid(5)), dso, 0x2010), Some(0x7f0010));
+        assert_eq!(known.to_process_address(Some(Pid(7)), dso, 0x7f0010), Some(0x7f0010));
+        assert_eq!(known.to_process_address(Some(Pid(5)), dso, 0x10), None);
+        assert_eq!(known.to_process_address(Some(Pid(6)), dso, 0x2010), None);
+        assert_eq!(known.to_process_address(None, dso, 0x7f12_3456_7890), Some(0x7f12_3456_7890));
     }
 
     #[test]

@@ -32,7 +32,7 @@ const X86: [&str; 24] = [
 const ARM64: [&str; 4] = ["x29", "lr", "sp", "pc"];
 
 /// Appends a sample's registers as one line, without the line break.
-pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
+pub fn write_registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
     if line.abi == 0 {
         return;
     }
@@ -53,6 +53,7 @@ fn register_name(machine: u16, bit: u8) -> String {
     };
     match (named, machine) {
         (Some(name), _) => (*name).to_owned(),
+        // Each XMM register has two numbers, one per 64 bits.
         (None, EM_386 | EM_X86_64) if bit >= 32 => format!("XMM{}", (bit - 32) / 2),
         (None, EM_AARCH64) if bit < 29 => format!("x{bit}"),
         _ => format!("R{bit}"),
@@ -65,7 +66,7 @@ mod tests {
 
     fn text(machine: u16, mask: u64, values: &[u64]) -> String {
         let mut out = Vec::new();
-        registers(&mut out, &RegisterLine { machine, abi: 2, mask, values });
+        write_registers(&mut out, &RegisterLine { machine, abi: 2, mask, values });
         String::from_utf8(out).unwrap()
     }
 

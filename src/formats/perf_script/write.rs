@@ -38,7 +38,7 @@ pub struct Header<'a> {
     pub trace: &'a [u8],
     /// The data address, if recorded.
     pub addr: Option<u64>,
-    /// The symbol at `addr`, as formatted by [`symbol`]; empty if perf wouldn't print one.
+    /// The symbol at `addr`, as formatted by [`write_symbol`]; empty if perf wouldn't print one.
     pub addr_symbol: &'a [u8],
     /// Other measured values of the sample, such as weight and latency.
     pub measured: Measured<'a>,
@@ -81,9 +81,10 @@ pub enum FramePosition {
 
 /// Appends the header: the selected fields that were recorded, in perf's order and column widths. It ends with a line
 /// break if the frames of a call chain follow, or with a blank if the only frame follows on the same line.
-pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
+pub fn write_header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     const COMM_WIDTH: usize = 16;
     if fields.comm {
+        // Like perf, pad the command name in samples that are printed on one line.
         let frames_follow_below = header.chain && fields.ip;
         if !frames_follow_below || header.pads_comm {
             out.resize(out.len() + COMM_WIDTH.saturating_sub(header.comm.len()), b' ');
@@ -125,7 +126,8 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
         let (event, width) = (header.event, header.event_width);
         put(out, format_args!("{event:>width$}: "));
     }
-    // Only samples of processor traces (Intel PT) have flags, and we don't read these. perf leaves the column empty.
+    // Only samples of processor traces (Intel PT) have flags, and we don't read these traces. For other samples, perf
+    // leaves the column empty.
     if fields.flags {
         put(out, format_args!("  {:21} ", ""));
     }
@@ -148,7 +150,7 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
 
 /// Appends a frame: its address, and symbol, object and source line if they are selected. Appends nothing if addresses
 /// aren't selected, as in perf.
-pub fn frame(out: &mut Vec<u8>, fields: Fields, position: FramePosition, line: &Line<'_>) {
+pub fn write_frame(out: &mut Vec<u8>, fields: Fields, position: FramePosition, line: &Line<'_>) {
     if !fields.ip {
         return;
     }
@@ -156,9 +158,9 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, position: FramePosition, line: &
         out.push(b'\t');
     }
     put(out, format_args!("{:16x}", line.addr));
-    symbol(out, fields, line);
+    write_symbol(out, fields, line);
     if fields.srcline {
-        source(out, line);
+        write_source(out, line);
     }
     if line.inlined {
         out.extend_from_slice(b" (inlined)");
@@ -170,7 +172,7 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, position: FramePosition, line: &
 
 /// Appends the symbol and the object, if these fields are selected. A call that was inlined has no code of its own, so
 /// it is printed without offset and object.
-pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
+pub fn write_symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     if fields.sym {
         out.push(b' ');
         match line.symbol {
@@ -213,7 +215,7 @@ fn mode_letters(mode: CpuMode) -> &'static str {
 
 /// Appends the line below a frame with the source file and line. If they are unknown, it shows object and address, as
 /// in perf.
-fn source(out: &mut Vec<u8>, line: &Line<'_>) {
+fn write_source(out: &mut Vec<u8>, line: &Line<'_>) {
     out.extend_from_slice(b"\n  ");
     match (line.source, line.dso) {
         (Some((file, number)), _) => {
@@ -234,7 +236,7 @@ fn put_in_line(out: &mut Vec<u8>, name: &[u8]) {
 }
 
 /// Appends the empty line that ends a sample.
-pub fn end(out: &mut Vec<u8>) {
+pub fn write_end(out: &mut Vec<u8>) {
     out.push(b'\n');
 }
 
@@ -263,7 +265,7 @@ mod tests {
     fn sample(fields: &str, chain: bool) -> String {
         let fields: Fields = if fields.is_empty() { Fields::default() } else { fields.parse().unwrap() };
         let mut out = Vec::new();
-        header(&mut out, fields, &Header { chain, ..HEADER });
+        write_header(&mut out, fields, &Header { chain, ..HEADER });
         let source = Some((&b"/src/ld.c"[..], 9));
         let leaf = Line {
             addr: 0x8e2a,
@@ -275,7 +277,7 @@ mod tests {
             source,
         };
         let position = if chain { FramePosition::OwnLine } else { FramePosition::HeaderLine };
-        frame(&mut out, fields, position, &leaf);
+        write_frame(&mut out, fields, position, &leaf);
         if chain {
             let nothing = Line {
                 addr: 0,
@@ -286,9 +288,9 @@ mod tests {
                 inlined: false,
                 source: None,
             };
-            frame(&mut out, fields, position, &nothing);
+            write_frame(&mut out, fields, position, &nothing);
         }
-        end(&mut out);
+        write_end(&mut out);
         String::from_utf8(out).unwrap()
     }
 

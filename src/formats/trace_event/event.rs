@@ -31,7 +31,7 @@ pub(super) struct TraceEvent<'a> {
     pub(super) id_is_text: bool,
     /// True if the ID is only unique within its process (`id2.local`).
     pub(super) id_is_local: bool,
-    /// `scope`: equal IDs in different scopes are different. `None` if absent.
+    /// `scope`: equal IDs in different scopes identify different tracks. `None` if absent.
     pub(super) scope: Option<Cow<'a, str>>,
     /// The arguments (`args`) as JSON, including the braces; empty if absent.
     pub(super) args: &'a str,
@@ -96,7 +96,7 @@ impl<'a> TraceEvent<'a> {
     }
 
     /// True if the event is an instant, or the start of a span, on a track that is identified by an ID instead of a
-    /// thread.
+    /// thread. False for ends of such spans.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
@@ -131,7 +131,7 @@ impl<'a> TraceEvent<'a> {
     pub(super) fn arguments<const N: usize>(&self, names: [&str; N]) -> [Option<Cow<'a, str>>; N] {
         let mut find = FindMembers { names, found: [None; N] };
         if !self.args.is_empty() {
-            // Errors after the requested arguments were found don't matter.
+            // If the JSON is malformed, the arguments that were found before the error count.
             let _ = (&mut find).deserialize(&mut serde_json::Deserializer::from_str(self.args));
         }
         find.found.map(|value| {
@@ -239,6 +239,7 @@ fn next_raw<'de, A: MapAccess<'de>>(map: &mut A) -> Result<&'de str, A::Error> {
     Ok(map.next_value::<&'de RawValue>()?.get())
 }
 
+/// The value of `id2`: an ID that is unique within its process, or one that is unique in the trace.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct LocalOrGlobal<'a> {
@@ -383,7 +384,8 @@ impl<'de> Visitor<'de> for TextVisitor {
     }
 }
 
-/// Finds fields of an object by name. If a field occurs twice, the last one counts.
+/// Finds fields of an object by name. If a field occurs twice, the last one counts. `found` has the JSON of each field,
+/// in the order of `names`.
 struct FindMembers<'n, 'de, const N: usize> {
     names: [&'n str; N],
     found: [Option<&'de RawValue>; N],
@@ -405,9 +407,9 @@ impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(at) = map.next_key_seed(FindName(&self.names))? {
-            match at {
-                Some(at) => self.found[at] = Some(map.next_value()?),
+        while let Some(index) = map.next_key_seed(FindName(&self.names))? {
+            match index {
+                Some(index) => self.found[index] = Some(map.next_value()?),
                 None => drop(map.next_value::<IgnoredAny>()?),
             }
         }
@@ -447,25 +449,26 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
     };
-    // Three decimals are nanoseconds; the fourth is only used to round.
-    let (mut nanos, mut decimals, mut point) = (0i64, 0, false);
+    // The number is read as if it ended after three decimals, which makes it nanoseconds; the fourth is only used to
+    // round.
+    let (mut nanos, mut decimals, mut has_point) = (0i64, 0, false);
     for &byte in digits {
         match byte {
             b'0'..=b'9' if decimals < 3 => {
                 nanos = nanos.checked_mul(10)?.checked_add(i64::from(byte - b'0'))?;
-                decimals += u32::from(point);
+                decimals += u32::from(has_point);
             }
             b'0'..=b'9' if decimals == 3 => {
                 nanos += i64::from(byte >= b'5');
                 decimals += 1;
             }
             b'0'..=b'9' => {}
-            b'.' if !point => point = true,
+            b'.' if !has_point => has_point = true,
             _ => return nanoseconds_from_float(text),
         }
     }
     // No digit at all.
-    if digits.len() == usize::from(point) {
+    if digits.len() == usize::from(has_point) {
         return None;
     }
     // Fewer than three decimals: scale the number up to nanoseconds.

@@ -13,38 +13,45 @@ pub(super) struct EventWriting<'p> {
     /// Whether weights are nanoseconds.
     pub(super) counts_time: bool,
     /// The duration of each sample in nanoseconds. Only used if the event doesn't count time and samples have times.
-    pub(super) stretch: i64,
+    pub(super) sample_duration: i64,
 }
 
-/// A span of a thread, in nanoseconds.
+/// A span of a thread: a frame, and when it was on the stack. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackSpan {
     pub(super) frame: FrameId,
     pub(super) start: i64,
     pub(super) duration: i64,
+    /// The number of samples in this time.
     pub(super) samples: u64,
+    /// The sum of their weights, in the event's unit.
     pub(super) weight: u64,
 }
 
+/// Sums over all samples that contain a stack.
 #[derive(Debug, Clone, Copy, Default)]
 struct ValueSum {
+    /// In nanoseconds.
     duration: i64,
     samples: u64,
     weight: u64,
 }
 
-/// The call tree of a thread: the sum for each stack, and its callees.
+/// The call tree of a thread.
 struct EventLayout<'p> {
     writing: EventWriting<'p>,
+    /// The sum for each stack, including the stacks of its callees.
     sums: BTreeMap<StackId, ValueSum>,
+    /// The stacks of the callees of each stack, in the order in which they were first seen. `None` is the key of the
+    /// outermost frames.
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
-/// Lays out the rows of a thread as spans, outer ones first.
-pub(super) fn spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
+/// Lays out the sums of a thread's rows as spans from time 0 on, outer ones first.
+pub(super) fn lay_out_spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut layout = EventLayout { writing, sums: BTreeMap::new(), callees: BTreeMap::new() };
     rows.iter().for_each(|row| layout.add(row));
-    layout.spans()
+    layout.lay_out()
 }
 
 impl EventLayout<'_> {
@@ -71,8 +78,8 @@ impl EventLayout<'_> {
 
     /// Lays out all stacks, callers before their callees. The callees of a stack start where it starts, and follow each
     /// other.
-    fn spans(&self) -> Vec<StackSpan> {
-        // The stacks whose start isn't known yet, the next one last.
+    fn lay_out(&self) -> Vec<StackSpan> {
+        // The stacks that are still to be laid out, the next one last.
         let mut waiting: Vec<StackId> = self.callees(None).iter().rev().copied().collect();
         // For each caller, the time at which its next callee starts.
         let mut next_starts = BTreeMap::<Option<StackId>, i64>::new();
@@ -81,6 +88,7 @@ impl EventLayout<'_> {
             let ValueSum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
             let (caller, frame) = self.writing.profile.stack_of(stack);
             let start = next_starts.get(&caller).copied().unwrap_or(0);
+            // The next callee of the same caller starts at the end of this one, this one's first callee at its start.
             next_starts.insert(caller, start.saturating_add(duration));
             next_starts.insert(Some(stack), start);
             spans.push(StackSpan { frame, start, duration, samples, weight });

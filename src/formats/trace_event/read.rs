@@ -18,14 +18,14 @@ use std::collections::BTreeMap;
 /// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by their function's name. If a trace has
 /// samples, they form separate events of the profile.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut sampled: BTreeMap<(i64, ProfileId), SampledThread> = BTreeMap::new();
-    let mut unread = 0;
+    let mut v8_profiles: BTreeMap<(i64, ProfileId), V8Profile> = BTreeMap::new();
+    let mut unread_samples = 0;
     let trace = read(input, options, warnings, |event, ThreadKey { pid, tid }| {
-        unread += u64::from(is_unread_sample(event));
+        unread_samples += u64::from(is_unread_sample(event));
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             let is_whole = event.name == "CpuProfile";
             let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };
-            let thread = sampled.entry((pid, id)).or_insert_with(|| SampledThread::new(tid));
+            let thread = v8_profiles.entry((pid, id)).or_insert_with(|| V8Profile::new(tid));
             // `Profile` is on the thread that it describes. Chunks may be on any thread, and may be written first.
             if is_whole || event.name == "Profile" {
                 thread.tid = tid;
@@ -34,18 +34,20 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         }
         Ok(())
     })?;
-    warn_about_unread(unread, warnings);
-    // Spans with one of these names are summed by their action instead (`sub`).
-    let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
-    let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
+    warn_about_unread(unread_samples, warnings);
+    // Spans with one of these names are shown by their action instead: for Miri's `frame`, that is the function.
+    let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
+    let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
-    if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
+    // If the user selected spans, samples are left out.
+    if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
-    // Hermes declares its threads with spans that take no time. The samples' events then come before those spans.
+    // The events of the profile are the sums of the spans and the samples. Usually the spans come first. But Hermes
+    // writes spans that take no time, only to declare its threads; then the samples come first.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::empty(options.keep) };
-    for ((pid, _), SampledThread { tid, chunks }) in sampled {
+    for ((pid, _), V8Profile { tid, chunks }) in v8_profiles {
         chunks.push_to(&mut profile, trace.track(Some(pid), Some(tid), b"JavaScript"), warnings);
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.track(pid, tid, b"samples"), warnings);
@@ -67,12 +69,13 @@ enum ProfileId {
 }
 
 /// V8's profile of one thread.
-struct SampledThread {
+struct V8Profile {
+    /// The ID of that thread, as far as known: until the event `Profile` is read, that of a thread which wrote a chunk.
     tid: i64,
     chunks: ProfileChunks,
 }
 
-impl SampledThread {
+impl V8Profile {
     fn new(tid: i64) -> Self {
         Self { tid, chunks: ProfileChunks::default() }
     }
@@ -80,12 +83,12 @@ impl SampledThread {
 
 /// Reads the spans of a trace as a timeline. Samples are left out with a warning.
 pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
-    let mut unread = 0;
+    let mut unread_samples = 0;
     let trace = read(input, options, warnings, |event, _| {
-        unread += u64::from(is_unread_sample(event));
+        unread_samples += u64::from(is_unread_sample(event));
         Ok(())
     })?;
-    warn_about_unread(unread, warnings);
+    warn_about_unread(unread_samples, warnings);
     Ok(trace.timeline)
 }
 
@@ -97,7 +100,7 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
 fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
         warnings.push(Warning::new(format!(
-            "skipped {}: jitgraft reads events with ph P only from V8",
+            "skipped {}, because jitgraft reads samples (ph P) only from V8",
             counted(samples, "sample")
         )));
     }
@@ -111,17 +114,18 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
     if !trace.samples.is_empty() {
         let samples = counted(trace.samples.len() as u64, "sample");
-        warnings.push(Warning::new(format!("left out {samples}: only spans can be written to this format")));
+        warnings.push(Warning::new(format!("left out {samples}, because only spans can be written to this format")));
     }
     let mut timeline = trace.timeline;
     timeline.emit(sink, |slice, record, pass_on| {
+        // `origin` is the offset of the span's first event in the file.
         let Some(bytes) = usize::try_from(slice.origin).ok().and_then(|offset| bytes.get(offset..)) else {
             return Ok(());
         };
         if let Ok((event, _)) = TraceEvent::parse_bytes(bytes) {
             return pass_on(&with_event(record, &event));
         }
-        // The first pass read this event only after repairing it, so it has to be repaired again.
+        // The first pass must have repaired this event to read it, so repair it again.
         let Ok((json, _)) = repair(bytes) else { return Ok(()) };
         match TraceEvent::parse(&json) {
             Ok((event, _)) => pass_on(&with_event(record, &event)),
@@ -168,6 +172,7 @@ fn read(
     Ok(trace)
 }
 
+/// Converts a process or thread to the type of span records.
 fn number_or_name(owner: Owner<'_>) -> NumberOrName<'_> {
     match owner {
         Owner::Number(number) => NumberOrName::Number(number),
@@ -176,6 +181,7 @@ fn number_or_name(owner: Owner<'_>) -> NumberOrName<'_> {
     }
 }
 
+/// Converts an event that isn't a span for the sink.
 fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
     let kind = match event.phase {
         b'M' => OtherKind::Metadata,
@@ -187,6 +193,8 @@ fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 
 /// Warns about spans that don't nest properly, and about data that isn't read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
+    // Overlapping spans are only dropped, and counted in `overlaps`, if the user asked to count as Perfetto does. That
+    // needs no warning.
     let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks, unknown } =
         timeline.oddities;
     let unfinished = timeline.unfinished_count();
@@ -200,9 +208,9 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
         (unknown, "event", "without a known phase (ph) ignored"),
     ];
-    for (count, what, rest) in findings {
+    for (count, what, problem) in findings {
         if count > 0 {
-            warnings.push(Warning::new(format!("{} {rest}", counted(count, what))));
+            warnings.push(Warning::new(format!("{} {problem}", counted(count, what))));
         }
     }
 }

@@ -9,26 +9,27 @@ use serde::de::DeserializeOwned;
 use std::io::Read;
 
 /// The number of bytes per read.
-const READ: usize = 1 << 19;
+const READ_SIZE: usize = 1 << 19;
 
-/// The number of bytes that are checked for valid UTF-8 at once.
-const AT_ONCE: usize = 1 << 16;
+/// The number of bytes that are checked for valid UTF-8 at once, before the events in them are parsed.
+const CHECKED_AT_ONCE: usize = 1 << 16;
 
 /// The maximum length of an event. A longer one is considered unterminated, because an event must be in memory as a
 /// whole.
-const LONGEST: usize = 1 << 26;
+const MAX_EVENT_LEN: usize = 1 << 26;
 
 /// The maximum length of an event that is repaired if it isn't valid JSON.
-const LONGEST_REPAIRED: usize = 1 << 20;
+const MAX_REPAIRED_LEN: usize = 1 << 20;
 
 /// Limits the time that is spent on a damaged document. After damage, the reader tries to find the next event at every
-/// byte, until the number of bytes that all such attempts together have examined in vain exceeds this number plus four
-/// times the number of bytes read so far. From then on, it only tries the starts of lines.
+/// object after a comma. It stops doing so once all such attempts together have examined more bytes in vain than this
+/// number plus four times the number of bytes read so far. From then on, it only tries the starts of lines.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum DocumentPart {
+    /// Before the first byte.
     Start,
     /// Between events. `object` is true if the list of events is a value in an object.
     Events {
@@ -56,30 +57,34 @@ pub(super) struct EventReader<R> {
     size: usize,
     buffer: Vec<u8>,
     /// The index of the next byte in the buffer.
-    at: usize,
+    position: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
+    /// True if all of the input is in the buffer or was before.
     at_end: bool,
     part: DocumentPart,
     /// True if the list of events has been found.
     found_events: bool,
     /// The number of bytes that all attempts to find an event after damage have examined in vain; see [`WASTE`].
     wasted: u64,
+    /// What was read so far besides events.
     rest: DocumentRest,
 }
 
 /// The result of trying to parse an event.
 enum Attempt {
+    /// The event was passed on.
     Found,
     /// The buffer ends inside the event: read more and try again.
     Short,
+    /// It isn't an event, and can't be repaired to one. Holds the reason.
     Damaged(&'static str),
 }
 
 impl<R: Read> EventReader<R> {
     /// Reads from the document's first byte.
     pub(super) fn new(input: R) -> Self {
-        Self::with_read_size(input, READ)
+        Self::with_read_size(input, READ_SIZE)
     }
 
     /// Reads from the document's first byte, `size` bytes at a time.
@@ -88,7 +93,7 @@ impl<R: Read> EventReader<R> {
             input,
             size,
             buffer: Vec::new(),
-            at: 0,
+            position: 0,
             base: 0,
             at_end: false,
             part: DocumentPart::Start,
@@ -116,12 +121,13 @@ impl<R: Read> EventReader<R> {
             DocumentPart::Events { object } => {
                 match self.read_intact_events(each)? {
                     None => self.part = DocumentPart::End,
-                    Some(b',') => self.at += 1,
+                    Some(b',') => self.position += 1,
                     Some(b'{') => self.read_event(each)?,
+                    // A misplaced bracket may look like the end of the list.
                     Some(b']') => {
-                        self.at += 1;
+                        self.position += 1;
                         if self.list_continues()? {
-                            self.skip("the list of events ends here, but more follows");
+                            self.count_damage("the list of events ends here, but more follows");
                         } else {
                             self.part = if object { DocumentPart::Members } else { DocumentPart::End };
                         }
@@ -133,37 +139,39 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads consecutive events that are complete and valid. Returns the next byte that isn't white space; `None` at
-    /// the end of the file.
+    /// Reads consecutive events that are complete and valid, as far as the buffer has them. This is the usual, fast
+    /// way. Returns the next byte that isn't white space, which may begin an event that [`Self::read_event`] must read;
+    /// `None` at the end of the file.
     fn read_intact_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
-        let rest = &self.buffer[self.at..];
-        let text = valid_prefix(&rest[..rest.len().min(AT_ONCE)]);
+        let rest = &self.buffer[self.position..];
+        let text = valid_prefix(&rest[..rest.len().min(CHECKED_AT_ONCE)]);
         let mut rest = text;
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
             if !rest.starts_with('{') {
                 break;
             }
+            // An event may be incomplete only because the text ends here.
             let Ok((event, len)) = TraceEvent::parse(rest) else { break };
-            let index = self.at + text.len() - rest.len();
+            let index = self.position + text.len() - rest.len();
             each(&TraceEvent { offset: self.base + index as u64, ..event })?;
             rest = &rest[len..];
         }
-        self.at += text.len() - rest.len();
+        self.position += text.len() - rest.len();
         self.next_byte()
     }
 
     /// Reads the event that starts here, even if it is incomplete or damaged.
     fn read_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         loop {
-            let rest = self.unread().len();
+            let unread = self.unread().len();
             match self.try_event(each)? {
                 Attempt::Found => return Ok(()),
-                Attempt::Short if rest > LONGEST => {
+                Attempt::Short if unread > MAX_EVENT_LEN => {
                     return self.resync("it is longer than any event; a bracket is probably missing");
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
-                Attempt::Short if self.read_more_than(2 * rest)? => {}
+                Attempt::Short if self.read_up_to_len(2 * unread)? => {}
                 // The event probably lacks a closing bracket, and the events after it may be intact.
                 Attempt::Short => return self.resync("the file ends within it"),
                 Attempt::Damaged(message) => return self.resync(message),
@@ -173,12 +181,12 @@ impl<R: Read> EventReader<R> {
 
     /// Tries to parse the event that starts here, repairs it if it isn't valid JSON, and passes it to `each`.
     fn try_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Attempt> {
-        let offset = self.base + self.at as u64;
-        let bytes = &self.buffer[self.at..];
+        let offset = self.base + self.position as u64;
+        let bytes = &self.buffer[self.position..];
         let error = match TraceEvent::parse_bytes(bytes) {
             Ok((event, len)) => {
                 each(&TraceEvent { offset, ..event })?;
-                self.at += len;
+                self.position += len;
                 return Ok(Attempt::Found);
             }
             Err(error) => error,
@@ -190,19 +198,19 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
-        // Repairing takes much longer than parsing, so only the beginning of a long event is repaired.
-        let looked_at = &bytes[..bytes.len().min(LONGEST_REPAIRED)];
+        // Repairing takes much longer than parsing, so events that are longer than this aren't repaired.
+        let looked_at = &bytes[..bytes.len().min(MAX_REPAIRED_LEN)];
         match repair(looked_at) {
             Ok((json, len)) => {
                 if let Ok((event, _)) = TraceEvent::parse(&json) {
                     each(&TraceEvent { offset, ..event })?;
-                    self.at += len;
+                    self.position += len;
                     return Ok(Attempt::Found);
                 }
                 self.wasted += len as u64;
                 Ok(damaged)
             }
-            Err(Unrepairable::Short) if looked_at.len() < LONGEST_REPAIRED && !self.at_end => Ok(Attempt::Short),
+            Err(Unrepairable::Short) if looked_at.len() < MAX_REPAIRED_LEN && !self.at_end => Ok(Attempt::Short),
             Err(Unrepairable::Short) => {
                 self.wasted += looked_at.len() as u64;
                 Ok(damaged)
@@ -216,13 +224,13 @@ impl<R: Read> EventReader<R> {
 
     /// True if the search after damage has examined too many bytes in vain.
     fn has_wasted_enough(&self) -> bool {
-        self.wasted > WASTE + 4 * (self.base + self.at as u64)
+        self.wasted > WASTE + 4 * (self.base + self.position as u64)
     }
 
-    /// True if more events follow although the list has ended. Skips a comma.
+    /// True if another object follows although the list has ended. Skips a comma before it.
     fn list_continues(&mut self) -> Result<bool> {
         if self.next_byte()? == Some(b',') {
-            self.at += 1;
+            self.position += 1;
         }
         Ok(self.next_byte()? == Some(b'{'))
     }
@@ -231,7 +239,7 @@ impl<R: Read> EventReader<R> {
     fn read_start(&mut self) -> Result<()> {
         while self.buffer.len() < 3 && self.read_more()? {}
         if self.unread().starts_with(b"\xEF\xBB\xBF") {
-            self.at += 3;
+            self.position += 3;
         }
         self.part = match self.next_byte()? {
             Some(b'[') => DocumentPart::Events { object: false },
@@ -241,24 +249,24 @@ impl<R: Read> EventReader<R> {
         };
         self.found_events = matches!(self.part, DocumentPart::Events { .. });
         if self.part != DocumentPart::End {
-            self.at += 1; // the bracket
+            self.position += 1; // the bracket
         }
         Ok(())
     }
 
-    /// Reads one key and value of the outermost object. Of `traceEvents`, only reads the key. Fails if the object ends
-    /// without events.
+    /// Reads one key and value of the outermost object. Of `traceEvents`, reads only the key and the bracket; the
+    /// events follow in later steps. Fails if the object ends without events.
     fn read_member(&mut self) -> Result<()> {
         match self.next_byte()? {
-            Some(b',') => self.at += 1,
+            Some(b',') => self.position += 1,
             Some(b'"') => {
                 let key = self.skip_value()?; // with its quotes
                 if self.next_byte()? == Some(b':') {
-                    self.at += 1;
+                    self.position += 1;
                 }
                 match (&key[..], self.next_byte()?) {
                     (b"\"traceEvents\"", Some(b'[')) => {
-                        self.at += 1;
+                        self.position += 1;
                         self.part = DocumentPart::Events { object: true };
                         self.found_events = true;
                     }
@@ -273,30 +281,35 @@ impl<R: Read> EventReader<R> {
             Some(b'}') if !self.rest.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("has no traceEvents, so it is not a trace")),
             None => return Err(self.error("ends before traceEvents; it is truncated or not a trace")),
-            Some(_) => return Err(self.error("the object with traceEvents is not valid JSON here")),
+            Some(_) => {
+                return Err(
+                    self.error("the outermost object, which should contain traceEvents, is not valid JSON here")
+                );
+            }
         }
         Ok(())
     }
 
     /// Reads the list of samples that starts here.
     fn read_samples(&mut self) -> Result<()> {
-        self.at += 1;
+        self.position += 1;
         loop {
             match self.next_byte()? {
-                Some(b',') => self.at += 1,
+                Some(b',') => self.position += 1,
                 Some(b'{') => match self.read_value::<SampleRecord>()? {
                     Some(sample) => self.rest.samples.add(&sample),
                     None => {
-                        self.skip("the sample is malformed");
-                        self.skip_value()?;
+                        self.count_damage("the sample is malformed");
+                        self.skip_value()?; // it hasn't been consumed
                     }
                 },
                 Some(b']') => {
-                    self.at += 1;
+                    self.position += 1;
                     return Ok(());
                 }
                 _ => {
-                    self.skip("expected a sample here");
+                    // Other bytes, or the end of the file: go on with the outermost object.
+                    self.count_damage("expected a sample here");
                     return Ok(());
                 }
             }
@@ -305,63 +318,67 @@ impl<R: Read> EventReader<R> {
 
     /// Reads the object of stack frames that starts here. Its keys are the frames' IDs.
     fn read_stack_frames(&mut self) -> Result<()> {
-        self.at += 1;
+        self.position += 1;
         loop {
             match self.next_byte()? {
-                Some(b',') => self.at += 1,
+                Some(b',') => self.position += 1,
                 Some(b'"') => {
                     let id = self.read_value::<String>()?;
                     if self.next_byte()? == Some(b':') {
-                        self.at += 1;
+                        self.position += 1;
                     }
                     self.next_byte()?; // skips white space
                     match (id, self.read_value::<StackFrameRecord>()?) {
                         (Some(id), Some(frame)) => self.rest.samples.add_frame(id, frame),
                         _ => {
-                            self.skip("the stack frame is malformed");
+                            self.count_damage("the stack frame is malformed");
+                            // If the frame couldn't be read, it is still the next value.
                             self.skip_value()?;
                         }
                     }
                 }
                 Some(b'}') => {
-                    self.at += 1;
+                    self.position += 1;
                     return Ok(());
                 }
                 _ => {
-                    self.skip("expected a stack frame here");
+                    // Other bytes, or the end of the file: go on with the outermost object.
+                    self.count_damage("expected a stack frame here");
                     return Ok(());
                 }
             }
         }
     }
 
-    /// Reads the value that starts here. `None` if it has another type; the position doesn't change then.
+    /// Reads the value that starts here, reading more of the file if necessary. `None` if it has another type, isn't
+    /// JSON or is incomplete; it isn't consumed then.
     fn read_value<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
         loop {
             let len = self.unread().len();
             let mut values = serde_json::Deserializer::from_slice(self.unread()).into_iter::<T>();
             let is_short = match values.next() {
                 Some(Ok(value)) => {
-                    self.at += values.byte_offset();
+                    self.position += values.byte_offset();
                     return Ok(Some(value));
                 }
                 Some(Err(error)) => error.is_eof(),
                 None => true,
             };
-            if !is_short || len > LONGEST || !self.read_more_than(2 * len)? {
+            if !is_short || len > MAX_EVENT_LEN || !self.read_up_to_len(2 * len)? {
                 return Ok(None);
             }
         }
     }
 
-    /// Skips a JSON value of any size. Returns its first bytes, which are enough to recognize a key.
+    /// Skips a JSON value of any size, which needn't fit in memory. Returns its first bytes, which are enough to
+    /// recognize a key.
     fn skip_value(&mut self) -> Result<Vec<u8>> {
         /// The number of bytes to return: the length of the longest key that matters.
         const KEPT: usize = 16;
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
         let mut spelled = Vec::new();
         loop {
-            let Some(&byte) = self.buffer.get(self.at) else {
+            let Some(&byte) = self.buffer.get(self.position) else {
                 if self.read_more()? {
                     continue;
                 }
@@ -373,7 +390,7 @@ impl<R: Read> EventReader<R> {
             if spelled.len() < KEPT {
                 spelled.push(byte);
             }
-            self.at += 1;
+            self.position += 1;
             match byte {
                 _ if escaped => escaped = false,
                 b'\\' if in_string => escaped = true,
@@ -388,34 +405,35 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Counts the data here as damaged, and moves on: to the next line that starts with an object, or to the next event
-    /// that follows a comma on the same line.
+    /// Counts the data here as damaged, and searches for the place from which to read on: the next line that starts
+    /// with an object or the end of the list, or the next event after a comma within a line, whichever comes first.
     fn resync(&mut self, message: &'static str) -> Result<()> {
-        self.skip(message);
-        self.at += 1;
-        let mut behind_comma = false;
+        self.count_damage(message);
+        self.position += 1;
+        let mut is_after_comma = false;
         loop {
             let Some(found) = memchr::memchr2(b'\n', b'{', self.unread()) else {
-                behind_comma = ends_with_comma(self.unread(), behind_comma);
-                self.at = self.buffer.len();
+                is_after_comma = ends_with_comma(self.unread(), is_after_comma);
+                self.position = self.buffer.len();
                 if self.read_more()? {
                     continue;
                 }
                 self.part = DocumentPart::End;
                 return Ok(());
             };
-            behind_comma = ends_with_comma(&self.unread()[..found], behind_comma);
-            self.at += found;
+            is_after_comma = ends_with_comma(&self.unread()[..found], is_after_comma);
+            self.position += found;
             if self.unread()[0] == b'\n' {
                 // An object, the end of the list, or the end of the file must follow the line feed.
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }
-            } else if behind_comma && self.is_event()? {
+            // In the middle of a line, objects are also found in the arguments of events, so it must be a whole event.
+            } else if is_after_comma && self.is_event()? {
                 return Ok(());
             } else {
-                behind_comma = false;
-                self.at += 1;
+                is_after_comma = false;
+                self.position += 1;
             }
         }
     }
@@ -437,30 +455,33 @@ impl<R: Read> EventReader<R> {
                 return Ok(false);
             }
             self.wasted += len as u64;
-            if !self.read_more_than(2 * len)? {
+            if !self.read_up_to_len(2 * len)? {
                 return Ok(false);
             }
         }
     }
 
-    fn skip(&mut self, message: &str) {
+    /// Counts a part of the document as not read, for this reason. Doesn't change the position.
+    fn count_damage(&mut self, message: &str) {
         let error = self.error(message);
         self.rest.skipped.add(error);
     }
 
+    /// An error at the current position.
     fn error(&self, message: &str) -> Error {
-        Error::new(message).at_offset(self.base + self.at as u64)
+        Error::new(message).at_offset(self.base + self.position as u64)
     }
 
+    /// The bytes in the buffer that weren't consumed yet.
     fn unread(&self) -> &[u8] {
-        &self.buffer[self.at..]
+        &self.buffer[self.position..]
     }
 
     /// The next byte that isn't white space, without consuming it. `None` at the end of the file.
     fn next_byte(&mut self) -> Result<Option<u8>> {
         loop {
             let blanks = self.unread().iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-            self.at += blanks;
+            self.position += blanks;
             if let Some(&byte) = self.unread().first() {
                 return Ok(Some(byte));
             }
@@ -470,21 +491,21 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads more bytes into the buffer and drops those before `at`. False at the end of the file.
+    /// Reads more bytes into the buffer and drops those before `position`. False at the end of the file.
     fn read_more(&mut self) -> Result<bool> {
         if self.at_end {
             return Ok(false);
         }
-        self.buffer.drain(..self.at);
-        self.base += self.at as u64;
-        self.at = 0;
+        self.buffer.drain(..self.position);
+        self.base += self.position as u64;
+        self.position = 0;
         let read = self.input.by_ref().take(self.size as u64).read_to_end(&mut self.buffer)?;
         self.at_end = read < self.size;
         Ok(read > 0)
     }
 
-    /// Reads until the buffer holds more than this many bytes. False at the end of the file.
-    fn read_more_than(&mut self, len: usize) -> Result<bool> {
+    /// Reads until the buffer holds at least this many unread bytes, or the file ends. False if nothing could be read.
+    fn read_up_to_len(&mut self, len: usize) -> Result<bool> {
         let more = self.read_more()?;
         while more && self.unread().len() < len && self.read_more()? {}
         Ok(more)

@@ -9,8 +9,8 @@ use serde::de::IgnoredAny;
 pub(super) enum Unrepairable {
     /// The input ends inside the event; more bytes may follow.
     Short,
-    /// The event is damaged in a way that can't be repaired: the error message, and the offset of the damage in the
-    /// input.
+    /// The event is damaged in a way that can't be repaired. Holds the error message, and the offset of the damage in
+    /// the input.
     Damaged(&'static str, usize),
 }
 
@@ -18,37 +18,39 @@ pub(super) enum Unrepairable {
 /// replaces.
 pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
     let mut json = String::new();
-    // The open brackets. They are checked, so that an object without its closing bracket doesn't take in what follows.
+    // The brackets that are open. Each closing bracket must match the last of them; otherwise an object that lacks its
+    // closing bracket would extend over the events after it.
     let mut open = Vec::new();
     // True after a value, where only a comma, a colon or a closing bracket may follow.
-    let mut is_behind_value = false;
-    let mut at = 0;
+    let mut is_after_value = false;
+    let mut position = 0;
     loop {
-        let byte = *bytes.get(at).ok_or(Unrepairable::Short)?;
+        let byte = *bytes.get(position).ok_or(Unrepairable::Short)?;
         let is_blank = byte.is_ascii_whitespace();
-        if is_behind_value && !is_blank && !matches!(byte, b',' | b':' | b'}' | b']') {
-            return Err(Unrepairable::Damaged("expected a comma or closing bracket here", at));
+        if is_after_value && !is_blank && !matches!(byte, b',' | b':' | b'}' | b']') {
+            return Err(Unrepairable::Damaged("expected a comma or closing bracket here", position));
         }
         match byte {
             b'"' => {
-                at += repair_string(&bytes[at..], &mut json)?;
-                is_behind_value = true;
+                position += repair_string(&bytes[position..], &mut json)?;
+                is_after_value = true;
                 continue;
             }
             b'{' | b'[' => open.push(byte),
             b'}' | b']' => {
                 let opened = if byte == b'}' { b'{' } else { b'[' };
                 if open.pop() != Some(opened) {
-                    return Err(Unrepairable::Damaged("the wrong bracket is closed here", at));
+                    return Err(Unrepairable::Damaged("the wrong bracket is closed here", position));
                 }
-                is_behind_value = true;
+                is_after_value = true;
             }
-            b',' | b':' => is_behind_value = false,
+            b',' | b':' => is_after_value = false,
             _ if is_blank => {}
             _ if is_word_byte(byte) => {
-                let len = bytes[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
-                let word = String::from_utf8_lossy(&bytes[at..at + len]);
-                if at + len == bytes.len() {
+                let len = bytes[position..].iter().take_while(|byte| is_word_byte(**byte)).count();
+                let word = String::from_utf8_lossy(&bytes[position..position + len]);
+                // At the end of the input, the word may go on.
+                if position + len == bytes.len() {
                     return Err(Unrepairable::Short);
                 }
                 // A word or number that isn't valid JSON, such as NaN, becomes a string.
@@ -59,16 +61,16 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
                     json.push_str(&word);
                     json.push('"');
                 }
-                at += len;
-                is_behind_value = true;
+                position += len;
+                is_after_value = true;
                 continue;
             }
-            _ => return Err(Unrepairable::Damaged("expected a value here", at)),
+            _ => return Err(Unrepairable::Damaged("expected a value here", position)),
         }
         json.push(char::from(byte));
-        at += 1;
+        position += 1;
         if open.is_empty() {
-            return Ok((json, at));
+            return Ok((json, position));
         }
     }
 }
@@ -78,54 +80,56 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Repairs the JSON string at the start of `bytes` and appends it to `json`, with its quotes. Returns its length in
-/// `bytes`.
+/// Repairs the JSON string at the start of `bytes` and appends it to `json`, with its quotes. Returns its length
+/// in `bytes`.
 fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable> {
     json.push('"');
-    let mut at = 1;
+    let mut position = 1;
     loop {
-        let rest = &bytes[at..];
+        let rest = &bytes[position..];
         let plain = rest.iter().take_while(|byte| !matches!(byte, b'"' | b'\\' | 0..0x20)).count();
         json.push_str(&String::from_utf8_lossy(&rest[..plain]));
-        at += plain;
-        match (bytes.get(at), bytes.get(at + 1)) {
+        position += plain;
+        match (bytes.get(position), bytes.get(position + 1)) {
             (None, _) | (Some(b'\\'), None) => return Err(Unrepairable::Short),
             (Some(b'"'), _) => {
                 json.push('"');
-                return Ok(at + 1);
+                return Ok(position + 1);
             }
             // A valid escape is kept. One for half of a surrogate pair, or with invalid digits, becomes a replacement
             // character.
-            (Some(b'\\'), Some(b'u')) => match utf16_letter(&bytes[at..]) {
+            (Some(b'\\'), Some(b'u')) => match utf16_letter(&bytes[position..]) {
                 Some((Some(_), len)) => {
-                    json.push_str(&String::from_utf8_lossy(&bytes[at..at + len]));
-                    at += len;
+                    json.push_str(&String::from_utf8_lossy(&bytes[position..position + len]));
+                    position += len;
                 }
                 Some((None, len)) => {
                     json.push_str("\\ufffd");
-                    at += len;
+                    position += len;
                 }
                 None => {
                     json.push_str("\\ufffd");
-                    at += 2;
+                    position += 2;
                 }
             },
             (Some(b'\\'), Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't')) => {
-                json.push_str(&String::from_utf8_lossy(&bytes[at..at + 2]));
-                at += 2;
+                json.push_str(&String::from_utf8_lossy(&bytes[position..position + 2]));
+                position += 2;
             }
+            // JSON knows no `\'`.
             (Some(b'\\'), Some(b'\'')) => {
                 json.push('\'');
-                at += 2;
+                position += 2;
             }
             // A backslash that wasn't escaped, for example in a Windows path.
             (Some(b'\\'), Some(_)) => {
                 json.push_str("\\\\");
-                at += 1;
+                position += 1;
             }
+            // `plain` ends before one of the bytes above, or before a control character.
             (Some(control), _) => {
                 json.push_str(&format!("\\u{control:04x}"));
-                at += 1;
+                position += 1;
             }
         }
     }

@@ -44,7 +44,7 @@ pub(super) struct TraceSamples {
     samples: Vec<Sample>,
     /// The frames by ID.
     frames: FxHashMap<String, StackFrameRecord>,
-    /// The numbers of event names and frame IDs.
+    /// The numbers of event names and frame IDs, by which samples refer to them.
     texts: FxHashMap<String, u32>,
     /// How many weights had fractions and were rounded.
     rounded: u64,
@@ -56,10 +56,13 @@ pub(super) struct TraceSamples {
 
 #[derive(Debug)]
 struct Sample {
+    /// The event's name, as a number in [`TraceSamples::texts`].
     event: u32,
+    /// The ID of the innermost frame, as a number in [`TraceSamples::texts`].
     frame: u32,
     pid: Option<i64>,
     tid: Option<i64>,
+    /// In nanoseconds.
     time: Option<i64>,
     weight: i64,
 }
@@ -75,7 +78,7 @@ impl TraceSamples {
 
     /// Adds a sample.
     pub(super) fn add(&mut self, record: &SampleRecord) {
-        let weight = self.weight(&text(&record.weight));
+        let weight = self.parse_weight(&text(&record.weight));
         let sample = Sample {
             event: self.intern(text(&record.name)),
             frame: self.intern(text(&record.sf)),
@@ -87,8 +90,8 @@ impl TraceSamples {
         self.samples.push(sample);
     }
 
-    /// Parses a sample's weight: 1 if it is missing. Counts weights that can't be kept as they are.
-    fn weight(&mut self, text: &str) -> i64 {
+    /// Parses a sample's weight: 1 if it is missing or not a number. Counts weights that can't be kept as they are.
+    fn parse_weight(&mut self, text: &str) -> i64 {
         if text.is_empty() {
             return 1;
         }
@@ -114,6 +117,7 @@ impl TraceSamples {
         self.frames.insert(id, frame);
     }
 
+    /// The number of a text, which is added if it is new.
     fn intern(&mut self, text: String) -> u32 {
         let next = self.texts.len() as u32;
         *self.texts.entry(text).or_insert(next)
@@ -132,7 +136,7 @@ impl TraceSamples {
         for (number, sample) in self.samples.iter().enumerate() {
             let stack = *stacks.entry(sample.frame).or_insert_with(|| match texts[&sample.frame] {
                 "" => Some(profile.unknown_stack()),
-                frame => self.stack(frame, profile),
+                frame => self.make_stack(frame, profile),
             });
             let Some(stack) = stack else {
                 skipped.add(Error::new(format!("sample {number} refers to a stack frame that is not in the file")));
@@ -144,7 +148,7 @@ impl TraceSamples {
             };
             let series = profile.series_named(event, unit);
             profile.series[series].counting = Counting::Sampled;
-            // Without a thread ID, it is the thread whose ID is the process ID.
+            // A sample without a thread ID belongs to the thread whose ID is the process ID.
             let track = profile.track(thread_track(sample.pid, sample.tid.or(sample.pid)));
             let time = sample.time.and_then(|time| u64::try_from(time).ok()).map(Nanos);
             let row = Row { track, stack: Some(stack), weight: sample.weight.unsigned_abs(), count: 1, time };
@@ -155,13 +159,13 @@ impl TraceSamples {
             }
         }
         warnings.extend(skipped.into_warning());
-        for (count, fate) in [
+        for (count, problem) in [
             (self.rounded, "with a fraction: rounded to whole numbers"),
             (self.capped, "too large: counted as 9223372036854775807"),
             (self.invalid, "not a number: counted as 1"),
         ] {
             if count > 0 {
-                warnings.push(Warning::new(format!("{} {fate}", counted(count, "sample weight"))));
+                warnings.push(Warning::new(format!("{} {problem}", counted(count, "sample weight"))));
             }
         }
         let orphans = self.frames.values().filter(|frame| !self.has_caller_in_file(frame)).count() as u64;
@@ -179,13 +183,13 @@ impl TraceSamples {
         parent.is_empty() || self.frames.contains_key(&parent)
     }
 
-    /// The stack of a frame, given its ID; `None` if the file doesn't contain the frame.
-    fn stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
+    /// The stack that ends with a frame, given by its ID; `None` if the file doesn't contain the frame. If the file
+    /// lacks a caller, the stack begins below it.
+    fn make_stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());
         while let Some(id) = next {
-            // In a damaged file, a frame may be its own ancestor. A valid stack has at most as many frames as the
-            // file.
+            // In a damaged file, a frame may be its own ancestor, so stop when there are more frames than in the file.
             if frames.len() > self.frames.len() {
                 break;
             }
@@ -205,8 +209,8 @@ impl TraceSamples {
 }
 
 impl StackFrameRecord {
-    /// Converts the frame. The names of frames of scripts, as Hermes writes them, are split into function, file and
-    /// line.
+    /// Converts the frame to one of the profile. Hermes puts function, file and line into the names of frames of
+    /// scripts; these are split.
     fn to_frame(&self, profile: &mut Profile) -> Frame {
         let is_script = self.category == "JavaScript";
         let kind = if is_script { FrameKind::Jit } else { FrameKind::User };

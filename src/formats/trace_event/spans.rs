@@ -4,11 +4,14 @@
 //! Spans that are still open inside it end with it if time has passed. Two arbitrary behaviors of Perfetto are only
 //! reproduced on request: thread 0 of a process shares the track of the thread whose ID is the process ID, and complete
 //! spans that overlap others are dropped.
+//!
+//! A span in the timeline is called a *slice*, as in Perfetto. A track of spans that are identified by an ID instead of
+//! a thread (`b`, `e`, `n`) is called an *async* track.
 
 use super::event::{Owner, TraceEvent, is_other_phase, is_span_phase};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
-use super::stack::{Open, Stack};
+use super::stack::{OpenSpan, SpanStack};
 use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
@@ -22,12 +25,12 @@ use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::io::Read;
 
-/// How many events of a thread are held back to sort in late ones. Writers get a few events out of order when an end
-/// and a start coincide, but not thousands.
+/// How many events of a thread are held back, so that events which come too late can be sorted in. Writers get a few
+/// events out of order when an end and a start coincide, but not thousands.
 const WINDOW: usize = 64;
 
-/// The maximum number of ends on ID-based tracks that wait for a start that was written later.
-const EARLY_ENDS: usize = 1 << 16;
+/// The maximum number of ends on async tracks that wait for a start that was written later.
+const MAX_EARLY_ENDS: usize = 1 << 16;
 
 /// A process and a thread, as [`SpanBuilder::owner_number`] numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -43,10 +46,12 @@ pub(super) struct Trace {
     pub(super) samples: TraceSamples,
     /// The parts that could not be read.
     pub(super) skipped: Option<Skipped>,
+    /// The names of threads.
     names: FxHashMap<ThreadKey, Box<[u8]>>,
+    /// The names of processes, by process ID.
     process_names: FxHashMap<i64, Box<[u8]>>,
     /// The number of clang's sums (`Total …`) that were ignored.
-    sums: u64,
+    clang_sums: u64,
 }
 
 impl Trace {
@@ -56,18 +61,18 @@ impl Trace {
         name.map(|name| name.to_vec())
     }
 
-    /// The track of a thread. `unnamed` is its name if the trace states none.
-    pub(super) fn track(&self, pid: Option<i64>, tid: Option<i64>, unnamed: &[u8]) -> Track {
+    /// The track of a thread. `default_name` is the track's name if the trace states none for the thread.
+    pub(super) fn track(&self, pid: Option<i64>, tid: Option<i64>, default_name: &[u8]) -> Track {
         let name = tid.and_then(|tid| self.thread_name(pid.unwrap_or(0), tid));
-        thread_track(name.as_deref(), pid, tid, &self.timeline.names, unnamed)
+        thread_track(name.as_deref(), pid, tid, &self.timeline.names, default_name)
     }
 
     /// Notes for readers of the profile; `None` if there are none.
     pub(super) fn notes(&self) -> Option<String> {
-        if self.sums == 0 {
+        if self.clang_sums == 0 {
             return None;
         }
-        Some(format!("left out {} that clang adds (Total …)", counted(self.sums, "total")))
+        Some(format!("left out {} that clang adds (Total …)", counted(self.clang_sums, "total")))
     }
 }
 
@@ -100,11 +105,12 @@ pub(super) fn read_trace(
 
 /// The number of events whose argument names are collected for a message, because they lack an argument by which time
 /// is summed. A limit, because listing arguments is slow.
-const MOST_EXAMINED: u32 = 1000;
+const MAX_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
-    compat: bool,
+    /// See [`ReadOptions::perfetto_compat`].
+    perfetto_compat: bool,
     /// The names of the arguments by whose values the time of spans is summed.
     by_args: &'o [String],
     timeline: Timeline,
@@ -115,11 +121,13 @@ struct SpanBuilder<'o> {
     thread_names: FxHashMap<ThreadKey, Box<[u8]>>,
     /// The names of processes, by process ID.
     process_names: FxHashMap<i64, Box<[u8]>>,
-    by_id: FxHashMap<Id, ByIdTrack>,
-    /// The number of ID-based tracks so far. Each one gets the next number as its lane.
-    lanes: u32,
-    /// Empty stacks for reuse, because most ID-based tracks have only one span.
-    spare: Vec<Stack>,
+    /// The async tracks that have open spans.
+    async_tracks: FxHashMap<AsyncTrackKey, AsyncTrack>,
+    /// The number of async tracks so far. Each one gets the next number as its lane.
+    lane_count: u32,
+    /// Empty stacks for reuse, because most async tracks have only one span.
+    spare_stacks: Vec<SpanStack>,
+    /// Ends on async tracks that came before their start, and how often each occurred.
     early_ends: BTreeMap<EarlyEnd, u32>,
     /// True if clang wrote the trace.
     is_clang: bool,
@@ -130,16 +138,19 @@ struct SpanBuilder<'o> {
     function_slices: Vec<(usize, u32)>,
     /// Distinct functions that jitgraft wrote.
     functions: Vec<StatedFunction>,
+    /// The index in `functions` of each function.
     function_numbers: FxHashMap<StatedFunction, u32>,
-    sums: u64,
-    /// The number of events counted against [`MOST_EXAMINED`].
+    /// The number of clang's sums (`Total …`) that were ignored.
+    clang_sums: u64,
+    /// The number of events counted against [`MAX_EXAMINED`].
     examined: u32,
 }
 
-/// The open spans of an ID-based track.
+/// The open spans of an async track.
 #[derive(Debug)]
-struct ByIdTrack {
-    stack: Stack,
+struct AsyncTrack {
+    stack: SpanStack,
+    /// The number of the track, which tells its slices from those of other tracks.
     lane: u32,
 }
 
@@ -150,7 +161,7 @@ struct ThreadSpans {
     waiting: VecDeque<SpanEvent>,
     /// The time of the latest event that was processed.
     latest: Option<i64>,
-    stack: Stack,
+    stack: SpanStack,
     /// True if the thread has complete spans (`X`), which are only nested after all of them were read.
     has_complete_spans: bool,
 }
@@ -158,18 +169,22 @@ struct ThreadSpans {
 /// An event that is part of a span, with interned names.
 #[derive(Debug, Clone)]
 struct SpanEvent {
+    /// Start or end, in nanoseconds.
     time: i64,
+    /// Only complete spans (`X`) have one; otherwise 0.
     duration: i64,
     /// The name; an end with [`NO_NAME`] matches any span.
     name: NameNumber,
     cat: NameNumber,
-    sub: Sub,
+    action: Action,
     /// The values of the arguments by which time is summed.
     args: Vec<NameNumber>,
     /// The index of the function in [`SpanBuilder::functions`], if jitgraft wrote the span.
     function: Option<u32>,
+    /// The index of the thread in [`SpanBuilder::threads`].
     thread: u32,
     phase: u8,
+    /// The offset of the event in the file.
     origin: u64,
 }
 
@@ -178,35 +193,37 @@ struct SpanEvent {
 struct StatedFunction {
     name: NameNumber,
     file: Option<String>,
+    /// Line and column where the function starts, from 1; 0 if unknown.
     line: u32,
     column: u32,
 }
 
 /// The action of a span: a second name that its arguments state, such as the file that clang compiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sub {
+enum Action {
     None,
     Name(NameNumber),
     /// The `detail` argument, which only counts if clang wrote the trace.
     Detail(NameNumber),
 }
 
-/// Identifies a track by category, scope and ID, within a process or globally.
+/// Identifies an async track by category, scope and ID. `pid` is `None` if the ID is unique in the whole trace, not
+/// only within a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-struct Id {
+struct AsyncTrackKey {
     cat: NameNumber,
     scope: NameNumber,
     pid: Option<i64>,
     id: i128,
 }
 
-/// An end on an ID-based track that was written before its start: the track, the span's name, and the time.
-type EarlyEnd = (Id, NameNumber, i64);
+/// An end on an async track that was written before its start: the track, the span's name, and the time.
+type EarlyEnd = (AsyncTrackKey, NameNumber, i64);
 
 impl<'o> SpanBuilder<'o> {
     fn new(options: &'o ReadOptions) -> Self {
         let timeline = Timeline { by_arg: vec![Vec::new(); options.by_args.len()], ..Timeline::default() };
-        Self { compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
+        Self { perfetto_compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
     }
 
     /// True if the event is part of a span. Sums written by clang and whole V8 profiles look like spans but aren't.
@@ -216,12 +233,12 @@ impl<'o> SpanBuilder<'o> {
             return false;
         }
         // Perfetto counts them as spans.
-        if self.compat {
+        if self.perfetto_compat {
             return true;
         }
         if is_clang_sum(event) {
             self.is_clang = true;
-            self.sums += 1;
+            self.clang_sums += 1;
             return false;
         }
         event.name != "CpuProfile"
@@ -237,35 +254,36 @@ impl<'o> SpanBuilder<'o> {
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
-        let sub = if begins || self.compat { self.action(event) } else { Sub::None };
+        let action = if begins || self.perfetto_compat { self.action(event) } else { Action::None };
         let ends = matches!(event.phase, b'E' | b'e' | b'F');
         let args = if begins || ends { self.argument_values(event) } else { Vec::new() };
         if matches!(event.phase, b'i' | b'I' | b'n') && event.has_stack {
             self.timeline.oddities.stacks += 1;
         }
         let key = self.thread_key(event);
-        let thread = self.thread(key);
+        let thread = self.thread_index(key);
         let duration = event.duration.unwrap_or(0).max(0);
         if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
             self.timeline.oddities.endless += 1;
         }
+        // jitgraft only writes complete spans.
         let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
         let (phase, origin) = (event.phase, event.offset);
-        let span = SpanEvent { time, duration, name, cat, sub, args, function, thread, phase, origin };
+        let span = SpanEvent { time, duration, name, cat, action, args, function, thread, phase, origin };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
-            self.add_async(&span, Id { cat, scope, pid, id: id_number(event.id.as_bytes()) });
+            self.add_async(&span, AsyncTrackKey { cat, scope, pid, id: id_number(event.id.as_bytes()) });
         } else {
             self.hold_back(span);
         }
     }
 
-    /// The index of the event's function; `None` if jitgraft didn't write the event. Only jitgraft writes a number of
-    /// samples, and the file of the function if it is known.
+    /// The index of the event's function in [`Self::functions`], to which it is added if it is new; `None` if jitgraft
+    /// didn't write the event. Jitgraft's events are recognized by the argument with the number of samples.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
         // Perfetto knows functions by their name alone, so counts that should equal its own do the same.
-        if self.compat || !event.args.contains("\"samples\":") {
+        if self.perfetto_compat || !event.args.contains("\"samples\":") {
             return None;
         }
         let [file, line, column, samples] = event.arguments(["file", "line", "column", "samples"]);
@@ -273,16 +291,16 @@ impl<'o> SpanBuilder<'o> {
         let number = |text: Option<Cow<'_, str>>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
         let (line, column) = (number(line), number(column));
         let function = StatedFunction { name, file: file.map(Cow::into_owned), line, column };
-        let next = self.functions.len() as u32;
+        let next_index = self.functions.len() as u32;
         let index = *self.function_numbers.entry(function).or_insert_with_key(|function| {
             self.functions.push(function.clone());
-            next
+            next_index
         });
         Some(index)
     }
 
-    /// Appends the location where it starts to the name of each function that shares its name with others. Spans only
-    /// have names.
+    /// Makes the names of functions unique, because spans are told apart by nothing but their names. To the name of
+    /// each function that shares it with others, appends the location where the function starts.
     fn tell_functions_apart(&mut self) {
         let names: Vec<String> = self
             .functions
@@ -294,6 +312,7 @@ impl<'o> SpanBuilder<'o> {
             let file = file.as_ref().map(String::as_bytes);
             (&**name, file.map(|file| StartPlace { file, line: *line, column: *column }))
         });
+        // The new name of each function; `None` if it keeps its name.
         let mut renamed = Vec::with_capacity(names.len());
         for (location, name) in namesake_locations(functions).into_iter().zip(&names) {
             let name = location.map(|location| format!("{name} ({location})"));
@@ -311,7 +330,8 @@ impl<'o> SpanBuilder<'o> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
-            if value.is_none() && !event.args.is_empty() && self.examined < MOST_EXAMINED {
+            // Collect the names of other arguments, for the message if no event has this one.
+            if value.is_none() && !event.args.is_empty() && self.examined < MAX_EXAMINED {
                 self.examined += 1;
                 self.timeline.argument_names.extend(event.argument_names());
             }
@@ -322,27 +342,27 @@ impl<'o> SpanBuilder<'o> {
 
     /// The action of a span: the argument that has the same name as the span, the message of Miri's `frame`, or clang's
     /// `detail`.
-    fn action(&mut self, event: &TraceEvent<'_>) -> Sub {
+    fn action(&mut self, event: &TraceEvent<'_>) -> Action {
         if event.args.is_empty() {
-            return Sub::None;
+            return Action::None;
         }
         let [same_name, message, detail] = event.arguments([&event.name, "message", "detail"]);
-        // Other programs also write spans of this name, but without this argument.
+        // Other programs also write spans called `frame`, but without this argument.
         let is_miri_frame = event.name == "frame" && message.is_some();
         self.timeline.is_miri |= is_miri_frame || event.name == "step" && same_name.is_some();
         let names = &mut self.timeline.names;
         if let Some(action) = same_name {
-            return Sub::Name(names.number(action.as_bytes()));
+            return Action::Name(names.number(action.as_bytes()));
         }
-        if self.compat {
-            return Sub::None;
+        if self.perfetto_compat {
+            return Action::None;
         }
         if is_miri_frame && let Some(message) = message {
-            return Sub::Name(names.number(message.as_bytes()));
+            return Action::Name(names.number(message.as_bytes()));
         }
         match detail {
-            Some(detail) => Sub::Detail(names.number(detail.as_bytes())),
-            None => Sub::None,
+            Some(detail) => Action::Detail(names.number(detail.as_bytes())),
+            None => Action::None,
         }
     }
 
@@ -350,7 +370,7 @@ impl<'o> SpanBuilder<'o> {
     fn thread_key(&mut self, event: &TraceEvent<'_>) -> ThreadKey {
         let pid = self.owner_number(event.process());
         let tid = self.owner_number(event.thread());
-        if self.compat && tid == 0 && pid != 0 {
+        if self.perfetto_compat && tid == 0 && pid != 0 {
             return ThreadKey { pid, tid: pid };
         }
         ThreadKey { pid, tid }
@@ -366,7 +386,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// The index of a thread, which is added if it is new.
-    fn thread(&mut self, key: ThreadKey) -> u32 {
+    fn thread_index(&mut self, key: ThreadKey) -> u32 {
         *self.thread_numbers.entry(key).or_insert_with(|| {
             self.threads.push(ThreadSpans { key, ..ThreadSpans::default() });
             (self.threads.len() - 1) as u32
@@ -378,7 +398,7 @@ impl<'o> SpanBuilder<'o> {
         let Some(name) = event.argument("name") else { return };
         match &*event.name {
             "thread_name" => {
-                self.thread(key);
+                self.thread_index(key);
                 self.thread_names.insert(key, name.as_bytes().into());
             }
             "process_name" => {
@@ -390,44 +410,47 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// Holds the event back, sorted by time among the latest events of its thread, and processes the earliest of these
-    /// if there are too many. Complete spans are added at once.
+    /// if there are too many. Complete spans are added to the timeline at once, because their end is known. To count as
+    /// Perfetto does, all events are held back until [`Self::finish`] sorts them.
     fn hold_back(&mut self, event: SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
-        if event.phase == b'X' && !self.compat {
+        if event.phase == b'X' && !self.perfetto_compat {
             thread.has_complete_spans = true;
             let slice = Slice { duration: event.duration, ..event.slice(SliceKind::Span, 0) };
-            return self.push(slice, &event);
+            return self.add_slice(slice, &event);
         }
         thread.waiting.push_back(event);
-        if self.compat {
+        if self.perfetto_compat {
             return;
         }
         // Sort the event into its place among those that are held back.
-        let mut at = thread.waiting.len() - 1;
-        while at > 0 && thread.waiting[at - 1].time > thread.waiting[at].time {
-            thread.waiting.swap(at - 1, at);
-            at -= 1;
+        let mut index = thread.waiting.len() - 1;
+        while index > 0 && thread.waiting[index - 1].time > thread.waiting[index].time {
+            thread.waiting.swap(index - 1, index);
+            index -= 1;
         }
+        // Sorted by time, the first one can be processed: no earlier event is expected any more.
         if thread.waiting.len() > WINDOW
             && let Some(first) = thread.waiting.pop_front()
         {
-            self.process(&first);
+            self.process_event(&first);
         }
     }
 
-    /// Adds an event of a thread to the timeline. Events come in the order of their times, as far as possible.
-    fn process(&mut self, event: &SpanEvent) {
+    /// Adds an event of a thread to the timeline, or ends the span that it closes. Must be called in the order of the
+    /// events' times, as far as possible.
+    fn process_event(&mut self, event: &SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
         if thread.latest.is_some_and(|latest| latest > event.time) {
             self.timeline.oddities.late += 1;
         }
         thread.latest = thread.latest.max(Some(event.time));
         let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
-        oddities.misplaced_ends += thread.stack.pass(event.time, slices);
+        oddities.misplaced_ends += thread.stack.remove_finished(event.time, slices);
         if event.phase == b'E' {
             match thread.stack.end(event.time, event.name, event.cat, slices) {
                 Some(slice) => {
-                    set_sub(&mut slices[slice], event);
+                    set_action(&mut slices[slice], event);
                     add_arguments(by_arg, slice, event);
                 }
                 None => oddities.unmatched_ends += 1,
@@ -435,7 +458,7 @@ impl<'o> SpanBuilder<'o> {
             return;
         }
         let depth = thread.stack.depth();
-        if self.compat && depth >= COMPAT_DEPTH {
+        if self.perfetto_compat && depth >= PERFETTO_MAX_DEPTH {
             return;
         }
         let (kind, duration) = match event.phase {
@@ -447,12 +470,12 @@ impl<'o> SpanBuilder<'o> {
             oddities.overlaps += 1;
             return;
         }
-        thread.stack.begin(Open::new(slices.len(), event.name, event.cat, event.time, duration));
-        self.push(Slice { duration, depth, ..event.slice(kind, 0) }, event);
+        thread.stack.begin(OpenSpan::new(slices.len(), event.name, event.cat, event.time, duration));
+        self.add_slice(Slice { duration, depth, ..event.slice(kind, 0) }, event);
     }
 
-    /// Adds an event of an ID-based track.
-    fn add_async(&mut self, event: &SpanEvent, id: Id) {
+    /// Adds an event of an async track.
+    fn add_async(&mut self, event: &SpanEvent, id: AsyncTrackKey) {
         if matches!(event.phase, b'e' | b'F') {
             self.end_async(event, id);
         } else {
@@ -460,16 +483,16 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Ends a span on an ID-based track. If no such span is open, keeps the end for a start that was written later.
-    fn end_async(&mut self, event: &SpanEvent, id: Id) {
+    /// Ends a span on an async track. If no such span is open, keeps the end for a start that was written later.
+    fn end_async(&mut self, event: &SpanEvent, id: AsyncTrackKey) {
         let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
-        let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
+        let Some(AsyncTrack { stack, .. }) = self.async_tracks.get_mut(&id) else {
             return self.add_early_end(id, event.name, event.time);
         };
-        oddities.misplaced_ends += stack.pass(event.time, slices);
+        oddities.misplaced_ends += stack.remove_finished(event.time, slices);
         let ended = stack.end(event.time, event.name, id.cat, slices);
         if let Some(slice) = ended {
-            set_sub(&mut slices[slice], event);
+            set_action(&mut slices[slice], event);
             add_arguments(by_arg, slice, event);
         }
         self.remove_if_empty(id);
@@ -478,15 +501,15 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Adds the start of a span, or an instant.
-    fn begin_async(&mut self, event: &SpanEvent, id: Id) {
+    /// Adds the start of a span, or an instant, on an async track.
+    fn begin_async(&mut self, event: &SpanEvent, id: AsyncTrackKey) {
         let time = event.time;
         let Timeline { slices, oddities, .. } = &mut self.timeline;
-        let track = self.by_id.entry(id).or_insert_with(|| {
-            self.lanes = self.lanes.saturating_add(1);
-            ByIdTrack { stack: self.spare.pop().unwrap_or_default(), lane: self.lanes }
+        let track = self.async_tracks.entry(id).or_insert_with(|| {
+            self.lane_count = self.lane_count.saturating_add(1);
+            AsyncTrack { stack: self.spare_stacks.pop().unwrap_or_default(), lane: self.lane_count }
         });
-        oddities.misplaced_ends += track.stack.pass(time, slices);
+        oddities.misplaced_ends += track.stack.remove_finished(time, slices);
         let (depth, lane) = (track.stack.depth(), track.lane);
         let (mut duration, kind) =
             if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
@@ -495,22 +518,22 @@ impl<'o> SpanBuilder<'o> {
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
-            oddities.unmatched_ends -= 1;
+            oddities.unmatched_ends -= 1; // it was counted when it was read
         } else {
-            track.stack.begin(Open::new(slices.len(), event.name, id.cat, time, duration));
+            track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
         self.remove_if_empty(id);
-        self.push(Slice { duration, depth, ..event.slice(kind, lane) }, event);
+        self.add_slice(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
 
     /// Adds a slice, with the action and arguments that its event states.
-    fn push(&mut self, mut slice: Slice, event: &SpanEvent) {
+    fn add_slice(&mut self, mut slice: Slice, event: &SpanEvent) {
         let index = self.timeline.slices.len();
-        if slice.name == NO_NAME && !self.compat {
+        if slice.name == NO_NAME && !self.perfetto_compat {
             slice.name = self.timeline.names.number(UNNAMED.as_bytes());
         }
-        // Only clang's `detail` is an action. Whether clang wrote the trace may not be known yet.
-        if let Sub::Detail(_) = event.sub {
+        // Only clang's `detail` is an action. Whether clang wrote the trace may not be known yet, so `finish` decides.
+        if let Action::Detail(_) = event.action {
             self.details.push(index);
         }
         self.function_slices.extend(event.function.map(|function| (index, function)));
@@ -518,17 +541,17 @@ impl<'o> SpanBuilder<'o> {
         self.timeline.slices.push(slice);
     }
 
-    /// Removes an ID-based track without open spans.
-    fn remove_if_empty(&mut self, id: Id) {
-        if self.by_id.get(&id).is_some_and(|track| track.stack.depth() == 0) {
-            self.spare.extend(self.by_id.remove(&id).map(|track| track.stack));
+    /// Removes an async track if it has no open spans. If its ID occurs again, that is another track.
+    fn remove_if_empty(&mut self, id: AsyncTrackKey) {
+        if self.async_tracks.get(&id).is_some_and(|track| track.stack.depth() == 0) {
+            self.spare_stacks.extend(self.async_tracks.remove(&id).map(|track| track.stack));
         }
     }
 
     /// Keeps an end that has no start yet; the start may have been written later.
-    fn add_early_end(&mut self, id: Id, name: NameNumber, time: i64) {
+    fn add_early_end(&mut self, id: AsyncTrackKey, name: NameNumber, time: i64) {
         self.timeline.oddities.unmatched_ends += 1;
-        if self.early_ends.len() < EARLY_ENDS {
+        if self.early_ends.len() < MAX_EARLY_ENDS {
             *self.early_ends.entry((id, name, time)).or_default() += 1;
         }
     }
@@ -539,7 +562,7 @@ impl<'o> SpanBuilder<'o> {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);
             waiting.make_contiguous().sort_by_key(|event| event.time);
             for event in waiting {
-                self.process(&event);
+                self.process_event(&event);
             }
         }
         if !self.is_clang {
@@ -548,20 +571,22 @@ impl<'o> SpanBuilder<'o> {
             }
         }
         self.tell_functions_apart();
-        // If the start and the end of a span both state an argument, the value in the end wins.
+        // If the start and the end of a span both state an argument, the value in the end wins. It was added last, so
+        // after reversing, it is the first of its slice, which `dedup_by_key` keeps.
         for values in &mut self.timeline.by_arg {
             values.reverse();
             values.sort_by_key(|(slice, _)| *slice);
             values.dedup_by_key(|(slice, _)| *slice);
         }
         let has_complete_spans: Vec<bool> = self.threads.iter().map(|thread| thread.has_complete_spans).collect();
-        self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.key)).collect();
+        self.timeline.tracks = self.threads.iter().map(|thread| self.make_track(thread.key)).collect();
         self.timeline.nest(&has_complete_spans);
         let (names, process_names) = (self.thread_names, self.process_names);
-        Trace { timeline: self.timeline, names, process_names, sums: self.sums, ..Trace::default() }
+        Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }
     }
 
-    fn track(&self, key: ThreadKey) -> Track {
+    /// The track of a thread, with the thread's name.
+    fn make_track(&self, key: ThreadKey) -> Track {
         let name = self.thread_names.get(&key).or_else(|| self.process_names.get(&key.pid));
         thread_track(name.map(|name| &**name), Some(key.pid), Some(key.tid), &self.timeline.names, b"thread")
     }
@@ -576,25 +601,32 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     Some(names.text(name))
 }
 
-/// The track of a thread. `name` is the name that the trace states for it in metadata. If it states none, but has a text
-/// in the place of the thread's or process's ID, that is the name; otherwise `unnamed`. An ID that exceeds 32
-/// bits becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
-fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
+/// The track of a thread. It gets the first of these names: `name`, which the trace's metadata state; the text that the
+/// trace has in the place of the thread's or process's ID; or `default_name`. An ID that exceeds 32 bits becomes a part
+/// of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
+fn thread_track(
+    name: Option<&[u8]>,
+    pid: Option<i64>,
+    tid: Option<i64>,
+    names: &SliceNames,
+    default_name: &[u8],
+) -> Track {
     // `owner_name` returns the name that the trace has in place of an ID.
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
-    let base = name.or(owner).unwrap_or(unnamed);
+    let base = name.or(owner).unwrap_or(default_name);
     let mut comm = base.to_vec();
     for (word, number) in [("pid", pid), ("tid", tid)] {
         let Some(number) = number else { continue };
         match owner_name(number, names) {
+            // A text in the place of an ID is a part of the name, too, unless it is the name already.
             Some(owner) if base != owner => comm.extend([b" (", owner, b")"].concat()),
             Some(_) => {}
             None if i32::try_from(number).is_err() => comm.extend(format!(" ({word} {number})").bytes()),
             None => {}
         }
     }
-    let small = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
-    Track { comm, pid: small(pid).map(Pid), tid: small(tid).map(Tid), ..Track::default() }
+    let id_of_32_bits = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
+    Track { comm, pid: id_of_32_bits(pid).map(Pid), tid: id_of_32_bits(tid).map(Tid), ..Track::default() }
 }
 
 /// True for a sum that clang writes in the form of a span, after the real spans.
@@ -605,10 +637,11 @@ fn is_clang_sum(event: &TraceEvent<'_>) -> bool {
 }
 
 impl SpanEvent {
+    /// A slice that starts at this event, with duration 0 and depth 0.
     fn slice(&self, kind: SliceKind, lane: u32) -> Slice {
-        let sub = match self.sub {
-            Sub::None => NO_NAME,
-            Sub::Name(sub) | Sub::Detail(sub) => sub,
+        let sub = match self.action {
+            Action::None => NO_NAME,
+            Action::Name(sub) | Action::Detail(sub) => sub,
         };
         let Self { time, name, thread, origin, .. } = *self;
         Slice { start: time, duration: 0, name, sub, track: thread, lane, depth: 0, kind, origin }
@@ -616,8 +649,8 @@ impl SpanEvent {
 }
 
 /// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
-fn set_sub(slice: &mut Slice, end: &SpanEvent) {
-    if let Sub::Name(sub) = end.sub {
+fn set_action(slice: &mut Slice, end: &SpanEvent) {
+    if let Action::Name(sub) = end.action {
         slice.sub = sub;
     }
 }
@@ -632,11 +665,12 @@ fn add_arguments(by_arg: &mut [Vec<(u32, NameNumber)>], slice: usize, event: &Sp
 }
 
 /// The maximum nesting depth in Perfetto.
-const COMPAT_DEPTH: u16 = 512;
+const PERFETTO_MAX_DEPTH: u16 = 512;
 
 /// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
 /// of the end; `None` if there is none.
-fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNumber, from: i64) -> Option<i64> {
+fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: AsyncTrackKey, name: NameNumber, from: i64) -> Option<i64> {
+    // The ends of a span's track and name are sorted by time.
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
     if *count == 0 {
@@ -668,7 +702,7 @@ mod tests {
         read_trace(json.as_bytes(), &ReadOptions::default(), |_, _| Ok(())).unwrap()
     }
 
-    /// The name, start and duration (in microseconds) and ID-based track of all spans.
+    /// The name, start and duration (in microseconds) and async track of all spans.
     fn spans(json: &str) -> Vec<(String, i64, i64, u32)> {
         let Trace { timeline, .. } = trace(json);
         let mut spans = Vec::new();
@@ -743,7 +777,7 @@ mod tests {
         let subs = |json: &str| {
             let trace = trace(json);
             let sub = |slice: &Slice| String::from_utf8_lossy(trace.timeline.names.text(slice.sub)).into_owned();
-            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.sums)
+            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.clang_sums)
         };
         assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
         // For other producers, `detail` is an ordinary argument.

@@ -2,21 +2,23 @@
 
 use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, UNFINISHED};
 
-/// The maximum number of open spans between an end and the span that it closes. Beyond that, the end isn't matched.
-/// Perfetto nests spans no deeper either.
-const FAR: usize = 512;
+/// How many of the innermost spans of a stack are searched for the span that an end closes, or for spans that have
+/// ended. Ends of spans further outside aren't matched. Perfetto nests spans no deeper either.
+const MAX_SEARCHED: usize = 512;
 
 /// A span on the stack. It stays there after its end while spans inside it are still open.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Open {
+pub(super) struct OpenSpan {
+    /// The index of the span in [`Timeline::slices`](crate::analysis::timeline::Timeline::slices).
     slice: usize,
     name: NameNumber,
     cat: NameNumber,
     start: i64,
+    /// [`UNFINISHED`] until the end is known.
     duration: i64,
 }
 
-impl Open {
+impl OpenSpan {
     pub(super) fn new(slice: usize, name: NameNumber, cat: NameNumber, start: i64, duration: i64) -> Self {
         Self { slice, name, cat, start, duration }
     }
@@ -25,8 +27,8 @@ impl Open {
         self.start.saturating_add(self.duration)
     }
 
-    /// True if the span is over for an event at `time`. Spans are over at the time of their end, instants only after
-    /// it.
+    /// True if the span, whose end is known, is over for an event at `time`. A span is over at the time of its end
+    /// already, an instant only after it.
     fn is_over_at(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
@@ -44,18 +46,20 @@ fn is_match(one: NameNumber, other: NameNumber) -> bool {
 
 /// The spans of a track that contain the current time, outermost first.
 #[derive(Debug, Default)]
-pub(super) struct Stack {
-    open: Vec<Open>,
-    /// The number of spans on the stack that have ended. Usually 0, so that nothing needs to be searched.
+pub(super) struct SpanStack {
+    /// The spans, including those that have ended but contain open ones.
+    open: Vec<OpenSpan>,
+    /// The number of spans on the stack whose end is known. Usually 0, so that nothing needs to be searched.
     closed: usize,
 }
 
-impl Stack {
+impl SpanStack {
     pub(super) fn depth(&self) -> u16 {
         self.open.len().min(usize::from(u16::MAX)) as u16
     }
 
-    pub(super) fn begin(&mut self, span: Open) {
+    /// Adds a span inside all others.
+    pub(super) fn begin(&mut self, span: OpenSpan) {
         self.closed += usize::from(span.duration != UNFINISHED);
         self.open.push(span);
     }
@@ -65,30 +69,31 @@ impl Stack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. If such a span still contains open spans, these end with it, and it
-    /// counts as misplaced. Returns the number of misplaced spans.
+    /// Removes the spans that are over at `time`. If such a span still contains open spans, these end with it, and its
+    /// end counts as misplaced. Returns the number of misplaced ends. `slices` are all spans of the timeline.
     #[inline]
-    pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
+    pub(super) fn remove_finished(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // `open_inside`: a span that hasn't ended was passed on the way out. `kept`: the number of spans that stay so
-        // far.
-        let mut open_inside = false;
+        // The spans are looked at from the innermost one outwards. True if one of those that stay hasn't ended.
+        let mut contains_open = false;
+        // The number of spans that stay so far.
         let mut kept = 0;
-        for at in (0..self.open.len()).rev() {
-            // Nothing is left to remove, or too many spans would stay inside the next one.
-            if self.closed == 0 || kept == FAR {
+        for index in (0..self.open.len()).rev() {
+            // Nothing is left to remove, or too many spans stay inside the next one.
+            if self.closed == 0 || kept == MAX_SEARCHED {
                 break;
             }
             kept += 1;
-            let span = self.open[at];
+            let span = self.open[index];
             if span.duration == UNFINISHED {
-                open_inside = true;
-            } else if open_inside {
+                contains_open = true;
+            } else if contains_open {
+                // Spans inside it may still end at the same time as this one, so it is only over afterwards.
                 if span.end() < time {
                     misplaced += 1;
-                    self.cut(at, span.end(), slices);
+                    self.remove_with_inner_spans(index, span.end(), slices);
                     // Nothing is left inside the next span.
-                    (open_inside, kept) = (false, 0);
+                    (contains_open, kept) = (false, 0);
                 }
             } else if span.is_over_at(time) {
                 self.open.pop();
@@ -102,10 +107,11 @@ impl Stack {
         misplaced
     }
 
-    /// Removes the span at index `at` and all spans inside it. Those that are still open are ended at the time `end`.
-    fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
+    /// Removes the span at this index, which has ended, and all spans inside it. Those that are still open are ended at
+    /// the time `end`.
+    fn remove_with_inner_spans(&mut self, index: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
-        for inner in self.open.drain(at..).skip(1) {
+        for inner in self.open.drain(index..).skip(1) {
             if inner.duration == UNFINISHED {
                 slices[inner.slice].duration = end.saturating_sub(inner.start);
             }
@@ -116,9 +122,9 @@ impl Stack {
     /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNumber, cat: NameNumber, slices: &mut [Slice]) -> Option<usize> {
-        let first_searched = self.open.len().saturating_sub(FAR);
-        let distance = self.open[first_searched..].iter().rposition(|span| span.is_ended_by(name, cat))?;
-        let index = first_searched + distance;
+        let first_searched = self.open.len().saturating_sub(MAX_SEARCHED);
+        let index_in_searched = self.open[first_searched..].iter().rposition(|span| span.is_ended_by(name, cat))?;
+        let index = first_searched + index_in_searched;
         let is_innermost = index + 1 == self.open.len();
         let span = &mut self.open[index];
         // If an end comes before its start because events are out of order, the duration is 0.

@@ -33,7 +33,7 @@ use std::io::Write;
 
 /// Writes the event that the options select ([`WriteOptions::series`]).
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    // A function that ran at several lines is one span.
+    // Frames must not differ by line, so that a function that ran at several lines is one span.
     let has_lines = profile.frames().any(|(_, frame)| *frame != without_line(frame));
     let functions;
     let profile = if has_lines {
@@ -46,8 +46,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let Some(series) = profile.series.get(options.series) else { return writer.finish() };
     let threads = threads(profile, series);
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
-    let stretch = stretch(series, &threads);
-    let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
+    let sample_duration = choose_sample_duration(series, &threads);
+    let writing = EventWriting { profile, weight: options.weight, counts_time, sample_duration };
     let Timing { last } = options.timing.unwrap_or_else(|| profile.timing());
     let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
@@ -60,7 +60,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
         let spans = match last {
             Some(last) => spans_in_time(writing, &thread.rows, last),
-            None => layout::spans(writing, &thread.rows),
+            None => layout::lay_out_spans(writing, &thread.rows),
         };
         for span in &spans {
             write_span(writing, span, pid, tid, &mut writer)?;
@@ -72,14 +72,14 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     writer.finish_with_metadata(&recording_facts(profile, series, options.weight))
 }
 
-/// A frame without what differs between samples of one function.
+/// A frame without what differs between samples of one function: source line and address.
 fn without_line(frame: &Frame) -> Frame {
     Frame { file: None, line: 0, column: 0, addr: None, ..*frame }
 }
 
 /// The duration to give to each sample if the event doesn't count time, in nanoseconds: the sampling interval as
 /// requested when recording, or else the median distance of samples in a thread.
-fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
+fn choose_sample_duration(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     /// The minimum, which is also used if no thread has two samples.
     const MICROSECOND: u64 = 1000;
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
@@ -88,8 +88,8 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     middle_distance(threads).unwrap_or(0).max(MICROSECOND) as i64
 }
 
-/// The spans of a thread, in the order of their starts and outer ones first. Rows without a time come last, as empty
-/// spans at the time of the profile's last sample.
+/// The spans of a thread, in the order of their starts and outer ones first. `rows` must be sorted by time, those
+/// without a time last; these become empty spans at `last`, the time of the profile's last sample.
 fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
     // Indices of the spans that may continue with the next sample, outermost first.
@@ -100,14 +100,15 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
         let weight = writing.weight.value(row);
         let (start, length) = match row.time {
             Some(time) => {
-                let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
+                let length = if writing.counts_time { clamp(weight) } else { writing.sample_duration };
                 (interval_start(clamp(time.0), length, last_end), length)
             }
+            // After all other spans, even if the last of them ends after `last`.
             None => (last_end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
-        // The frames that both samples have in common continue.
+        // If the intervals touch, the outermost frames that both samples have in common continue.
         let is_adjacent = last_end == Some(start) && length > 0;
         if is_adjacent {
             let common = open.iter().zip(&frames).take_while(|&(&index, &frame)| spans[index].frame == frame).count();
@@ -130,8 +131,9 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
     spans
 }
 
-/// The start of a sample's interval, which ends at `time`. It isn't before the end of the previous interval, and is
-/// exactly there if the gap is less than half the length.
+/// The start of a sample's interval, which should end at `time`. If it would overlap the previous interval, or start
+/// less than half its length after that, it starts at the end of the previous interval instead, and then ends at
+/// another time.
 fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     let start = time.saturating_sub(length);
     match previous_end {
@@ -242,7 +244,7 @@ mod tests {
             });
             rows.push(Row { track, stack, weight: 10, count: 1, time: Some(Nanos(time)) });
         }
-        let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, stretch: 1 };
+        let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, sample_duration: 1 };
         let rows: Vec<&Row> = rows.iter().collect();
         let last = Nanos(samples.iter().map(|&(_, time)| time).max().unwrap_or(0));
         let mut spans = Vec::new();

@@ -15,7 +15,9 @@ pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
 /// object, and Chromium's shows nanoseconds only if an object requests it.
 pub(super) struct TraceWriter<'o> {
     out: &'o mut dyn Write,
+    /// The text of the event that is being written.
     line: Vec<u8>,
+    /// The number of events written so far.
     count: u64,
 }
 
@@ -23,43 +25,43 @@ impl SpanWriter for TraceWriter<'_> {
     /// Writes a span as one event or, if its track has an ID, as one event for its start and one for its end.
     fn span(&mut self, span: &SpanRecord<'_>) -> Result<()> {
         let phase = phase(span);
-        self.begin(span.name, span.cat, phase);
-        self.time("ts", span.start);
+        self.begin_event(span.name, span.cat, phase);
+        self.write_time("ts", span.start);
         if phase == "X"
             && let Some(duration) = span.duration
         {
-            self.time("dur", duration);
+            self.write_time("dur", duration);
         }
-        self.owner(span);
-        self.arguments(span.args);
-        self.end()?;
+        self.write_owner(span);
+        self.write_arguments(span.args);
+        self.end_event()?;
         // A negative duration means that the span has no end.
         if span.id.is_some()
             && let Some(duration @ 0..) = span.duration
         {
-            self.begin(span.name, span.cat, "e");
-            self.time("ts", span.start.saturating_add(duration));
-            self.owner(span);
-            self.end()?;
+            self.begin_event(span.name, span.cat, "e");
+            self.write_time("ts", span.start.saturating_add(duration));
+            self.write_owner(span);
+            self.end_event()?;
         }
         Ok(())
     }
 
     fn process_name(&mut self, pid: i64, name: &str) -> Result<()> {
-        self.metadata("process_name", pid, 0, name)
+        self.write_metadata("process_name", pid, 0, name)
     }
 
     fn thread_name(&mut self, pid: i64, tid: i64, name: &str) -> Result<()> {
-        self.metadata("thread_name", pid, tid, name)
+        self.write_metadata("thread_name", pid, tid, name)
     }
 
     /// Copies an event from another trace.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
-        self.separate();
+        self.begin_line();
         let raw = without_surrogates(event.json);
         // Events may span several lines in the input. In the output, each is on one line.
         self.line.extend(raw.iter().map(|byte| if *byte == b'\n' || *byte == b'\r' { b' ' } else { *byte }));
-        self.flush()
+        self.write_line()
     }
 
     fn finish(&mut self) -> Result<()> {
@@ -67,8 +69,8 @@ impl SpanWriter for TraceWriter<'_> {
     }
 }
 
-/// The phase (`ph`) of a span's first event. Without a duration, the span is an instant (`n` on an ID-based track, or
-/// `i`). Otherwise it is a span on an ID-based track (`b`), a span that never ended (`B`, with a negative duration) or
+/// The phase (`ph`) of a span's first event. Without a duration, the span is an instant (`n` on an async track, or
+/// `i`). Otherwise it is a span on an async track (`b`), a span that never ended (`B`, with a negative duration) or
 /// a complete span (`X`).
 fn phase(span: &SpanRecord<'_>) -> &'static str {
     match (span.duration, span.id) {
@@ -98,14 +100,15 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Writes an event that names a process or thread.
-    fn metadata(&mut self, what: &str, pid: i64, tid: i64, name: &str) -> Result<()> {
-        self.begin(what.as_bytes(), None, "M");
+    fn write_metadata(&mut self, what: &str, pid: i64, tid: i64, name: &str) -> Result<()> {
+        self.begin_event(what.as_bytes(), None, "M");
         self.line.extend(format!(",\"pid\":{pid},\"tid\":{tid}").bytes());
-        self.arguments(Arguments::Texts(&[(b"name", name.as_bytes())]));
-        self.end()
+        self.write_arguments(Arguments::Texts(&[(b"name", name.as_bytes())]));
+        self.end_event()
     }
 
-    fn separate(&mut self) {
+    /// Starts the line of an event, with the comma after the previous event.
+    fn begin_line(&mut self) {
         self.line.clear();
         if self.count > 0 {
             self.line.extend(b",\n");
@@ -113,8 +116,8 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Starts an event with the fields that all events have. More fields may follow.
-    fn begin(&mut self, name: &[u8], cat: Option<&[u8]>, phase: &str) {
-        self.separate();
+    fn begin_event(&mut self, name: &[u8], cat: Option<&[u8]>, phase: &str) {
+        self.begin_line();
         self.line.extend(b"{\"name\":");
         quote(&mut self.line, name);
         if let Some(cat) = cat {
@@ -125,7 +128,7 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Writes a time in microseconds, with as many decimals as needed for nanoseconds.
-    fn time(&mut self, key: &str, nanos: i64) {
+    fn write_time(&mut self, key: &str, nanos: i64) {
         let (sign, size) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
         let (whole, part) = (size / 1000, size % 1000);
         let text = match part {
@@ -136,7 +139,7 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Writes the process and the thread of a span, and the ID of its track if it isn't on the thread's own track.
-    fn owner(&mut self, span: &SpanRecord<'_>) {
+    fn write_owner(&mut self, span: &SpanRecord<'_>) {
         for (key, owner) in [("pid", &span.pid), ("tid", &span.tid)] {
             self.line.extend(format!(",\"{key}\":").bytes());
             match owner {
@@ -162,7 +165,7 @@ impl<'o> TraceWriter<'o> {
     }
 
     /// Writes the field `args`, unless there are no arguments.
-    fn arguments(&mut self, args: Arguments<'_>) {
+    fn write_arguments(&mut self, args: Arguments<'_>) {
         match args {
             Arguments::Json([]) => {}
             Arguments::Json(raw) => {
@@ -171,8 +174,8 @@ impl<'o> TraceWriter<'o> {
             }
             Arguments::Texts([]) => {}
             Arguments::Texts(texts) => {
-                for (at, (key, text)) in texts.iter().enumerate() {
-                    self.line.extend(if at == 0 { &b",\"args\":{"[..] } else { b"," });
+                for (index, (key, text)) in texts.iter().enumerate() {
+                    self.line.extend(if index == 0 { &b",\"args\":{"[..] } else { b"," });
                     quote(&mut self.line, key);
                     self.line.push(b':');
                     quote(&mut self.line, text);
@@ -182,12 +185,14 @@ impl<'o> TraceWriter<'o> {
         }
     }
 
-    fn end(&mut self) -> Result<()> {
+    /// Closes the event's object, and writes it.
+    fn end_event(&mut self) -> Result<()> {
         self.line.push(b'}');
-        self.flush()
+        self.write_line()
     }
 
-    fn flush(&mut self) -> Result<()> {
+    /// Writes the event's line to the output.
+    fn write_line(&mut self) -> Result<()> {
         self.count += 1;
         Ok(self.out.write_all(&self.line)?)
     }
@@ -222,12 +227,12 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         let is_surrogate = matches!(escape, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
         if !is_surrogate {
             // Skip the escaped character, too: it may be a backslash.
-            let (escape, behind) = escape.split_at(escape.len().min(2));
+            let (escape, after_escape) = escape.split_at(escape.len().min(2));
             written.extend_from_slice(escape);
-            rest = behind;
+            rest = after_escape;
             continue;
         }
-        // A pair takes two escapes, `\ud83d\ude00`.
+        // A pair of surrogates takes two escapes of 6 bytes, `\ud83d\ude00`.
         let longest = if matches!(escape, [_, _, _, _, _, _, b'\\', b'u', ..]) { 12 } else { 6 };
         let pair = &escape[..longest.min(escape.len())];
         // A lone surrogate becomes U+FFFD. If the second escape isn't the other half of the pair, it is handled in the

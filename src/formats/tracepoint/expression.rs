@@ -4,31 +4,32 @@ use super::field::{Field, Place, type_size};
 use rustc_hash::FxHashMap;
 
 /// Limit for the depth of nested expressions. A print format with deeper ones is rejected.
-const DEEPEST: usize = 100;
+const MAX_DEPTH: usize = 100;
 
 /// Limit for the operators in an argument. A print format with more is rejected. `a + b + c` isn't nested in the text,
 /// but each operator adds a level to the parsed expression.
-const MOST_OPERATORS: usize = 256;
+const MAX_OPERATORS: usize = 256;
 
 /// An argument of a print format.
 #[derive(Debug, Clone)]
 pub(super) enum Argument {
     Number(u64),
     Text(Vec<u8>),
-    /// A field, by its index in [`TracepointFormat::all`](super::format::TracepointFormat::all).
+    /// A field, by its index in [`TracepointFormat::all_fields`](super::format::TracepointFormat::all_fields).
     Field(usize),
     /// An element of an array: the index of the array's field, and the element's index.
     Element(usize, Box<Self>),
-    /// A number cut to a shorter type by a cast: the type's number of bits, and the operand. Only that many low bits
-    /// are kept.
-    Cut(u32, Box<Self>),
+    /// A cast to a shorter type: the type's number of bits, and the operand. Only that many low bits of the operand are
+    /// kept.
+    Cast(u32, Box<Self>),
     Unary(Op, Box<Self>),
     Binary(Op, Box<Self>, Box<Self>),
+    /// `condition ? then : otherwise`, in this order.
     Choice(Box<Self>, Box<Self>, Box<Self>),
-    /// `__print_flags`: the names of the bits that are set in a value.
+    /// `__print_flags`: the names of the bits that are set in a value, with a separator between them.
     Flags {
         value: Box<Self>,
-        between: Vec<u8>,
+        separator: Vec<u8>,
         names: Vec<(u64, Vec<u8>)>,
     },
     /// `__print_symbolic`: the name of a value.
@@ -40,7 +41,7 @@ pub(super) enum Argument {
     Hex {
         array: Box<Self>,
         len: Box<Self>,
-        between: &'static [u8],
+        separator: &'static [u8],
     },
     /// `__print_array`: the first `count` numbers of an array, of `size` bytes each.
     Numbers {
@@ -53,9 +54,10 @@ pub(super) enum Argument {
     Data(usize),
     /// `__get_dynamic_array_len`: the length in bytes of the data that a field refers to. Holds the field's index.
     DataLen(usize),
-    /// `__get_bitmask`: the bit mask in a field, printed as hexadecimal words.
+    /// `__get_bitmask`: the bit mask to which a field refers, printed as hexadecimal words. Holds the field's index.
     Bits(usize),
-    /// `__get_cpumask`: the bit mask in a field, printed as the numbers of the bits that are set.
+    /// `__get_cpumask`: the bit mask to which a field refers, printed as the numbers of the bits that are set. Holds
+    /// the field's index.
     Cpus(usize),
     /// A constant or variable of the kernel. The recording doesn't contain its value.
     Unknown,
@@ -64,6 +66,7 @@ pub(super) enum Argument {
 /// The value of [`Argument::Unknown`] in an expression, as perf assumes it.
 pub(super) const UNKNOWN: u64 = 0;
 
+/// The operators of C, unary ones last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Op {
     Mul,
@@ -82,10 +85,15 @@ pub(super) enum Op {
     And,
     Xor,
     Or,
+    /// `&&`
     BothTrue,
+    /// `||`
     AnyTrue,
+    /// `!`
     Not,
+    /// `~`
     Inverse,
+    /// Unary `-`
     Minus,
 }
 
@@ -132,6 +140,7 @@ impl Op {
     }
 }
 
+/// A token of C. The text of a string is without quotes and escapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -140,6 +149,7 @@ enum Token {
     Sign(&'static str),
 }
 
+/// The operators and brackets that the parser knows. Longer ones come first, because the first that matches is taken.
 const SIGNS: &[&str] = &[
     "->", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||", "(", ")", "[", "]", "{", "}", ",", "?", ":", "+", "-", "*",
     "/", "%", "&", "|", "^", "~", "!", "<", ">", ".",
@@ -149,9 +159,9 @@ const SIGNS: &[&str] = &[
 pub(super) struct Parser<'f> {
     tokens: Vec<Token>,
     /// Index of the next token.
-    at: usize,
+    position: usize,
     fields: &'f [Field],
-    /// The index in `fields` of the first field with a name.
+    /// For each name, the index in `fields` of the first field that has it.
     field_indices: FxHashMap<&'f str, usize>,
     /// How deeply the current expression is nested.
     depth: usize,
@@ -160,62 +170,67 @@ pub(super) struct Parser<'f> {
 }
 
 impl<'f> Parser<'f> {
+    /// Starts at the beginning of a print format. `fields` are the fields that it may refer to. `None` if the format
+    /// can't be split into tokens.
     pub(super) fn new(line: &str, fields: &'f [Field]) -> Option<Self> {
+        // In reverse order, so that of several fields with one name the first one stays.
         let field_indices = fields.iter().enumerate().rev().map(|(index, field)| (&field.name[..], index)).collect();
-        Some(Self { tokens: tokens(line)?, at: 0, fields, field_indices, depth: 0, operators: 0 })
+        Some(Self { tokens: tokenize(line)?, position: 0, fields, field_indices, depth: 0, operators: 0 })
     }
 
     /// Parses one or more string literals, which C joins. `None` if there is none.
-    pub(super) fn texts(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn parse_texts(&mut self) -> Option<Vec<u8>> {
         let Some(Token::Text(mut text)) = self.next() else { return None };
-        while let Some(Token::Text(more)) = self.tokens.get(self.at) {
+        while let Some(Token::Text(more)) = self.tokens.get(self.position) {
             text.extend(more);
-            self.at += 1;
+            self.position += 1;
         }
         Some(text)
     }
 
     /// Parses the arguments up to the end of the print format, each after a comma. `None` if one of them isn't
     /// understood.
-    pub(super) fn arguments(&mut self) -> Option<Vec<Argument>> {
+    pub(super) fn parse_arguments(&mut self) -> Option<Vec<Argument>> {
         let mut list = Vec::new();
-        while self.at < self.tokens.len() {
+        while self.position < self.tokens.len() {
             self.expect_sign(",")?;
             self.operators = 0;
-            list.push(self.argument()?);
+            list.push(self.parse_argument()?);
         }
         Some(list)
     }
 
+    /// Takes the next token. `None` at the end.
     fn next(&mut self) -> Option<Token> {
-        let token = self.tokens.get(self.at).cloned();
-        self.at += 1;
+        let token = self.tokens.get(self.position).cloned();
+        self.position += 1;
         token
     }
 
+    /// True if this sign is next.
     fn is_sign(&self, sign: &str) -> bool {
-        matches!(self.tokens.get(self.at), Some(Token::Sign(found)) if *found == sign)
+        matches!(self.tokens.get(self.position), Some(Token::Sign(found)) if *found == sign)
     }
 
     /// Moves past a sign. `None` if something else is there.
     fn expect_sign(&mut self, sign: &str) -> Option<()> {
         let is_next = self.is_sign(sign);
-        self.at += 1;
+        self.position += 1;
         is_next.then_some(())
     }
 
     /// Parses an expression, which may be `condition ? a : b`. `None` if it isn't understood.
-    fn argument(&mut self) -> Option<Argument> {
+    fn parse_argument(&mut self) -> Option<Argument> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return None;
         }
-        let condition = self.binary(0)?;
+        let condition = self.parse_binary(0)?;
         let argument = if self.is_sign("?") {
-            self.at += 1;
-            let then = self.argument()?;
+            self.position += 1;
+            let then = self.parse_argument()?;
             self.expect_sign(":")?;
-            Argument::Choice(Box::new(condition), Box::new(then), Box::new(self.argument()?))
+            Argument::Choice(Box::new(condition), Box::new(then), Box::new(self.parse_argument()?))
         } else {
             condition
         };
@@ -223,40 +238,40 @@ impl<'f> Parser<'f> {
         Some(argument)
     }
 
-    /// Parses an expression whose operators bind at least as tight as those in row `level` of [`BINARY`].
-    fn binary(&mut self, level: usize) -> Option<Argument> {
-        let Some(operators) = BINARY.get(level) else { return self.unary() };
-        let mut left = self.binary(level + 1)?;
+    /// Parses an expression whose operators are in row `level` of [`BINARY`] or in a later one.
+    fn parse_binary(&mut self, level: usize) -> Option<Argument> {
+        let Some(operators) = BINARY.get(level) else { return self.parse_unary() };
+        let mut left = self.parse_binary(level + 1)?;
         while let Some((_, op)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
-            self.at += 1;
+            self.position += 1;
             self.operators += 1;
-            if self.operators > MOST_OPERATORS {
+            if self.operators > MAX_OPERATORS {
                 return None;
             }
-            let right = self.binary(level + 1)?;
+            let right = self.parse_binary(level + 1)?;
             left = Argument::Binary(*op, Box::new(left), Box::new(right));
         }
         Some(left)
     }
 
     /// Parses an operand with the signs before it, such as `!` and `-`. `None` if it isn't supported.
-    fn unary(&mut self) -> Option<Argument> {
+    fn parse_unary(&mut self) -> Option<Argument> {
         self.depth += 1;
-        if self.depth > DEEPEST {
+        if self.depth > MAX_DEPTH {
             return None;
         }
         let op =
             [("!", Op::Not), ("~", Op::Inverse), ("-", Op::Minus)].into_iter().find(|(sign, _)| self.is_sign(sign));
         let argument = match op {
             Some((_, op)) => {
-                self.at += 1;
-                Argument::Unary(op, Box::new(self.unary()?))
+                self.position += 1;
+                Argument::Unary(op, Box::new(self.parse_unary()?))
             }
             None if self.is_sign("+") => {
-                self.at += 1;
-                self.unary()?
+                self.position += 1;
+                self.parse_unary()?
             }
-            None => self.operand()?,
+            None => self.parse_operand()?,
         };
         self.depth -= 1;
         Some(argument)
@@ -264,31 +279,31 @@ impl<'f> Parser<'f> {
 
     /// Parses an operand: a number, text, field or call, or an expression in parentheses. `None` if it isn't
     /// supported.
-    fn operand(&mut self) -> Option<Argument> {
-        if let Some(Token::Text(_)) = self.tokens.get(self.at) {
-            return Some(Argument::Text(self.texts()?));
+    fn parse_operand(&mut self) -> Option<Argument> {
+        if let Some(Token::Text(_)) = self.tokens.get(self.position) {
+            return Some(Argument::Text(self.parse_texts()?));
         }
         match self.next()? {
             Token::Number(number) => Some(Argument::Number(number)),
             Token::Sign("(") => {
-                if let Some(bits) = self.cast() {
-                    let operand = self.unary()?;
-                    return Some(if bits < 64 { Argument::Cut(bits, Box::new(operand)) } else { operand });
+                if let Some(bits) = self.parse_cast() {
+                    let operand = self.parse_unary()?;
+                    return Some(if bits < 64 { Argument::Cast(bits, Box::new(operand)) } else { operand });
                 }
-                let inner = self.argument()?;
+                let inner = self.parse_argument()?;
                 self.expect_sign(")")?;
-                self.element(inner)
+                self.parse_index(inner)
             }
             Token::Word(word) if word == "REC" => {
                 self.expect_sign("->")?;
-                let field = Argument::Field(self.field()?);
-                self.element(field)
+                let field = Argument::Field(self.parse_field()?);
+                self.parse_index(field)
             }
             Token::Word(word) if self.is_sign("(") => {
-                self.at += 1;
-                let call = self.call(&word)?;
+                self.position += 1;
+                let call = self.parse_call(&word)?;
                 self.expect_sign(")")?;
-                self.element(call)
+                self.parse_index(call)
             }
             // A constant of the kernel's source, whose value isn't in the format.
             Token::Word(_) => Some(Argument::Unknown),
@@ -298,12 +313,12 @@ impl<'f> Parser<'f> {
 
     /// Parses `[index]` after an operand. Returns the operand itself if no bracket follows, and `None` if the operand
     /// can't be indexed.
-    fn element(&mut self, operand: Argument) -> Option<Argument> {
+    fn parse_index(&mut self, operand: Argument) -> Option<Argument> {
         if !self.is_sign("[") {
             return Some(operand);
         }
-        self.at += 1;
-        let index = self.argument()?;
+        self.position += 1;
+        let index = self.parse_argument()?;
         self.expect_sign("]")?;
         match operand {
             Argument::Field(field) | Argument::Data(field) => Some(Argument::Element(field, Box::new(index))),
@@ -313,11 +328,11 @@ impl<'f> Parser<'f> {
 
     /// Tries to parse the rest of a cast after its opening parenthesis, and returns the number of bits of its type.
     /// `None`, without moving on, if the parenthesis doesn't begin a cast.
-    fn cast(&mut self) -> Option<u32> {
+    fn parse_cast(&mut self) -> Option<u32> {
         // A cast is a type in parentheses, followed by an operand. A type consists of words and stars.
-        let end = (self.at..self.tokens.len()).find(|&at| self.tokens[at] == Token::Sign(")"))?;
+        let end = (self.position..self.tokens.len()).find(|&index| self.tokens[index] == Token::Sign(")"))?;
         let mut kind = Vec::new();
-        for token in &self.tokens[self.at..end] {
+        for token in &self.tokens[self.position..end] {
             match token {
                 Token::Word(word) if word != "REC" => kind.push(&word[..]),
                 Token::Sign("*") if !kind.is_empty() => kind.push("*"),
@@ -332,68 +347,71 @@ impl<'f> Parser<'f> {
             return None;
         }
         let kind = kind.join(" ");
-        self.at = end + 1;
+        self.position = end + 1;
         // A `long` counts as eight bytes here, so a cast to it cuts nothing off.
         let bytes = if kind.contains('*') { 8 } else { type_size(&kind, 8) };
         Some(8 * bytes as u32)
     }
 
     /// Parses a field's name and returns the field's index. `None` if there is no such field.
-    fn field(&mut self) -> Option<usize> {
+    fn parse_field(&mut self) -> Option<usize> {
         let Token::Word(name) = self.next()? else { return None };
         self.field_indices.get(&name[..]).copied()
     }
 
     /// Parses the name of a field whose data are elsewhere in the sample, and returns the field's index. `None` for
     /// other fields.
-    fn far_field(&mut self) -> Option<usize> {
-        let field = self.field()?;
+    fn parse_far_field(&mut self) -> Option<usize> {
+        let field = self.parse_field()?;
         (self.fields[field].place != Place::Inline).then_some(field)
     }
 
-    /// Parses the arguments of the function `name` up to the closing parenthesis. `None` if the function isn't known.
-    fn call(&mut self, name: &str) -> Option<Argument> {
+    /// Parses the call of the function `name` from its arguments up to the closing parenthesis. `None` if the function
+    /// isn't known, or an argument isn't understood.
+    fn parse_call(&mut self, name: &str) -> Option<Argument> {
         match name {
             "__print_flags" => {
-                let value = Box::new(self.argument()?);
+                let value = Box::new(self.parse_argument()?);
                 self.expect_sign(",")?;
-                let between = self.texts()?;
-                Some(Argument::Flags { value, between, names: self.names()? })
+                let separator = self.parse_texts()?;
+                Some(Argument::Flags { value, separator, names: self.parse_names()? })
             }
             "__print_symbolic" => {
-                let value = Box::new(self.argument()?);
-                Some(Argument::Symbol { value, names: self.names()? })
+                let value = Box::new(self.parse_argument()?);
+                Some(Argument::Symbol { value, names: self.parse_names()? })
             }
             "__print_hex" | "__print_hex_str" => {
-                let array = Box::new(self.argument()?);
+                let array = Box::new(self.parse_argument()?);
                 self.expect_sign(",")?;
-                let len = Box::new(self.argument()?);
-                Some(Argument::Hex { array, len, between: if name == "__print_hex" { b" " } else { b"" } })
+                let len = Box::new(self.parse_argument()?);
+                Some(Argument::Hex { array, len, separator: if name == "__print_hex" { b" " } else { b"" } })
             }
             "__print_array" => {
-                let array = Box::new(self.argument()?);
+                let array = Box::new(self.parse_argument()?);
                 self.expect_sign(",")?;
-                let count = Box::new(self.argument()?);
+                let count = Box::new(self.parse_argument()?);
                 self.expect_sign(",")?;
-                Some(Argument::Numbers { array, count, size: Box::new(self.argument()?) })
+                Some(Argument::Numbers { array, count, size: Box::new(self.parse_argument()?) })
             }
             "__get_str" | "__get_rel_str" | "__get_dynamic_array" | "__get_rel_dynamic_array" => {
-                Some(Argument::Data(self.far_field()?))
+                Some(Argument::Data(self.parse_far_field()?))
             }
-            "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => Some(Argument::DataLen(self.far_field()?)),
-            "__get_bitmask" | "__get_rel_bitmask" => Some(Argument::Bits(self.far_field()?)),
-            "__get_cpumask" | "__get_rel_cpumask" => Some(Argument::Cpus(self.far_field()?)),
+            "__get_dynamic_array_len" | "__get_rel_dynamic_array_len" => {
+                Some(Argument::DataLen(self.parse_far_field()?))
+            }
+            "__get_bitmask" | "__get_rel_bitmask" => Some(Argument::Bits(self.parse_far_field()?)),
+            "__get_cpumask" | "__get_rel_cpumask" => Some(Argument::Cpus(self.parse_far_field()?)),
             "__builtin_expect" => {
-                let value = self.argument()?;
+                let value = self.parse_argument()?;
                 self.expect_sign(",")?;
-                self.argument()?;
+                self.parse_argument()?;
                 Some(value)
             }
             "sizeof" => {
                 let mut kind = Vec::new();
-                while let Some(Token::Word(word)) = self.tokens.get(self.at) {
+                while let Some(Token::Word(word)) = self.tokens.get(self.position) {
                     kind.push(word.clone());
-                    self.at += 1;
+                    self.position += 1;
                 }
                 if kind.is_empty() {
                     return None;
@@ -404,19 +422,20 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses a list of values and names, such as `, { 1, "a" }, { 2, "b" }`. `None` if it isn't understood.
-    fn names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
+    /// Parses a list of values and names, such as `, { 1, "a" }, { 2, "b" }`. Entries without a constant value or
+    /// without a name are left out. `None` if the list isn't understood.
+    fn parse_names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
         let mut names = Vec::new();
         while self.is_sign(",") {
-            self.at += 1;
+            self.position += 1;
             self.expect_sign("{")?;
-            // Only the value of the nested expression is kept, so its operators don't count for the expression around
-            // it.
+            // Of the expression for the value, only the number is kept. So its operators don't make the expression
+            // around it deeper, and don't count for that one.
             let outer_operators = std::mem::take(&mut self.operators);
-            let value = self.argument()?;
+            let value = self.parse_argument()?;
             self.operators = outer_operators;
             self.expect_sign(",")?;
-            let name = match self.argument()? {
+            let name = match self.parse_argument()? {
                 Argument::Text(name) => Some(name),
                 // Some lists end with an entry that has a null pointer for its name.
                 _ => None,
@@ -427,7 +446,6 @@ impl<'f> Parser<'f> {
                 Argument::Unknown => Some(u64::MAX),
                 value => value.constant(),
             };
-            // If the value is not a constant, the entry is dropped.
             if let Some(value) = value
                 && let Some(name) = name
             {
@@ -445,7 +463,7 @@ impl Argument {
         match self {
             Self::Number(number) => Some(*number),
             Self::Unknown => Some(UNKNOWN),
-            Self::Cut(bits, operand) => Some(cut(operand.constant()?, *bits)),
+            Self::Cast(bits, operand) => Some(keep_low_bits(operand.constant()?, *bits)),
             Self::Unary(op, operand) => op.apply(0, operand.constant()?),
             Self::Binary(op, left, right) => op.apply(left.constant()?, right.constant()?),
             Self::Choice(condition, then, otherwise) => {
@@ -461,23 +479,23 @@ impl Argument {
 }
 
 /// Keeps only the lowest `bits` bits of a number.
-pub(super) fn cut(number: u64, bits: u32) -> u64 {
+pub(super) fn keep_low_bits(number: u64, bits: u32) -> u64 {
     if bits >= 64 { number } else { number & ((1 << bits) - 1) }
 }
 
 /// Splits the C expressions of a format into tokens. `None` if a byte can't start a token, or a number is too large.
-fn tokens(line: &str) -> Option<Vec<Token>> {
+fn tokenize(line: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = line.as_bytes();
     while let Some(&byte) = rest.first() {
         if byte.is_ascii_whitespace() {
             rest = &rest[1..];
         } else if byte == b'"' {
-            let (text, after) = quoted(&rest[1..], b'"')?;
+            let (text, after) = parse_literal(&rest[1..], b'"')?;
             tokens.push(Token::Text(text));
             rest = after;
         } else if byte == b'\'' {
-            let (text, after) = quoted(&rest[1..], b'\'')?;
+            let (text, after) = parse_literal(&rest[1..], b'\'')?;
             tokens.push(Token::Number((*text.first()?).into()));
             rest = after;
         } else if byte.is_ascii_alphanumeric() || byte == b'_' {
@@ -485,7 +503,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
             let (word, after) = rest.split_at(len);
             let word = std::str::from_utf8(word).ok()?;
             tokens.push(if byte.is_ascii_digit() {
-                Token::Number(number(word)?)
+                Token::Number(parse_number(word)?)
             } else {
                 Token::Word(word.to_owned())
             });
@@ -501,7 +519,7 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
 
 /// Parses a string or character literal after its opening quote, and returns the rest of the text as well. `None` if
 /// the closing quote is missing.
-fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
+fn parse_literal(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     let mut rest = bytes;
     loop {
@@ -526,7 +544,7 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
 }
 
 /// Parses a C number: `16`, `0x10`, `020` or `16UL`.
-fn number(word: &str) -> Option<u64> {
+fn parse_number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {
         return u64::from_str_radix(hex, 16).ok();
@@ -559,7 +577,7 @@ mod tests {
         ];
         let parse = move || {
             for line in lines {
-                let parsed = Parser::new(&format!(", {line}"), &[]).unwrap().arguments();
+                let parsed = Parser::new(&format!(", {line}"), &[]).unwrap().parse_arguments();
                 assert!(parsed.is_none(), "{}…", &line[..20]);
             }
         };
@@ -572,8 +590,8 @@ mod tests {
         let parse = || {
             let accepted = |open: &str, close: &str| {
                 let line = |times: usize| format!(", {}1{}", open.repeat(times), close.repeat(times));
-                let number = (1..=DEEPEST).take_while(|times| {
-                    let arguments = Parser::new(&line(*times), &[]).unwrap().arguments();
+                let number = (1..=MAX_DEPTH).take_while(|times| {
+                    let arguments = Parser::new(&line(*times), &[]).unwrap().parse_arguments();
                     arguments.is_some_and(|arguments| arguments.iter().all(|argument| argument.constant().is_some()))
                 });
                 number.count()
@@ -590,9 +608,9 @@ mod tests {
 
     #[test]
     fn many_arguments_may_have_many_operators() {
-        let flags: String = (0..MOST_OPERATORS).map(|at| format!(", {{ 1 << {at}, \"f\" }}")).collect();
-        let sum = "1 + ".repeat(MOST_OPERATORS) + "1";
-        let number_of_arguments = |line: &str| Some(Parser::new(line, &[])?.arguments()?.len());
+        let flags: String = (0..MAX_OPERATORS).map(|at| format!(", {{ 1 << {at}, \"f\" }}")).collect();
+        let sum = "1 + ".repeat(MAX_OPERATORS) + "1";
+        let number_of_arguments = |line: &str| Some(Parser::new(line, &[])?.parse_arguments()?.len());
         let fitting = format!(", {sum}, {sum}, __print_flags(1, \"|\"{flags})");
         assert_eq!(number_of_arguments(&fitting), Some(3));
         assert_eq!(number_of_arguments(&format!("{fitting}, 1 + {sum}")), None);

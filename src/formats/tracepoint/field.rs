@@ -4,10 +4,13 @@
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Field {
     pub(super) name: String,
+    /// Offset of the field in the raw data, in bytes.
     pub(super) offset: usize,
+    /// Size of the field in bytes. If its data are elsewhere, this is the size of the reference to them.
     pub(super) size: usize,
     pub(super) is_signed: bool,
     pub(super) is_pointer: bool,
+    /// True if the type contains the word `long`.
     pub(super) is_long: bool,
     pub(super) is_array: bool,
     /// True for an array of characters.
@@ -15,7 +18,7 @@ pub(super) struct Field {
     /// Whether the data are in the field or elsewhere.
     pub(super) place: Place,
     /// Size in bytes of an element if the field is an array; otherwise the size of the field.
-    pub(super) element: usize,
+    pub(super) element_size: usize,
 }
 
 /// Where the data of a field is stored.
@@ -49,7 +52,7 @@ impl Field {
         let Declaration { place, kind, name, length } = Declaration::parse(declaration)?;
         let is_array = length.is_some();
         let is_text = is_array && ["char", "u8", "s8"].iter().any(|word| kind.contains(word));
-        let element = match length {
+        let element_size = match length {
             None => size,
             // The length may be a constant of the kernel's source, or missing; then the type decides.
             Some(length) => match length.parse::<usize>() {
@@ -68,7 +71,7 @@ impl Field {
             is_array,
             is_text,
             place,
-            element,
+            element_size,
         })
     }
 }
@@ -104,13 +107,13 @@ impl<'a> Declaration<'a> {
             None => (text, None),
         };
         let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let name_start = before_brackets.rfind(|c| !is_in_name(c)).map_or(0, |at| at + 1);
+        let name_start = before_brackets.rfind(|c| !is_in_name(c)).map_or(0, |last_other| last_other + 1);
         let (kind, name) = before_brackets.split_at(name_start);
         Some(Self { place, kind: kind.trim(), name, length })
     }
 }
 
-/// Size of a C type in bytes; without a type it is an `int`. Unknown types are assumed to have the size of a `long`
+/// Size of a C type in bytes. `unsigned` alone means an `int`. Unknown types are assumed to have the size of a `long`
 /// (`long_size`).
 pub(super) fn type_size(kind: &str, long_size: usize) -> usize {
     let words: Vec<&str> =

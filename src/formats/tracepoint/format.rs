@@ -9,7 +9,7 @@ pub(super) struct TracepointFormat {
     /// The tracepoint's own fields, without those that all tracepoints have (`common_…`).
     pub(super) fields: Vec<Field>,
     /// The tracepoint's own fields, then those that all tracepoints have. The print format may refer to any of them.
-    pub(super) all: Vec<Field>,
+    pub(super) all_fields: Vec<Field>,
     /// The print format; `None` if it is missing or not understood.
     pub(super) print: Option<PrintLine>,
 }
@@ -23,30 +23,40 @@ pub(super) struct PrintLine {
 #[derive(Debug)]
 pub(super) enum Piece {
     Text(Vec<u8>),
+    /// A conversion, and the argument that it formats.
     Value(Conversion, Argument),
 }
 
 /// A `printf` conversion.
 #[derive(Debug, Default)]
 pub(super) struct Conversion {
+    /// The flag `-`.
     pub(super) left: bool,
+    /// The flag `+`.
     pub(super) plus: bool,
+    /// The flag that is a blank.
     pub(super) space: bool,
+    /// The flag `#`.
     pub(super) alternate: bool,
+    /// The flag `0`.
     pub(super) zeros: bool,
     pub(super) width: Size,
     pub(super) precision: Option<Size>,
     /// Size of the printed number in bits; higher bits of the value are ignored.
     pub(super) bits: u32,
+    /// The letter of the conversion (`d`, `s`, …) or, for those of the kernel, a letter that [`Conversion::parse`]
+    /// assigns.
     pub(super) kind: u8,
 }
 
 /// The width or precision of a conversion.
 #[derive(Debug, Default)]
 pub(super) enum Size {
+    /// The conversion states none.
     #[default]
     None,
     Fixed(usize),
+    /// `*`: the value of an argument.
     Value(Argument),
 }
 
@@ -69,12 +79,12 @@ impl TracepointFormat {
                 fields.push(field);
             }
         }
-        let all: Vec<Field> = fields.iter().chain(&common).cloned().collect();
+        let all_fields: Vec<Field> = fields.iter().chain(&common).cloned().collect();
         let print = match text.split_once("print fmt:") {
-            Some((_, line)) => PrintLine::parse(line.trim(), &all),
+            Some((_, line)) => PrintLine::parse(line.trim(), &all_fields),
             None => None,
         };
-        Some((id, Self { fields, all, print }))
+        Some((id, Self { fields, all_fields, print }))
     }
 }
 
@@ -82,8 +92,8 @@ impl PrintLine {
     /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood.
     fn parse(line: &str, fields: &[Field]) -> Option<Self> {
         let mut parser = Parser::new(line, fields)?;
-        let format = parser.texts()?;
-        let mut arguments = parser.arguments()?.into_iter();
+        let format = parser.parse_texts()?;
+        let mut arguments = parser.parse_arguments()?.into_iter();
         let (mut pieces, mut text) = (Vec::new(), Vec::new());
         let mut rest = &format[..];
         while let Some((&byte, after)) = rest.split_first() {
@@ -136,7 +146,7 @@ impl Conversion {
             let (&byte, after) = rest.split_first()?;
             *rest = after;
             match byte {
-                // C knows `h` and `hh` only; a recording may say anything.
+                // C only knows `h` and `hh`, but a damaged recording may have more of them.
                 b'h' => conversion.bits = (conversion.bits / 2).max(8),
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
@@ -162,6 +172,7 @@ impl Conversion {
                 }
                 _ => return None,
             }
+            // The letters before it were lengths, such as `l`.
             if conversion.kind != 0 {
                 return Some(conversion);
             }

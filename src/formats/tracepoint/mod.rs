@@ -37,7 +37,7 @@ use rustc_hash::FxHashMap;
 /// The formats of the tracepoints in a recording.
 #[derive(Debug, Default)]
 pub struct TracepointFormats {
-    /// Keyed by the tracepoint's ID, which is `config` in the event's attr.
+    /// The format of each tracepoint, by its ID, which is `config` in the event's attr.
     formats: FxHashMap<u64, TracepointFormat>,
     kernel: RecordedKernel,
 }
@@ -57,6 +57,7 @@ impl TracepointFormats {
         (formats.kernel.endian, formats.kernel.long_size) = (endian, long_size);
         let mut cursor = Cursor::new(cursor.rest(), cursor.offset(), endian);
         cursor.u32("page size")?;
+        // The names of the two headers are always the same; neither is needed.
         for _ in ["header_page", "header_event"] {
             cursor.cstr("name of a header")?;
             let size = cursor.u64("size of a header")?;
@@ -85,11 +86,11 @@ impl TracepointFormats {
     /// Reads the description of one tracepoint. A description that isn't understood is skipped.
     fn add(&mut self, cursor: &mut Cursor<'_>, skipped: &mut Skipped) -> Result<()> {
         let size = cursor.u64("size of a format")?;
-        let at = cursor.offset();
+        let offset = cursor.offset();
         let text = cursor.bytes(size, "format")?;
         match TracepointFormat::parse(&String::from_utf8_lossy(text), self.kernel.long_size) {
             Some((id, format)) => _ = self.formats.insert(id, format),
-            None => skipped.add(Error::new("is not the format of a tracepoint").at_offset(at)),
+            None => skipped.add(Error::new("the description of a tracepoint is not understood").at_offset(offset)),
         }
         Ok(())
     }
@@ -112,8 +113,8 @@ impl TracepointFormats {
         self.formats.is_empty()
     }
 
-    /// The addresses in a sample of the tracepoint `id` that are printed as function names (`%ps`). `raw` is the
-    /// sample's raw data.
+    /// The addresses in a sample of the tracepoint `id` that are printed as names of functions (`%ps`). Look up these
+    /// functions and pass them to [`Self::set_functions`] before [`Self::print`]. `raw` is the sample's raw data.
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
             Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),

@@ -1,17 +1,17 @@
 //! Formats a sample of a tracepoint, by its print format or field by field.
 
-use super::expression::{Argument, Op, UNKNOWN, cut};
+use super::expression::{Argument, Op, UNKNOWN, keep_low_bits};
 use super::field::{Field, Place};
 use super::format::{Conversion, GUID, GUID_UPPER, Piece, PrintLine, Size, TracepointFormat, UUID, UUID_UPPER};
 use super::kernel::RecordedKernel;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Limit for widths and precisions that a sample contains.
-const LONGEST: usize = 1 << 16;
+/// Limit for widths and precisions whose value is in a sample (`%*d`).
+const MAX_WIDTH: usize = 1 << 16;
 
 /// Limit for the text of a sample, in bytes. A format may print the same data thousands of times.
-const MOST_TEXT: usize = 1 << 20;
+const MAX_TEXT: usize = 1 << 20;
 
 /// The raw data of a sample, with its format.
 #[derive(Debug, Clone, Copy)]
@@ -32,7 +32,7 @@ impl<'a> TracepointRecord<'a> {
                 text.clear();
                 text.extend(b"[FAILED TO PARSE]");
                 for field in &self.format.fields {
-                    if text.len() > MOST_TEXT {
+                    if text.len() > MAX_TEXT {
                         text.extend(b" [...]");
                         break;
                     }
@@ -50,21 +50,22 @@ impl<'a> TracepointRecord<'a> {
         let mut addresses = Vec::new();
         for piece in pieces {
             if let Piece::Value(Conversion { kind: b'f' | b'F', .. }, argument) = piece {
-                addresses.extend(self.number(argument));
+                addresses.extend(self.evaluate(argument));
             }
         }
         addresses
     }
 
-    /// Appends the text of a record. `None` if the text would become too long, or an argument can't be computed.
+    /// Appends the record's text in the tracepoint's print format. `None` if the text would become too long, or an
+    /// argument can't be computed.
     fn print_line(&self, line: &PrintLine, out: &mut Vec<u8>) -> Option<()> {
         for piece in &line.pieces {
             match piece {
                 Piece::Text(text) => out.extend(text),
                 Piece::Value(conversion, argument) => {
                     let start = out.len();
-                    self.convert(conversion, argument, out)?;
-                    if out.len() > MOST_TEXT {
+                    self.print_argument(conversion, argument, out)?;
+                    if out.len() > MAX_TEXT {
                         return None;
                     }
                     // A line break in the data must not end the line.
@@ -80,25 +81,25 @@ impl<'a> TracepointRecord<'a> {
     }
 
     /// Appends an argument as its conversion (such as `%08lx`) formats it. `None` if it can't be computed.
-    fn convert(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
-        let width = self.size(&conversion.width)?;
+    fn print_argument(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
+        let width = self.evaluate_size(&conversion.width)?;
         let precision = match &conversion.precision {
-            Some(precision) => Some(self.size(precision)?.unwrap_or(0)),
+            Some(precision) => Some(self.evaluate_size(precision)?.unwrap_or(0)),
             None => None,
         };
         let layout = Layout { width: width.unwrap_or(0), precision, conversion };
         match conversion.kind {
-            b's' => self.text(argument, layout, out)?,
-            b'c' => layout.pad(&[self.number(argument)? as u8], out),
+            b's' => self.print_text(argument, layout, out)?,
+            b'c' => layout.pad(&[self.evaluate(argument)? as u8], out),
             // The kernel's `%pM` and `%pm`: a hardware address.
-            b'M' => self.address(argument, ":", out)?,
-            b'm' => self.address(argument, "", out)?,
+            b'M' => self.print_hardware_address(argument, ":", out)?,
+            b'm' => self.print_hardware_address(argument, "", out)?,
             // `%pI4`, `%pI6` and `%pIS`: an IPv4 address, an IPv6 address, a socket's address.
             b'4' => {
-                let bytes: Vec<String> = self.array(argument)?.iter().map(u8::to_string).collect();
+                let bytes: Vec<String> = self.array_bytes(argument)?.iter().map(u8::to_string).collect();
                 put(out, format_args!("{}", bytes.join(".")));
             }
-            b'6' => put(out, format_args!("{}", ipv6(self.array(argument)?)?)),
+            b'6' => put(out, format_args!("{}", ipv6(self.array_bytes(argument)?)?)),
             b'S' => {
                 // Addresses of other kinds are left out.
                 if let Some(address) = self.socket_address(argument)? {
@@ -106,11 +107,11 @@ impl<'a> TracepointRecord<'a> {
                 }
             }
             UUID | UUID_UPPER | GUID | GUID_UPPER => {
-                out.extend(uuid(self.array(argument)?.try_into().ok()?, conversion.kind).as_bytes());
+                out.extend(uuid(self.array_bytes(argument)?.try_into().ok()?, conversion.kind).as_bytes());
             }
             // `%pf` and `%pF`: the function at an address, without or with the offset.
             b'f' | b'F' => {
-                let addr = self.number(argument)?;
+                let addr = self.evaluate(argument)?;
                 match self.kernel.functions.get(&addr) {
                     Some((name, offset)) => {
                         out.extend(name);
@@ -121,23 +122,23 @@ impl<'a> TracepointRecord<'a> {
                     None => put(out, format_args!("{addr:#x}")),
                 }
             }
-            _ => layout.number(self.number(argument)?, out),
+            _ => layout.print_number(self.evaluate(argument)?, out),
         }
         Some(())
     }
 
-    /// Evaluates a width or precision. The inner `None` means that the conversion has none, the outer one that its
-    /// argument isn't a number.
-    fn size(&self, size: &Size) -> Option<Option<usize>> {
+    /// Evaluates a width or precision. `Some(None)` if the conversion has none, `None` if its argument isn't a number.
+    fn evaluate_size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,
             Size::Fixed(size) => Some(*size),
-            Size::Value(argument) => Some((self.number(argument)? as usize).min(LONGEST)),
+            Size::Value(argument) => Some((self.evaluate(argument)? as usize).min(MAX_WIDTH)),
         })
     }
 
+    /// The field with this index in [`TracepointFormat::all_fields`].
     fn field(&self, index: usize) -> Option<&'a Field> {
-        self.format.all.get(index)
+        self.format.all_fields.get(index)
     }
 
     /// A range of the raw data, shortened if it extends beyond the end.
@@ -148,7 +149,7 @@ impl<'a> TracepointRecord<'a> {
     }
 
     /// The unsigned number of `size` bytes at an offset in the raw data; 0 if it extends beyond the end.
-    fn read(&self, offset: usize, size: usize) -> u64 {
+    fn read_number(&self, offset: usize, size: usize) -> u64 {
         let bytes = self.bytes(offset, size);
         if bytes.len() < size {
             return 0;
@@ -172,7 +173,7 @@ impl<'a> TracepointRecord<'a> {
     /// Offset and length in bytes of a field's data in the raw data.
     fn data_extent(&self, field: &Field) -> (usize, usize) {
         // Only a field whose data are elsewhere contains their offset and length.
-        let word = self.read(field.offset, field.size) as usize;
+        let word = self.read_number(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
             // An inline field of size 0 extends to the end of the raw data.
@@ -183,35 +184,36 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The value of an argument. `None` if it isn't a number, or contains a division by zero.
-    fn number(&self, argument: &Argument) -> Option<u64> {
+    /// Computes the value of an argument. `None` if it isn't a number, or contains a division by zero.
+    fn evaluate(&self, argument: &Argument) -> Option<u64> {
         match argument {
             Argument::Number(number) => Some(*number),
             Argument::Unknown => Some(UNKNOWN),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
-                (!field.is_array).then(|| self.read(field.offset, field.size))
+                (!field.is_array).then(|| self.read_number(field.offset, field.size))
             }
             Argument::Element(field, index) => {
                 let field = self.field(*field)?;
                 let (start, _) = self.data_extent(field);
-                let distance = (self.number(index)? as usize).checked_mul(field.element)?;
-                Some(self.read(start.checked_add(distance)?, field.element))
+                let distance = (self.evaluate(index)? as usize).checked_mul(field.element_size)?;
+                Some(self.read_number(start.checked_add(distance)?, field.element_size))
             }
-            Argument::Cut(bits, operand) => Some(cut(self.number(operand)?, *bits)),
-            Argument::Unary(op, operand) => op.apply(0, self.number(operand)?),
+            Argument::Cast(bits, operand) => Some(keep_low_bits(self.evaluate(operand)?, *bits)),
+            Argument::Unary(op, operand) => op.apply(0, self.evaluate(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
-                let left = self.number(left)?;
-                // The left operand alone may decide. The right one isn't evaluated then, as in C.
+                let left = self.evaluate(left)?;
+                // A true operand decides `||`, a false one decides `&&`. The right one isn't evaluated then, as in C.
                 let decides = (left != 0) == (*op == Op::AnyTrue);
-                if decides { Some((left != 0).into()) } else { Some((self.number(right)? != 0).into()) }
+                let result = if decides { left } else { self.evaluate(right)? };
+                Some((result != 0).into())
             }
-            Argument::Binary(op, left, right) => op.apply(self.number(left)?, self.number(right)?),
+            Argument::Binary(op, left, right) => op.apply(self.evaluate(left)?, self.evaluate(right)?),
             Argument::Choice(condition, then, otherwise) => {
-                if self.number(condition)? != 0 {
-                    self.number(then)
+                if self.evaluate(condition)? != 0 {
+                    self.evaluate(then)
                 } else {
-                    self.number(otherwise)
+                    self.evaluate(otherwise)
                 }
             }
             Argument::DataLen(field) => {
@@ -223,77 +225,77 @@ impl<'a> TracepointRecord<'a> {
     }
 
     /// Appends an argument as `%s` prints it. `None` if it can't be printed as a text.
-    fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
+    fn print_text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
         match argument {
-            Argument::Text(text) => layout.text(text, out),
+            Argument::Text(text) => layout.print_text(text, out),
             // A number instead of a text only occurs as the null pointer in `"%.*s", REC->len, REC->len ? … : NULL`.
             // The precision is zero whenever it is chosen, so nothing is printed.
-            Argument::Number(number) => layout.text(number.to_string().as_bytes(), out),
+            Argument::Number(number) => layout.print_text(number.to_string().as_bytes(), out),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
                 if field.is_array {
-                    layout.text(cut_at_nul(self.data(field)), out);
+                    layout.print_text(cut_at_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
                     // The field is a pointer to a string in the kernel.
-                    let addr = self.read(field.offset, field.size);
+                    let addr = self.read_number(field.offset, field.size);
                     match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),
                         None => put(out, format_args!("{addr:x}")),
                     }
                 } else {
-                    layout.text(cut_at_nul(self.bytes(field.offset, field.size)), out);
+                    layout.print_text(cut_at_nul(self.bytes(field.offset, field.size)), out);
                 }
             }
-            Argument::Data(field) => layout.text(cut_at_nul(self.data(self.field(*field)?)), out),
+            Argument::Data(field) => layout.print_text(cut_at_nul(self.data(self.field(*field)?)), out),
             // A cast doesn't change a text. Its number of bits only matters for numbers.
-            Argument::Cut(_, operand) => self.text(operand, layout, out)?,
+            Argument::Cast(_, operand) => self.print_text(operand, layout, out)?,
             Argument::Choice(condition, then, otherwise) => {
-                let chosen = if self.number(condition)? != 0 { then } else { otherwise };
-                self.text(chosen, layout, out)?;
+                let chosen = if self.evaluate(condition)? != 0 { then } else { otherwise };
+                self.print_text(chosen, layout, out)?;
             }
-            Argument::Flags { value, between, names } => self.flags(value, between, names, layout, out)?,
+            Argument::Flags { value, separator, names } => self.print_flags(value, separator, names, layout, out)?,
             Argument::Symbol { value, names } => {
-                let value = self.number(value)?;
+                let value = self.evaluate(value)?;
                 match names.iter().find(|(other, _)| *other == value) {
-                    Some((_, name)) => layout.text(name, out),
+                    Some((_, name)) => layout.print_text(name, out),
                     None => put(out, format_args!("{value:#x}")),
                 }
             }
-            Argument::Hex { array, len, between } => {
-                let len = self.number(len)? as usize;
-                for (at, byte) in self.array(array)?.iter().take(len).enumerate() {
-                    if at > 0 {
-                        out.extend(*between);
+            Argument::Hex { array, len, separator } => {
+                let len = self.evaluate(len)? as usize;
+                for (index, byte) in self.array_bytes(array)?.iter().take(len).enumerate() {
+                    if index > 0 {
+                        out.extend(*separator);
                     }
                     put(out, format_args!("{byte:02x}"));
                 }
             }
-            Argument::Numbers { array, count, size } => self.numbers(array, count, size, out)?,
-            Argument::Bits(field) => self.bits(self.field(*field)?, out),
-            Argument::Cpus(field) => self.cpus(self.field(*field)?, out),
+            Argument::Numbers { array, count, size } => self.print_numbers(array, count, size, out)?,
+            Argument::Bits(field) => self.print_bitmask(self.field(*field)?, out),
+            Argument::Cpus(field) => self.print_cpus(self.field(*field)?, out),
             _ => return None,
         }
         Some(())
     }
 
-    /// Appends a hardware address: its bytes in hexadecimal, with `between` between them. `None` if the argument isn't
-    /// an array.
-    fn address(&self, argument: &Argument, between: &str, out: &mut Vec<u8>) -> Option<()> {
-        let bytes: Vec<String> = self.array(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
-        put(out, format_args!("{}", bytes.join(between)));
+    /// Appends a hardware address: its bytes in hexadecimal, with `separator` between them. `None` if the argument
+    /// isn't an array.
+    fn print_hardware_address(&self, argument: &Argument, separator: &str, out: &mut Vec<u8>) -> Option<()> {
+        let bytes: Vec<String> = self.array_bytes(argument)?.iter().map(|byte| format!("{byte:02x}")).collect();
+        put(out, format_args!("{}", bytes.join(separator)));
         Some(())
     }
 
     /// Parses a `struct sockaddr` that holds an IPv4 or IPv6 address. `Some(None)` for other kinds of addresses, and
-    /// `None` if the argument is no array of a sufficient length.
+    /// `None` if the argument isn't an array or is too short.
     fn socket_address(&self, argument: &Argument) -> Option<Option<SocketAddr>> {
         const AF_INET: u64 = 2;
         const AF_INET6: u64 = 10;
-        let bytes = self.array(argument)?;
-        // To read numbers in the kernel's byte order from the array instead of the sample.
+        let bytes = self.array_bytes(argument)?;
+        // A record with the array as its raw data, to read numbers of the kernel's byte order from it.
         let in_bytes = Self { raw: bytes, ..*self };
         let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
-        let addr: IpAddr = match in_bytes.read(0, 2) {
+        let addr: IpAddr = match in_bytes.read_number(0, 2) {
             AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
             AF_INET6 => ipv6(bytes.get(8..)?)?.into(),
             _ => return Some(None),
@@ -301,44 +303,45 @@ impl<'a> TracepointRecord<'a> {
         Some(Some(SocketAddr::new(addr, port)))
     }
 
-    fn array(&self, argument: &Argument) -> Option<&'a [u8]> {
+    /// The data of an argument that is an array; `None` if it isn't one.
+    fn array_bytes(&self, argument: &Argument) -> Option<&'a [u8]> {
         match argument {
             Argument::Field(field) | Argument::Data(field) => Some(self.data(self.field(*field)?)),
-            Argument::Cut(_, operand) => self.array(operand),
+            Argument::Cast(_, operand) => self.array_bytes(operand),
             _ => None,
         }
     }
 
     /// Appends the names of the flags that are set in `value`, and the other bits as a number. The rules are those of
     /// libtraceevent: only flags that are positive as signed numbers are tested, and the first negative one names the
-    /// value 0. `between` separates the names.
-    fn flags(
+    /// value 0. `separator` separates the names.
+    fn print_flags(
         &self,
         value: &Argument,
-        between: &[u8],
+        separator: &[u8],
         names: &[(u64, Vec<u8>)],
         layout: Layout<'_>,
         out: &mut Vec<u8>,
     ) -> Option<()> {
-        let mut value = self.number(value)?;
+        let mut value = self.evaluate(value)?;
         let mut is_first = true;
         for (flag, name) in names {
             if value == 0 && flag.cast_signed() < 0 {
-                layout.text(name, out);
+                layout.print_text(name, out);
                 break;
             }
             if flag.cast_signed() > 0 && value & flag == *flag {
                 if !is_first {
-                    out.extend(between);
+                    out.extend(separator);
                 }
                 is_first = false;
-                layout.text(name, out);
+                layout.print_text(name, out);
                 value &= !flag;
             }
         }
         if value != 0 {
             if !is_first {
-                out.extend(between);
+                out.extend(separator);
             }
             put(out, format_args!("{value:#x}"));
         }
@@ -346,57 +349,58 @@ impl<'a> TracepointRecord<'a> {
     }
 
     /// Appends the first `count` numbers of an array, which have `size` bytes each, such as `{0x1,0x2}`.
-    fn numbers(&self, array: &Argument, count: &Argument, size: &Argument, out: &mut Vec<u8>) -> Option<()> {
-        let (count, size) = (self.number(count)? as usize, self.number(size)? as usize);
+    fn print_numbers(&self, array: &Argument, count: &Argument, size: &Argument, out: &mut Vec<u8>) -> Option<()> {
+        let (count, size) = (self.evaluate(count)? as usize, self.evaluate(size)? as usize);
         if !matches!(size, 1 | 2 | 4 | 8) {
             return None;
         }
-        let array = self.array(array)?;
-        // To read numbers from the array instead of the sample.
+        let array = self.array_bytes(array)?;
+        // A record with the array as its raw data, to read numbers from it.
         let in_array = Self { raw: array, ..*self };
         out.push(b'{');
         for index in 0..count.min(array.len() / size) {
             if index > 0 {
                 out.push(b',');
             }
-            put(out, format_args!("{:#x}", in_array.read(index * size, size)));
+            put(out, format_args!("{:#x}", in_array.read_number(index * size, size)));
         }
         out.push(b'}');
         Some(())
     }
 
     /// Appends a field's data as a bit mask in hexadecimal, in 32-bit words, the highest first.
-    fn bits(&self, field: &Field, out: &mut Vec<u8>) {
+    fn print_bitmask(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
         let words: Vec<String> =
-            (0..data.len() / 4).rev().map(|index| format!("{:08x}", in_data.read(index * 4, 4))).collect();
+            (0..data.len() / 4).rev().map(|index| format!("{:08x}", in_data.read_number(index * 4, 4))).collect();
         out.extend(words.join(",").as_bytes());
     }
 
     /// Appends the numbers of the bits that are set in a field's data, a set of CPUs, such as `0-2,5`.
-    fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
+    fn print_cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
-        // To read numbers from the field's data instead of the sample.
+        // A record with the field's data as its raw data, to read numbers from them.
         let in_data = Self { raw: data, ..*self };
         let word_len = if self.kernel.long_size == 4 { 4 } else { 8 };
         let is_set = |cpu: usize| {
+            // The offset of the word that contains the bit. Bits are numbered within the kernel's words, whose byte
+            // order matters. Only a damaged sample ends with a part of a word.
             let start = cpu / (word_len * 8) * word_len;
-            // Bits are numbered within the kernel's words. Only a damaged sample has a part of one.
             let bit = cpu - start * 8;
             match data.get(start..start + word_len) {
-                Some(_) => in_data.read(start, word_len) >> bit & 1 != 0,
+                Some(_) => in_data.read_number(start, word_len) >> bit & 1 != 0,
                 None => data[start + bit / 8] >> (bit % 8) & 1 != 0,
             }
         };
-        let (mut cpu, all, mut is_first) = (0, data.len() * 8, true);
-        while cpu < all {
+        let (mut cpu, cpu_count, mut is_first) = (0, data.len() * 8, true);
+        while cpu < cpu_count {
             if !is_set(cpu) {
                 cpu += 1;
                 continue;
             }
             let first = cpu;
-            while cpu < all && is_set(cpu) {
+            while cpu < cpu_count && is_set(cpu) {
                 cpu += 1;
             }
             if !is_first {
@@ -422,8 +426,8 @@ impl<'a> TracepointRecord<'a> {
                 return;
             }
             out.extend(b"ARRAY[");
-            for (at, byte) in data.iter().enumerate() {
-                if at > 0 {
+            for (index, byte) in data.iter().enumerate() {
+                if index > 0 {
                     out.extend(b", ");
                 }
                 put(out, format_args!("{byte:02x}"));
@@ -431,7 +435,7 @@ impl<'a> TracepointRecord<'a> {
             out.push(b']');
             return;
         }
-        let value = self.read(field.offset, field.size);
+        let value = self.read_number(field.offset, field.size);
         // Like perf, print a `long` in hexadecimal unless it is signed and has eight bytes.
         let is_hexadecimal = field.is_pointer || field.is_long && (!field.is_signed || field.size == 4);
         if is_hexadecimal {
@@ -452,13 +456,16 @@ impl<'a> TracepointRecord<'a> {
 /// A conversion, with the values of its width and precision.
 #[derive(Debug, Clone, Copy)]
 struct Layout<'c> {
+    /// The minimum number of columns.
     width: usize,
+    /// For numbers, the minimum number of digits; for texts, the maximum number of bytes.
     precision: Option<usize>,
     conversion: &'c Conversion,
 }
 
 impl Layout<'_> {
-    fn text(&self, text: &[u8], out: &mut Vec<u8>) {
+    /// Appends a text, cut off after as many bytes as the precision says.
+    fn print_text(&self, text: &[u8], out: &mut Vec<u8>) {
         self.pad(&text[..text.len().min(self.precision.unwrap_or(usize::MAX))], out);
     }
 
@@ -475,9 +482,9 @@ impl Layout<'_> {
     }
 
     /// Appends a number like C's `printf`.
-    fn number(&self, number: u64, out: &mut Vec<u8>) {
+    fn print_number(&self, number: u64, out: &mut Vec<u8>) {
         let Conversion { bits, kind, alternate, zeros, left, plus, space, .. } = *self.conversion;
-        let number = cut(number, bits);
+        let number = keep_low_bits(number, bits);
         let mut sign = "";
         let mut digits = match kind {
             b'd' | b'i' => {
@@ -520,7 +527,7 @@ fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
     bytes.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes))
 }
 
-/// A UUID as text. `kind` is the conversion that prints it.
+/// A UUID as text. `kind` is the kind of the conversion, which decides byte order and case.
 fn uuid(bytes: [u8; 16], kind: u8) -> String {
     let mut bytes = bytes;
     if matches!(kind, GUID | GUID_UPPER) {
@@ -529,8 +536,8 @@ fn uuid(bytes: [u8; 16], kind: u8) -> String {
         }
     }
     let mut text = String::new();
-    for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
+    for (index, byte) in bytes.iter().enumerate() {
+        if matches!(index, 4 | 6 | 8 | 10) {
             text.push('-');
         }
         text += &format!("{byte:02x}");
@@ -538,6 +545,7 @@ fn uuid(bytes: [u8; 16], kind: u8) -> String {
     if matches!(kind, UUID_UPPER | GUID_UPPER) { text.to_uppercase() } else { text }
 }
 
+/// A text up to its first NUL.
 fn cut_at_nul(bytes: &[u8]) -> &[u8] {
     memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
 }
@@ -581,6 +589,6 @@ mod tests {
         let line = format!("ID: 1\n{field}print fmt: \"{}\"{list}", "%s".repeat(times));
         assert_eq!(print(&line, &raw), format!("[FAILED TO PARSE] name={}", "a".repeat(raw.len())));
         let text = print(&format!("ID: 1\n{}", field.repeat(times)), &raw);
-        assert!(text.ends_with("a [...]") && text.len() < MOST_TEXT + 2 * raw.len(), "{} bytes", text.len());
+        assert!(text.ends_with("a [...]") && text.len() < MAX_TEXT + 2 * raw.len(), "{} bytes", text.len());
     }
 }

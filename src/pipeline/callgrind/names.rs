@@ -8,7 +8,7 @@
 //! address ranges that belong to the same code. And it leaves out code that a later entry of the same perf map replaced,
 //! but such code is what makes a name ambiguous.
 
-use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
+use crate::formats::callgrind::{CodeLine, CodeLookup, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::model::ranges::{Entry, RangeMap};
@@ -331,21 +331,21 @@ fn find_shared_names<'data>(
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     /// The entry at an address (`None` if there is none), with the range of addresses for which the answer is the same.
-    fn find_range(&self, addr: u64) -> Covered {
+    fn find_range(&self, addr: u64) -> CodeLookup {
         // A fast path, because most addresses are lower than all JIT code.
         let first_start = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first_start {
-            return Covered { range: 0..first_start, entry: None };
+            return CodeLookup { range: 0..first_start, entry: None };
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
         // None starts at or below the address only if there is no JIT code at all.
-        let Some(before) = after.checked_sub(1) else { return Covered { range: first_start..next, entry: None } };
+        let Some(before) = after.checked_sub(1) else { return CodeLookup { range: first_start..next, entry: None } };
         let visible = self.visible[before];
         if addr < visible.end {
-            Covered { range: self.starts[before]..visible.end, entry: Some(visible.entry as usize) }
+            CodeLookup { range: self.starts[before]..visible.end, entry: Some(visible.entry as usize) }
         } else {
-            Covered { range: visible.end..next, entry: None }
+            CodeLookup { range: visible.end..next, entry: None }
         }
     }
 

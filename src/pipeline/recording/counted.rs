@@ -34,7 +34,7 @@ impl Counted {
     /// Computes the weights for each chunk of records. Returns an empty list if no event records counter values.
     /// Includes samples that a filter drops, because the next sample's counters are compared with theirs.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
-        if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
+        if !recording.events.iter().any(|event| event.attr.has_field(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
         }
         let mut counters = Counters { recording, last_values: FxHashMap::default() };
@@ -92,7 +92,7 @@ impl Counters<'_> {
             members.push(single_member(self.recording, sample));
         }
         for value in values {
-            let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_with(id)?))) else {
+            let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_by_id(id)?))) else {
                 continue;
             };
             let inherited = self.recording.events[event].attr.is_inherited();

@@ -98,7 +98,7 @@ impl<'input> PlainStream<'input> {
 
     /// A stream whose records are read from the input itself, without copying them. `None` if any of them is compressed.
     pub(crate) fn in_place(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool) -> Option<Self> {
-        if recording.says_compressed() {
+        if recording.declares_compression() {
             return None;
         }
         let RecordBytes { bytes, base } = stream;

@@ -8,9 +8,9 @@ use super::named::FrameView;
 use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, TakenBranch};
 use crate::error::Result;
 use crate::formats::perf_data::{Event, EventAttr};
-use crate::formats::perf_script::branches::{BranchEnds, BranchLine, branch};
+use crate::formats::perf_script::branches::{BranchEnds, BranchLine, write_branch};
 use crate::formats::perf_script::measured::{Measured, data_src_text, write_after_frames};
-use crate::formats::perf_script::registers::{RegisterLine, registers};
+use crate::formats::perf_script::registers::{RegisterLine, write_registers};
 use crate::formats::perf_script::write;
 use crate::formats::perf_script::write::{Fields, FramePosition, Header, Line};
 use crate::model::chains::PlaceId;
@@ -52,7 +52,7 @@ pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'stati
     ];
     let mut missing = Vec::new();
     for (is_wanted, bits, name, options) in optional {
-        if is_wanted && !loaded.events.iter().any(|event| event.attr.samples(bits)) {
+        if is_wanted && !loaded.events.iter().any(|event| event.attr.has_field(bits)) {
             missing.push((name, options));
         }
     }
@@ -104,7 +104,7 @@ impl PlaceLines {
                 // function.
                 if !frame.truncated {
                     let line = chain_line(frame, chain);
-                    write::frame(&mut lines, options.fields, position, &line);
+                    write::write_frame(&mut lines, options.fields, position, &line);
                 }
             });
             ends.push(lines.len());
@@ -130,7 +130,7 @@ enum ChainKind {
 
 impl ChainKind {
     fn from_attr(attr: &EventAttr) -> Self {
-        if attr.samples(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
+        if attr.has_field(abi::PERF_SAMPLE_STACK_USER) { Self::Unwound } else { Self::Recorded }
     }
 }
 
@@ -234,9 +234,9 @@ impl<'a> TextWriter<'a> {
             measured: self.measured(printed, event),
             mode: other_fields.map(|other_fields| other_fields.mode).unwrap_or_default(),
             // Only the event's own fields matter here, as in perf.
-            pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
+            pads_comm: !event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN),
         };
-        write::header(out, fields, &header);
+        write::write_header(out, fields, &header);
         if !fields.ip {
             // Like perf, print no frames if the field for addresses wasn't requested.
         } else if chain {
@@ -255,7 +255,7 @@ impl<'a> TextWriter<'a> {
             self.loaded.named.each(place, |frame| {
                 let source = *source.get_or_insert(line(frame).source);
                 if !frame.inlined && !frame.truncated {
-                    write::frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
+                    write::write_frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
                 }
             });
         }
@@ -276,7 +276,7 @@ impl<'a> TextWriter<'a> {
             self.write_branch(taken, out);
         }
         write_after_frames(out, fields, &header.measured);
-        write::end(out);
+        write::write_end(out);
     }
 
     /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
@@ -290,7 +290,7 @@ impl<'a> TextWriter<'a> {
                 line.symbol = Some(&variable.name);
                 line.offset = variable.offset;
             }
-            write::symbol(out, fields, &line);
+            write::write_symbol(out, fields, &line);
         });
     }
 
@@ -301,7 +301,7 @@ impl<'a> TextWriter<'a> {
         let Some(other_fields) = printed.other_fields else { return Measured::NONE };
         let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = other_fields.access;
         // If the weight consists of three parts, perf prints the lowest one.
-        let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
+        let parts = weight.filter(|_| attr.has_field(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
         Measured {
             data_src,
@@ -319,7 +319,7 @@ impl<'a> TextWriter<'a> {
 
     fn write_registers(&self, kept: &KeptRegisters, out: &mut Vec<u8>) {
         let KeptRegisters { abi, mask, values } = kept;
-        registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
+        write_registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
     /// Writes a taken branch as from/to pairs: one pair for each combination of the functions at its ends, because either
@@ -330,7 +330,7 @@ impl<'a> TextWriter<'a> {
         self.each_function(taken.from, |from| {
             self.each_function(taken.to, |to| {
                 let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
-                branch(out, fields, ends, &line);
+                write_branch(out, fields, ends, &line);
             });
         });
     }
@@ -349,7 +349,7 @@ impl<'a> TextWriter<'a> {
 /// The period that perf prints for a sample. If samples of this event come without a period, and the event has a fixed
 /// frequency, perf prints the frequency.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
-    let has_period = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
+    let has_period = attr.has_field(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_period { period } else { attr.period_or_frequency })
 }
 

@@ -7,7 +7,7 @@
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
-use crate::formats::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
+use crate::formats::perf_data::{RawRecord, Records, Stop, find_record_start, is_compressed, kind};
 use crate::parallel::Pool;
 use std::ops::Range;
 
@@ -60,7 +60,7 @@ impl Walk {
             .map(|start| start..start.saturating_add(length).min(bytes.len()))
             .collect();
         let guessed = pool.map(limits.clone(), |limits: Range<usize>| {
-            let start = if limits.start == 0 { Some(0) } else { may_begin(bytes, limits.clone(), endian) };
+            let start = if limits.start == 0 { Some(0) } else { find_record_start(bytes, limits.clone(), endian) };
             start.map(|start| WalkedSection::walk(bytes, start..limits.end, endian))
         });
         let mut walk = Self::none();

@@ -24,7 +24,7 @@ use crate::analysis::quantity::counted;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::memo::Memo;
-use crate::formats::perf_script::rewrite::{Counts, Needs, Rewriter, Rewritten, Style, Wanted};
+use crate::formats::perf_script::rewrite::{Counts, FrameQuery, Needs, Rewriter, Rewritten, Style};
 use crate::formats::perf_script::{Layout, cut_without_source_lines};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::jit::{self, SourceOptions};
@@ -178,7 +178,7 @@ impl TextFilter<'_> {
             let symbolizer = Symbolizer { spaces: &AddressSpaces::default(), codes: &loaded.map };
             let namer = Namer::new(symbolizer, &processes, &self.images, style.srcline, self.symbols);
             let needs = loop {
-                let answer = |wanted: Wanted<'_>| match wanted.file {
+                let answer = |wanted: FrameQuery<'_>| match wanted.file {
                     Some(file) => natives.answer(file, wanted.addr),
                     None => namer.answer(wanted),
                 };

@@ -2,7 +2,7 @@
 //! only the code map counts.
 
 use crate::formats::perf_script::record_lines::RecordLineFacts;
-use crate::formats::perf_script::rewrite::{Answer, Named, Wanted};
+use crate::formats::perf_script::rewrite::{Answer, FrameName, FrameQuery};
 use crate::model::code::Line;
 use crate::model::code_file::code_file;
 use crate::model::lasting::{Lasting, UNTIMED, intersect};
@@ -53,7 +53,7 @@ impl<'m> Namer<'m> {
     }
 
     /// Names a frame in JIT code. Also says how long the answer holds for the same address, so that it can be reused.
-    pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
+    pub(super) fn answer(&self, wanted: FrameQuery<'_>) -> Answer<'_> {
         // If the process has mapped another jitdump since the code map was built, the code map must be built again.
         let jitdumps = self.jitdump_counts.get(&wanted.pid).copied().unwrap_or(0);
         if !self.looked_up.by_pid.contains_key(&wanted.pid) || wanted.markers > jitdumps {
@@ -73,7 +73,7 @@ impl<'m> Namer<'m> {
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
-        let named = Named {
+        let named = FrameName {
             name: self.symbols.display_name(code.name),
             // A return address was looked up one byte earlier.
             offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),

@@ -4,7 +4,7 @@
 //! a block needs are looked up at once, and the results are cached.
 
 use crate::error::Warnings;
-use crate::formats::perf_script::rewrite::{Answer, Named};
+use crate::formats::perf_script::rewrite::{Answer, FrameName};
 use crate::model::lasting::ALWAYS;
 use crate::model::recorded_symbols::RecordedSymbols;
 use crate::model::{Addr, FrameAddr};
@@ -49,7 +49,7 @@ impl<'a> Natives<'a> {
             (None, Some(Some((name, 0)))) => (name, 0),
             (None, _) => return Answer::Unknown(ALWAYS),
         };
-        let named = Named {
+        let named = FrameName {
             name: Cow::Borrowed(name),
             offset,
             dso: Cow::Borrowed(path),

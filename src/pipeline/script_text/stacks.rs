@@ -4,7 +4,7 @@ use super::feeder::LONGEST;
 use super::{BlockHandling, Filtered, HEAD, NamedBlock, TextFilter};
 use super::{images_directory, input_directory, report_frameless, report_nameless, summarize};
 use crate::error::{Result, Warnings};
-use crate::formats::perf_script::read::{PartReader, Readable};
+use crate::formats::perf_script::read::{Demangler, PartReader};
 use crate::formats::perf_script::rewrite::Style;
 use crate::formats::perf_script::{Layout, cut};
 use crate::io::{InPath, OutPath, Stream};
@@ -24,7 +24,7 @@ pub(crate) fn read_stacks(
     path: &InPath,
     keep: Keep,
     sources: &SourceOptions,
-    readable: Readable,
+    readable: Demangler,
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {

@@ -397,7 +397,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
                     self.read_word(record, word);
                 }
             };
-            words.for_each_in(|block: &[u64; BLOCK]| record.ranges.may_reach_any(block), read_word);
+            words.for_each_in_wanted_blocks(|block: &[u64; BLOCK]| record.ranges.may_reach_any(block), read_word);
         }
     }
 

@@ -155,7 +155,7 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     let out = &mut BufWriter::with_capacity(1 << 18, new.writer());
     let content = || {
         image.write_code(out)?;
-        image.write_rest(out)
+        image.write_end(out)
     };
     let (rest, build_id) = parallel::join(content, || image.build_id());
     image.finish(&rest?, build_id, out)?;

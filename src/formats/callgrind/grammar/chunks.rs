@@ -21,15 +21,15 @@ pub struct Chunk<'a> {
     pub last: bool,
 }
 
-/// Where a block of a function begins: the text can be cut after the line feed.
-const MARK: &[u8] = b"\nfn=";
+/// The line feed before a function's block, and the start of the block. A text can be cut after the line feed.
+const FUNCTION_START: &[u8] = b"\nfn=";
 
-/// Cuts a file into chunks of about `size` bytes, each at the last place in these bytes where a function's block
-/// begins. If there is none, the chunk becomes longer.
+/// Cuts a file into chunks of at most `size` bytes, each at the last place in these bytes where a function's block
+/// begins. If no block begins there, the chunk is longer.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     let (mut index, mut offset) = (0, 0);
-    // The text has been searched for a cut up to this offset. After a long block, this may be more than `size` bytes
-    // beyond the start of the next chunk.
+    // The text was searched for a place to cut up to this offset. After a long block, that may be more than `size` bytes
+    // beyond the start of the next chunk; then there is no place to cut before it.
     let mut searched = 0usize;
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
@@ -37,10 +37,11 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
         let mut start = offset;
         let mut cut = None;
         while cut.is_none() && searched <= text.len() {
-            // `MARK` may straddle the end of the bytes that were searched before.
-            cut = memchr::memmem::rfind(&text[start..searched], MARK).map(|mark| start + mark + 1 - offset);
+            // The cut is after the line feed, hence `+ 1`.
+            cut = memchr::memmem::rfind(&text[start..searched], FUNCTION_START).map(|found| start + found + 1 - offset);
             if cut.is_none() {
-                start = searched.saturating_sub(MARK.len()).max(offset);
+                // `FUNCTION_START` may straddle the end of the bytes that were searched so far.
+                start = searched.saturating_sub(FUNCTION_START.len()).max(offset);
                 searched = searched.saturating_add(size.max(1));
             }
         }
@@ -56,9 +57,13 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
 #[derive(Debug)]
 pub(in super::super) struct ReadChunks<R> {
     input: R,
+    /// Approximate length of a chunk in bytes.
     size: usize,
+    /// Offset of the next chunk in the file.
     offset: u64,
+    /// The bytes that were read after the last chunk. The next chunk begins with them.
     rest: Vec<u8>,
+    /// True if the input has no more bytes.
     ended: bool,
 }
 
@@ -94,12 +99,12 @@ impl<R: Read> ReadChunks<R> {
         Ok(Some((offset, bytes)))
     }
 
-    /// Reads until `bytes` has `want` bytes or the input ends. Returns the last position in `bytes` at which one
-    /// function's block ends and the next begins; `None` if there is no such position. At the end of the input, this is
-    /// the length of `bytes`.
+    /// Reads until `bytes` has `want` bytes or the input ends. Returns where to cut `bytes`: at the last position at
+    /// which a function's block begins or, if the input ended, at the end. `None` if no block begins in the bytes that
+    /// were read by this call.
     fn fill(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Option<usize>> {
-        let before = bytes.len();
-        bytes.reserve_exact(want.saturating_sub(before));
+        let old_len = bytes.len();
+        bytes.reserve_exact(want.saturating_sub(old_len));
         while bytes.len() < want && !self.ended {
             let missing = (want - bytes.len()) as u64;
             let got = (&mut self.input)
@@ -108,9 +113,9 @@ impl<R: Read> ReadChunks<R> {
                 .map_err(|error| Error::from(error).at_offset(self.offset + bytes.len() as u64))?;
             self.ended = got == 0 || (got as u64) < missing;
         }
-        // `MARK` may straddle the end of the bytes that an earlier call has read.
-        let from = before.saturating_sub(MARK.len());
-        let found = memchr::memmem::rfind(&bytes[from..], MARK).map(|at| from + at + 1);
+        // `FUNCTION_START` may straddle the end of the bytes that an earlier call has read.
+        let from = old_len.saturating_sub(FUNCTION_START.len());
+        let found = memchr::memmem::rfind(&bytes[from..], FUNCTION_START).map(|at| from + at + 1);
         Ok(if self.ended { Some(bytes.len()) } else { found })
     }
 }

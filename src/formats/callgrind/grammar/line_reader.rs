@@ -29,8 +29,9 @@ pub(in super::super) enum Line<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct CallLine<'a> {
     pub(in super::super) count: &'a [u8],
-    /// `None` if it is malformed.
+    /// The position of the callee; `None` if it is malformed.
     pub(in super::super) target: Option<Position>,
+    /// The line after `calls=`.
     pub(in super::super) cost: CostLine<'a>,
 }
 
@@ -41,9 +42,9 @@ pub(in super::super) struct JumpLine<'a> {
     pub(in super::super) conditional: bool,
     /// The text before the target. The manual writes `executed followed`, valgrind writes `followed/executed`.
     pub(in super::super) counts: &'a [u8],
-    /// `None` if it is malformed.
+    /// The position to which the jump leads; `None` if it is malformed.
     pub(in super::super) target: Option<Position>,
-    /// `None` if it is malformed.
+    /// The position of the jump itself, from the line after it; `None` if it is malformed.
     pub(in super::super) position: Option<Position>,
 }
 
@@ -52,7 +53,8 @@ pub(in super::super) struct LineReader<'a, 'd> {
     text: &'a [u8],
     /// Offset of the next line.
     offset: usize,
-    /// Follows the headers that describe positions. Its state outlives this reader, for files that are read in parts.
+    /// Decodes the positions, also according to the headers read so far. It is borrowed so that its state outlives this
+    /// reader, because a file may be read in several parts.
     decoder: &'d mut PositionDecoder,
 }
 
@@ -61,7 +63,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
         Self { text, offset: 0, decoder }
     }
 
-    /// The position columns of the next cost line.
+    /// The position columns in effect after the lines that were read so far.
     pub(in super::super) fn columns(&self) -> Columns {
         self.decoder.columns
     }
@@ -73,7 +75,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
                 self.apply_header(word, value)?;
                 Line::Header { word, value }
             }
-            Statement::Cost(text) => Line::SelfCost(self.decoder.self_cost(text)),
+            Statement::Cost(text) => Line::SelfCost(self.decoder.read_self_cost(text)),
             Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
             Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => self.read_jump(keyword, value)?,
             Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
@@ -89,34 +91,35 @@ impl<'a, 'd> LineReader<'a, 'd> {
             b"positions" => {
                 self.decoder.set_columns(Columns::required(value)?);
             }
-            b"creator" => self.decoder.every_line_moves = !is_valgrind(value),
+            b"creator" => self.decoder.every_line_is_base = !is_valgrind(value),
             _ => {}
         }
         Ok(())
     }
 
+    /// Reads a `calls=` line and the cost line that follows. `value` is the text after the `=`.
     fn read_call(&mut self, value: &'a [u8]) -> Result<Line<'a>> {
         let (count, target) = split_word(value);
         let target = self.decoder.peek(target).position;
         let next = self.next_cost_line()?;
-        Ok(Line::Call(CallLine { count, target, cost: self.decoder.site(next) }))
+        Ok(Line::Call(CallLine { count, target, cost: self.decoder.read_site(next) }))
     }
 
-    /// Reads a `jump=` or `jcnd=` line and the line with the position that follows. `value` is the text after the `=`:
-    /// counts and the target's position.
+    /// Reads a `jump=` or `jcnd=` line, and the line with the jump's own position that follows. `value` is the text
+    /// after the `=`: the counts, then the target's position.
     fn read_jump(&mut self, keyword: Keyword, value: &'a [u8]) -> Result<Line<'a>> {
         let conditional = keyword == Keyword::Jcnd;
         let value = value.trim_ascii();
         let (mut counts, mut target) = split_word(value);
         // The two counts of a conditional jump are one word (`7/9`) or two.
         if conditional && !counts.contains(&b'/') {
-            let (_, after) = split_word(target);
-            counts = value[..value.len() - after.len()].trim_ascii_end();
-            target = after;
+            let (_, after_counts) = split_word(target);
+            counts = value[..value.len() - after_counts.len()].trim_ascii_end();
+            target = after_counts;
         }
         let target = self.decoder.peek(target).position;
         let next = self.next_cost_line()?;
-        let position = self.decoder.site(next).position;
+        let position = self.decoder.read_site(next).position;
         Ok(Line::Jump(JumpLine { conditional, counts, target, position }))
     }
 
@@ -145,7 +148,8 @@ impl<'a> Iterator for LineReader<'a, '_> {
     }
 }
 
-/// Splits a text after its first word.
+/// Splits a text after its first word. The first part has no blanks, the second one starts with the blanks between
+/// them.
 fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = text.trim_ascii_start();
     text.split_at(text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len()))

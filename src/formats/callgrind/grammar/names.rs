@@ -11,7 +11,7 @@ use crate::bytes::decimal::push_decimal;
 use crate::bytes::digits::hex;
 use std::borrow::Cow;
 
-/// The three namespaces of IDs. The comments list the keywords that use each.
+/// The three namespaces of IDs, each with the keywords whose values use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum IdSpace {
     /// `ob`, `cob`
@@ -40,7 +40,7 @@ pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
 }
 
 /// Number of decimal digits of the largest possible ID.
-const MOST_DIGITS: usize = 10;
+const MAX_DIGITS: usize = 10;
 
 /// Splits a value such as `(7) main` into its ID and the name, which is empty if the value only refers to the ID.
 /// `None` if the value doesn't start with an ID.
@@ -50,7 +50,7 @@ fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     while let Some(digit) = inner.get(len).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
         id = id * 10 + u64::from(digit);
         len += 1;
-        if len > MOST_DIGITS {
+        if len > MAX_DIGITS {
             return None;
         }
     }
@@ -70,9 +70,9 @@ pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
 /// The name that callgrind writes for an unknown object: memory without a file.
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
-/// Splits the name of a function that callgrind could only name by its address. Returns the address and the suffix,
-/// such as ` [PLT]`, `'2` or `'caller…`; `None` for any other name. The address is that of the first basic block that a
-/// call entered, printed with `%#0*lx`.
+/// Splits a *raw* name: that of a function without a symbol, which callgrind could only name by an address. Returns the
+/// address and the suffix, such as ` [PLT]`, `'2` or `'caller…`; `None` for any other name. The address is that of the
+/// first basic block that a call entered, printed with `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
     // The width of an address in 64-bit and in 32-bit programs.
@@ -90,11 +90,12 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
 /// True if a name contains an address among the callers that `--separate-callers` appends. `tail` is the whole name, or
 /// the part after the function's own name.
 pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
-    memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
+    memchr::memchr_iter(b'\'', tail).any(|quote| tail[quote..].starts_with(b"'0x"))
 }
 
 /// Replaces addresses among the callers in a name (`callee'caller'caller`). The callee itself, before the first quote,
-/// stays. `resolve` returns the name for a caller's address; an address for which it returns `None` stays.
+/// stays. `tail` is the whole name, or the part that begins with the first quote. `resolve` returns the name for a
+/// caller's address; an address for which it returns `None` stays.
 pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
     if !has_raw_caller(tail) {
         return Cow::Borrowed(tail);
@@ -118,7 +119,9 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
 /// Removes the recursion level that callgrind appends to a recursive function: `fib'2` becomes `fib`.
 pub(in super::super) fn strip_recursion(name: &[u8]) -> &[u8] {
     match memchr::memrchr(b'\'', name) {
-        Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
+        Some(quote) if quote > 0 && quote + 1 < name.len() && name[quote + 1..].iter().all(u8::is_ascii_digit) => {
+            &name[..quote]
+        }
         _ => name,
     }
 }

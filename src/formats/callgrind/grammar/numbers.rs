@@ -35,7 +35,7 @@ fn cost(word: &[u8]) -> Option<i64> {
 }
 
 /// Adds the costs of a line to `sums`, element by element. `sums` is extended if the line has more costs. Returns
-/// `None` if a cost isn't a number or a sum overflows.
+/// `None` if a cost isn't a number or a sum overflows; the costs before it have been added then.
 pub(in super::super) fn add_costs(text: &[u8], sums: &mut Vec<i64>) -> Option<()> {
     for (event, cost) in costs(text).enumerate() {
         if sums.len() <= event {

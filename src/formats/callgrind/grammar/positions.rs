@@ -37,7 +37,7 @@ impl Columns {
     /// The columns of `positions: instr line`.
     pub(in super::super) const INSTR_LINE: Self = Self { instr: Some(0), line: Some(1), count: 2, addresses: 1 };
 
-    /// Parses the value of a `positions:` line. `None` if it lists too many columns or none.
+    /// Parses the value of a `positions:` line. `None` if it lists no columns, or more than [`MAX_COLUMNS`].
     pub(in super::super) fn parse(value: &[u8]) -> Option<Self> {
         let mut columns = Self { instr: None, line: None, count: 0, addresses: 0 };
         for word in value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
@@ -63,6 +63,7 @@ impl Columns {
         Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
     }
 
+    /// True if a column holds addresses, which are written in hexadecimal.
     pub(super) fn is_address(self, column: usize) -> bool {
         self.addresses & (1 << column) != 0
     }
@@ -76,8 +77,9 @@ pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct PositionDecoder {
     pub(in super::super) columns: Columns,
-    /// True if the lines after `calls=` and `jump=` also become the base, as the manual says.
-    pub(in super::super) every_line_moves: bool,
+    /// True if the position of the line after `calls=` or `jump=` also becomes the base, as the manual says.
+    pub(in super::super) every_line_is_base: bool,
+    /// `None` before the first position.
     base: Option<Position>,
     /// True if any position so far was relative.
     pub(in super::super) saw_relative: bool,
@@ -93,8 +95,8 @@ pub(in super::super) struct CostLine<'a> {
 }
 
 impl PositionDecoder {
-    pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
-        Self { columns, every_line_moves, base: None, saw_relative: false }
+    pub(in super::super) fn new(columns: Columns, every_line_is_base: bool) -> Self {
+        Self { columns, every_line_is_base, base: None, saw_relative: false }
     }
 
     /// Changes the columns. Relative positions can't refer to earlier positions any more.
@@ -104,23 +106,24 @@ impl PositionDecoder {
     }
 
     /// Reads a line of self cost.
-    pub(super) fn self_cost<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
+    pub(super) fn read_self_cost<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let line = self.peek(text);
         self.base = line.position.or(self.base);
         line
     }
 
     /// Reads the cost line after `calls=` or `jump=`, whose position is that of the calling or jumping instruction.
-    pub(super) fn site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
+    pub(super) fn read_site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let line = self.peek(text);
-        if self.every_line_moves || self.base.is_none() {
+        // As long as there is no base, relative positions have nothing else to refer to.
+        if self.every_line_is_base || self.base.is_none() {
             self.base = line.position.or(self.base);
         }
         line
     }
 
-    /// Reads a position and the text after it. The position doesn't become the base of later ones; it may be the target
-    /// of `calls=`, `jump=` or `jcnd=`.
+    /// Reads a position and the text after it, which are the costs if there are any. The position doesn't become the
+    /// base of later ones, so this also reads the targets of `calls=`, `jump=` and `jcnd=`.
     pub(super) fn peek<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let (mut position, mut is_valid) = (Position::default(), true);
         let mut rest = text;
@@ -136,8 +139,8 @@ impl PositionDecoder {
         CostLine { position: if is_valid { Some(position) } else { None }, costs: rest.trim_ascii_start() }
     }
 
-    /// Parses one number of a position. It may be relative to the same column of the previous position: `+3`, `-3`, or
-    /// `*` for the same number.
+    /// Parses one number of a position. It may be relative to the same column of the base: `+3`, `-3`, or `*` for the
+    /// same number. `None` if it isn't a number, or if it is relative and there is no base.
     fn parse_column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
         let (&first, digits) = word.split_first()?;
         if !matches!(first, b'+' | b'-' | b'*') {
@@ -158,7 +161,7 @@ impl PositionDecoder {
 #[derive(Debug)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
-    /// The position of the last cost line, to which relative positions are relative; `None` before the first cost line.
+    /// The position of the last cost line; `None` before the first one.
     base: Option<Position>,
     /// True to write relative positions where possible.
     compress: bool,
@@ -175,33 +178,34 @@ impl PositionEncoder {
     }
 
     /// Writes the position of a cost line.
-    pub(in super::super) fn cost(&mut self, position: Position, out: &mut Vec<u8>) {
+    pub(in super::super) fn write_cost(&mut self, position: Position, out: &mut Vec<u8>) {
         let base = self.base.filter(|_| !self.disputed);
         self.write(position, base, out);
         self.base = Some(position);
         self.disputed = false;
     }
 
-    /// Writes the position of the line after `calls=` or `jump=`. Readers disagree about whether later relative
-    /// positions are relative to it.
-    pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
-        self.target(position, out);
+    /// Writes the position of the line after `calls=` or `jump=`. Readers disagree about whether it becomes the base.
+    /// That doesn't matter if it equals the base.
+    pub(in super::super) fn write_site(&mut self, position: Position, out: &mut Vec<u8>) {
+        self.write_target(position, out);
         self.disputed |= self.base != Some(position);
     }
 
     /// Writes the position of a call's or jump's target. Later relative positions are still relative to the last cost
     /// line, not to this position.
-    pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
+    pub(in super::super) fn write_target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
 
-    /// Writes a position. With `base`, columns are written relative to that position if this makes them shorter.
+    /// Writes a position, column by column. With `base`, columns that are close to it are written as relative.
     fn write(&self, position: Position, base: Option<Position>, out: &mut Vec<u8>) {
         for column in 0..self.columns.count {
             if column > 0 {
                 out.push(b' ');
             }
             let value = position.0[column];
+            // Nothing is written relative to 0, which mostly stands for an unknown number.
             let base = base.map(|base| base.0[column]).filter(|&base| base > 0 && self.compress);
             write_column(value, base, self.columns.is_address(column), out);
         }
@@ -257,9 +261,9 @@ mod tests {
         for (cost, position) in steps {
             let mut text = Vec::new();
             if cost {
-                encoder.cost(position, &mut text)
+                encoder.write_cost(position, &mut text)
             } else {
-                encoder.site(position, &mut text)
+                encoder.write_site(position, &mut text)
             }
             texts.push(text);
         }
@@ -267,7 +271,7 @@ mod tests {
         for rule in [false, true] {
             let mut decoder = PositionDecoder::new(columns, rule);
             for ((cost, position), text) in steps.iter().zip(&texts) {
-                let read = if *cost { decoder.self_cost(text) } else { decoder.site(text) };
+                let read = if *cost { decoder.read_self_cost(text) } else { decoder.read_site(text) };
                 assert_eq!(read.position, Some(*position));
             }
         }
@@ -285,7 +289,7 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut decoder = PositionDecoder::new(Columns::parse(b"instr bb line").unwrap(), true);
-        let mut read = |text| decoder.self_cost(text);
+        let mut read = |text| decoder.read_self_cost(text);
         assert_eq!(read(b"+1 2 3 4"), CostLine { position: None, costs: b"4" }, "relative to nothing");
         let all = CostLine { position: Some(Position([16, 16, 3])), costs: b"44 5" };
         assert_eq!(read(b"0x10 0x10 3 44 5"), all);

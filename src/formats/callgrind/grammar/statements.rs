@@ -49,7 +49,8 @@ pub(in super::super) enum Statement<'a> {
 }
 
 impl<'a> Statement<'a> {
-    /// Parses a line without its line feed.
+    /// Parses a line, given without its line feed. A word of small letters may be followed by `=` (a keyword) or by `:`
+    /// (a header), whichever comes first.
     pub(in super::super) fn parse(text: &'a [u8]) -> Self {
         let text = text.trim_ascii_end();
         match text.first() {
@@ -57,8 +58,8 @@ impl<'a> Statement<'a> {
             Some(b'a'..=b'z') => match keyword(text) {
                 Some((keyword, value)) => Self::Spec(keyword, value),
                 None => match text.iter().position(|&byte| byte == b'=' || byte == b':') {
-                    Some(mark) if text[mark] == b':' => {
-                        Self::Header(&text[..mark], text[mark + 1..].trim_ascii_start())
+                    Some(colon) if text[colon] == b':' => {
+                        Self::Header(&text[..colon], text[colon + 1..].trim_ascii_start())
                     }
                     _ => Self::Other,
                 },
@@ -68,7 +69,7 @@ impl<'a> Statement<'a> {
     }
 }
 
-/// Splits `keyword=value`.
+/// Splits `keyword=value`. `None` if the text isn't of this form, or the keyword isn't known.
 fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
     let equals = text.iter().take(LONGEST_KEYWORD + 1).position(|&byte| byte == b'=')?;
     let keyword = match &text[..equals] {
@@ -95,19 +96,21 @@ fn keyword(text: &[u8]) -> Option<(Keyword, &[u8])> {
 /// Length of the longest keyword, `calls`.
 const LONGEST_KEYWORD: usize = 5;
 
-/// Iterates over the statements and headers of a text with their offsets. Cost lines are skipped at memory speed: they
-/// contain neither `=` nor `:`.
+/// Iterates over the statements and headers of a text, each with the offset of its line. Cost lines, comments and empty
+/// lines are left out. Most lines are cost lines; they contain neither `=` nor `:`, so a search for these bytes skips
+/// many at once.
 pub(in super::super) fn statements(text: &[u8]) -> impl Iterator<Item = (usize, Statement<'_>)> {
     let mut offset = 0;
     std::iter::from_fn(move || {
         loop {
             let rest = text.get(offset..)?;
             if !rest.first()?.is_ascii_lowercase() {
-                // Not a statement. Go to the next line that contains `=` or `:`.
-                let mark = memchr2(b'=', b':', rest)?;
-                offset += match memrchr(b'\n', &rest[..mark]) {
-                    Some(end) => end + 1,
-                    None => mark + line_len(&rest[mark..]) + 1,
+                // Not a statement. Go to the next line that contains `=` or `:`. If that is this same line, go to the
+                // line after it.
+                let sign = memchr2(b'=', b':', rest)?;
+                offset += match memrchr(b'\n', &rest[..sign]) {
+                    Some(line_feed) => line_feed + 1,
+                    None => sign + line_len(&rest[sign..]) + 1,
                 };
                 continue;
             }

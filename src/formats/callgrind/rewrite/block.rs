@@ -1,8 +1,8 @@
 //! Parses the blocks of functions in a chunk, independently of all other chunks.
 //!
 //! Names stay as the file states them, because an ID may be defined in an earlier chunk. For the same reason, an object
-//! or file is `None` in the model where it is inherited from a statement before the block. Most blocks are only copied,
-//! so the cost lines of a block are decoded only if it may have to be written anew or contains costs of JIT code.
+//! or file is `None` in these types where a statement before the block determines it. Most blocks are only copied, so
+//! the cost lines of a block are decoded only if it may have to be written anew or contains costs of JIT code.
 
 use super::index::{ChunkStart, FileIndex, UnknownObjects};
 use super::jit_functions::JitFunctions;
@@ -39,7 +39,7 @@ pub(super) struct Block<'a> {
     /// The cost lines, calls, jumps and unknown lines, in file order. Only filled if the object is `???` or some
     /// address is in JIT code, because other blocks are copied without being decoded.
     pub(super) items: Vec<Item<'a>>,
-    /// True if some positions are relative.
+    /// True if some positions are relative; then the rewritten block has relative positions, too.
     pub(super) has_relative: bool,
     /// Why the items are incomplete; `None` if the whole block was understood.
     pub(super) error: Option<Error>,
@@ -138,9 +138,10 @@ impl<'a> Item<'a> {
 pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFunctions) -> ParsedChunk<'a> {
     let text = chunk.bytes;
     let ChunkStart { columns, object, unknown_objects } = index.chunk_start(chunk.index);
-    let every_line_moves = !index.is_by_valgrind();
-    let mut parser = ChunkParser { text, jit, every_line_moves, columns, object, unknown_objects };
+    let every_line_is_base = !index.is_by_valgrind();
+    let mut parser = ChunkParser { text, jit, every_line_is_base, columns, object, unknown_objects };
     let mut blocks = Vec::new();
+    // Where the block starts whose end hasn't been found yet.
     let mut open: Option<usize> = None;
     for (start, statement) in statements(text) {
         let is_function = matches!(statement, Statement::Spec(Keyword::Fn, _));
@@ -163,7 +164,7 @@ pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFu
 struct ChunkParser<'a, 'j> {
     text: &'a [u8],
     jit: &'j dyn JitFunctions,
-    every_line_moves: bool,
+    every_line_is_base: bool,
     columns: Columns,
     /// The last `ob=`.
     object: Option<NameRef<'a>>,
@@ -171,7 +172,7 @@ struct ChunkParser<'a, 'j> {
 }
 
 impl<'a> ChunkParser<'a, '_> {
-    /// Updates the object, file and columns that are in effect, after a line was read.
+    /// Updates what is in effect after a statement: the object, the columns, and the IDs of unknown objects.
     fn apply(&mut self, statement: Statement<'a>) {
         match statement {
             Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or(self.columns),
@@ -189,22 +190,22 @@ impl<'a> ChunkParser<'a, '_> {
     }
 
     /// Parses the block at `range`, which begins with `fn=`. Its costs are only parsed if it may contain JIT code.
-    /// `offset` is that of the chunk in the file. `None` if the block has no statement.
-    fn parse_block(&self, range: Range<usize>, offset: u64) -> Option<Block<'a>> {
+    /// `chunk_offset` is the offset of the chunk in the file, for errors. `None` if the block has no statement.
+    fn parse_block(&self, range: Range<usize>, chunk_offset: u64) -> Option<Block<'a>> {
         let text = &self.text[range.clone()];
-        let mut list = Vec::new();
+        let mut naming_statements = Vec::new();
         for (start, statement) in statements(text) {
             if let Statement::Spec(keyword, value) = statement
                 && (keyword.space().is_some() || keyword == Keyword::Calls)
             {
-                list.push(BlockStatement { keyword, value, start: range.start + start });
+                naming_statements.push(BlockStatement { keyword, value, start: range.start + start });
             }
         }
         let mut block = Block {
-            function: name_field(list.first()?.value),
+            function: name_field(naming_statements.first()?.value),
             in_unknown: self.unknown_objects.contain(self.object),
             columns: self.columns,
-            statements: list,
+            statements: naming_statements,
             items: Vec::new(),
             has_relative: false,
             error: None,
@@ -215,12 +216,12 @@ impl<'a> ChunkParser<'a, '_> {
         }
         // The decoder starts without a base. If the first position refers to the block before, this is an error,
         // because the block can't be written in another place.
-        let mut decoder = PositionDecoder::new(self.columns, self.every_line_moves);
+        let mut decoder = PositionDecoder::new(self.columns, self.every_line_is_base);
         let mut parser = ItemParser::default();
         for (start, line) in LineReader::new(text, &mut decoder) {
             if let Err(error) = line.and_then(|line| parser.read_line(line)) {
-                let start = offset + (block.range.start + start) as u64;
-                block.error.get_or_insert(error.at_offset(start));
+                let offset = chunk_offset + (block.range.start + start) as u64;
+                block.error.get_or_insert(error.at_offset(offset));
             }
         }
         block.has_relative = decoder.saw_relative;
@@ -228,21 +229,21 @@ impl<'a> ChunkParser<'a, '_> {
         Some(block)
     }
 
-    /// True if any line but the first begins with an absolute address in JIT code. A jump from an object into JIT code
-    /// is far, and its address therefore absolute.
+    /// True if a cost line begins with an absolute address in JIT code. Relative addresses needn't be looked at: a jump
+    /// from an object into JIT code is far, so the first address there is absolute.
     fn has_jit_address(&self, text: &[u8]) -> bool {
         if self.columns.instr != Some(0) {
             return false;
         }
-        let mut covered = self.jit.find_range(0);
+        let mut lookup = self.jit.find_range(0);
         for (_, line) in lines(text) {
             let Some(digits) = line.strip_prefix(b"0x") else { continue };
             let len = digits.iter().position(u8::is_ascii_whitespace).unwrap_or(digits.len());
             let Some(addr) = hex(&digits[..len]) else { continue };
-            if !covered.range.contains(&addr) {
-                covered = self.jit.find_range(addr);
+            if !lookup.range.contains(&addr) {
+                lookup = self.jit.find_range(addr);
             }
-            if covered.entry.is_some() {
+            if lookup.entry.is_some() {
                 return true;
             }
         }
@@ -297,7 +298,7 @@ impl<'a> ItemParser<'a> {
         }
     }
 
-    /// Adds a call to the function that the preceding lines named.
+    /// Adds a call as an item. The callee is the function that the preceding `cob=`, `cfi=` and `cfn=` lines named.
     fn read_call(&mut self, line: CallLine<'a>) -> Result<()> {
         let (object, file, function) = (self.cob.take(), self.cfi.take(), self.cfn.take());
         let function = function.ok_or_else(|| Error::new("calls= without a cfn="))?;
@@ -326,5 +327,5 @@ impl<'a> ItemParser<'a> {
 }
 
 fn malformed() -> Error {
-    Error::new("a position is not a number, or is relative to a missing one")
+    Error::new("a position is not a number, or is relative although no position precedes it")
 }

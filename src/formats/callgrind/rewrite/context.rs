@@ -10,8 +10,8 @@ pub(super) struct InputContext<'a> {
     pub(super) object: Option<NameRef<'a>>,
     /// The last `fl=`, the file of the function.
     pub(super) fl: Option<NameRef<'a>>,
-    /// The last `fi=` or `fe=` since the last `fl=`; `None` if there was none. Some readers assume that the next
-    /// function is in this file.
+    /// The last `fi=` or `fe=` since the last `fl=`; `None` if there was none. It matters beyond the end of a block,
+    /// because some readers assume that the next function is in this file.
     pub(super) open_file: Option<NameRef<'a>>,
 }
 

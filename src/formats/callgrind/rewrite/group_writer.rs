@@ -68,8 +68,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
             self.output.put_definition(id, name);
             self.output.put(b"\n");
         }
-        // If the block defines the ID of its function, but the function gets another name, the definition isn't written
-        // here.
+        // If the block defines the ID of its function, but the function gets another name, the definition is not
+        // copied.
         if let NameField::Define(id, _) = self.groups.block.function
             && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
         {
@@ -77,11 +77,11 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Object and file of the JIT function with the entry `code`. If `code` is `None`, object and file of the block.
-    fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
+    /// Object and file of a JIT function, given by its entry. If there is no entry, object and file of the block.
+    fn home(&self, entry: Option<usize>) -> FunctionHome<'a> {
         let jit = self.groups.names.jit;
         let context = self.groups.context;
-        match code {
+        match entry {
             Some(entry) => FunctionHome {
                 object: Some(OutputName::New(jit.object())),
                 file: Some(OutputName::New(jit.file(entry))),
@@ -92,12 +92,12 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Writes the group with this index as a block: object, file and function where they change, then its lines. The
-    /// first group belongs to the function that callgrind named, which seems to call the others.
+    /// Writes the group with this index as a block: object and file if they change, the function, then its lines. The
+    /// first group (the head) ends with synthetic calls to the others.
     fn write_group(&mut self, index: usize) {
         let groups = self.groups;
         let group = &groups.groups[index];
-        let FunctionHome { object, file: fl } = self.home(group.code);
+        let FunctionHome { object, file: fl } = self.home(group.entry);
         if let Some(name) = object
             && self.context.object != object
         {
@@ -114,13 +114,14 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.write_function(&group.function);
         let block = self.groups.block;
         let mut lines = Vec::new();
-        if let Some(entry) = group.code
+        if let Some(entry) = group.entry
             && block.columns.line.is_some()
         {
             lines = self.groups.names.jit.lines(entry);
         }
+        // Positions are only compressed if those in the input are.
         let encoder = PositionEncoder::new(block.columns, block.has_relative);
-        let mut body = GroupBody { writer: self, encoder, fl, lines, code: group.code };
+        let mut body = GroupBody { writer: self, encoder, fl, lines, entry: group.entry };
         for item in &group.items {
             body.write_item(item);
         }
@@ -142,7 +143,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.output.put(b"\n");
     }
 
-    /// Writes the ID of a function in the input. If this block defines the ID, its first use is written with the name.
+    /// Writes the ID of a function in the input. The name follows at the first use in the output if this block defines
+    /// the ID, or if the ID's definition was not copied.
     fn write_function_id(&mut self, id: u32) {
         let names = self.groups.names;
         if let Some(name) = self.functions.get(&id)
@@ -163,9 +165,10 @@ struct GroupBody<'a, 'b, 'o, 'w> {
     encoder: PositionEncoder,
     /// The file of the group's function.
     fl: Option<OutputName<'a>>,
-    /// The code's own line table; empty if it has none.
+    /// The line table of the JIT function; empty if it has none.
     lines: Vec<CodeLine<'a>>,
-    code: Option<usize>,
+    /// The JIT function of the group; `None` if the group's code isn't in any.
+    entry: Option<usize>,
 }
 
 impl<'a> GroupBody<'a, '_, '_, '_> {
@@ -173,18 +176,19 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.groups.block.columns
     }
 
-    /// The source file and position of an item, according to the code's own line table. Without one, they stay as in
-    /// the input.
+    /// The source file and position to write for an item. In a JIT function, they are from the function's line table;
+    /// if that has no line for the address, the file is the function's own, and the position stays. In code that isn't
+    /// in any JIT function, both stay as in the input.
     fn source_position(&self, item: &Item<'a>, mut position: Position) -> (Option<OutputName<'a>>, Position) {
-        if self.code.is_none() {
+        if self.entry.is_none() {
             let file = item.file.or(self.writer.groups.context.fl);
             return (file.map(OutputName::Input).or(self.fl), position);
         }
         let Columns { instr: Some(instr), line: Some(line), .. } = self.columns() else { return (self.fl, position) };
-        let after = self.lines.partition_point(|entry| entry.addr <= position.0[instr]);
-        let Some(entry) = self.lines[..after].last() else { return (self.fl, position) };
-        position.0[line] = u64::from(entry.line);
-        (Some(OutputName::New(entry.file)), position)
+        let after = self.lines.partition_point(|code_line| code_line.addr <= position.0[instr]);
+        let Some(code_line) = self.lines[..after].last() else { return (self.fl, position) };
+        position.0[line] = u64::from(code_line.line);
+        (Some(OutputName::New(code_line.file)), position)
     }
 
     /// Writes an `fi=` or `fe=` line if the items that follow are in another file than those before.
@@ -198,8 +202,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.context.file = file;
     }
 
-    /// Writes an item of a function's block, preceded by a line that names its source file if that file changes. Only a
-    /// line that wasn't understood can lack a position; it is copied unchanged.
+    /// Writes an item, preceded by a line that names its source file if that file changes. A line that wasn't
+    /// understood is copied unchanged; only such items have no position.
     fn write_item(&mut self, item: &Item<'a>) {
         let Some(position) = item.position else {
             if let ItemKind::Unknown(text) = item.kind {
@@ -211,13 +215,13 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.switch_file(file);
         match &item.kind {
             ItemKind::SelfCost(costs) => {
-                self.encoder.cost(position, &mut self.writer.output.text);
+                self.encoder.write_cost(position, &mut self.writer.output.text);
                 self.write_costs(costs);
             }
             ItemKind::Call(call) => {
                 self.write_callee(item, call);
                 self.write_calls(call.count, call.target);
-                self.encoder.site(position, &mut self.writer.output.text);
+                self.encoder.write_site(position, &mut self.writer.output.text);
                 self.write_costs(call.costs);
             }
             ItemKind::Jump(jump) => self.write_jump(jump, position),
@@ -231,7 +235,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
 
     fn write_calls(&mut self, count: &[u8], target: Position) {
         self.writer.output.put_all(&[b"calls=", count, b" "]);
-        self.encoder.target(target, &mut self.writer.output.text);
+        self.encoder.write_target(target, &mut self.writer.output.text);
         self.writer.output.put(b"\n");
     }
 
@@ -277,14 +281,14 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.write_jump_target(jump);
         let key: &[u8] = if jump.conditional { b"jcnd=" } else { b"jump=" };
         self.writer.output.put_all(&[key, jump.counts, b" "]);
-        self.encoder.target(jump.target, &mut self.writer.output.text);
+        self.encoder.write_target(jump.target, &mut self.writer.output.text);
         self.writer.output.put(b"\n");
-        self.encoder.site(position, &mut self.writer.output.text);
+        self.encoder.write_site(position, &mut self.writer.output.text);
         self.writer.output.put(b"\n");
     }
 
-    /// Writes the target of a jump. If the target is now in another function, its new name is written; otherwise the
-    /// target stays as it is.
+    /// Writes the lines before a jump that name the function of its target. If the input names it, they stay. Otherwise
+    /// the target was in the same block, but its code may now be in another group, whose function must be named.
     fn write_jump_target(&mut self, jump: &Jump<'a>) {
         if let Some(function) = jump.function {
             if let Some(file) = jump.file {
@@ -298,16 +302,17 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let jit = groups.names.jit;
         let Some(column) = self.columns().instr else { return };
         let Some(entry) = jit.find(jump.target.0[column]) else { return };
-        if self.code == Some(entry) {
-            return;
+        if self.entry == Some(entry) {
+            return; // it is in this group
         }
-        let Some(group) = groups.groups.iter().find(|group| group.code == Some(entry)) else { return };
+        let Some(group) = groups.groups.iter().find(|group| group.entry == Some(entry)) else { return };
         self.writer.output.put_file(b"jfi=", OutputName::New(jit.file(entry)));
         self.writer.output.put(b"jfn=");
         self.writer.write_function(&group.function);
     }
 
-    /// Writes a call from the function that callgrind named, whose group is `head`, to each group that was split off.
+    /// Writes a call from the head to each of the other groups. Its cost is the sum of that group, so that the head
+    /// keeps its inclusive cost. The calls are written at the position of the head's first line.
     fn write_synthetic_calls(&mut self, head: &Group<'a, '_>) {
         let groups = self.writer.groups;
         let first = head.items.iter().find_map(|item| Some((item, item.position?)));
@@ -316,25 +321,25 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
-            let Some((lowest, first_cost)) = lowest_line(other, self.columns()) else { continue };
+            let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
-            let home = self.writer.home(other.code);
+            let home = self.writer.home(other.entry);
             self.write_callee_home(home);
             self.writer.output.put(b"cfn=");
             self.writer.write_function(&other.function);
-            // The first event is usually the count of executed instructions, so the cost of the lowest one tells how
-            // often the code was entered: at least once.
-            let count = first_cost.max(1);
+            // The first event is usually the number of executed instructions, so the cost of the lowest instruction
+            // tells how often the code was entered: at least once, even if the cost is 0 or negative.
+            let count = lowest_cost.max(1);
             self.write_calls(count.to_string().as_bytes(), lowest);
-            self.encoder.site(position, &mut self.writer.output.text);
+            self.encoder.write_site(position, &mut self.writer.output.text);
             let sums: Vec<String> = other.sums.iter().map(i64::to_string).collect();
             self.write_costs(sums.join(" ").as_bytes());
         }
     }
 }
 
-/// The start address of the function that callgrind named. Synthetic calls are written there if the function's own
-/// group has no lines.
+/// The start address of the function that callgrind named, as a position. Synthetic calls are written there if the head
+/// has no lines.
 fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
     let mut position = Position::default();
     let name = groups.names.full_name(groups.block.function);
@@ -346,7 +351,8 @@ fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
     position
 }
 
-/// The lowest position of a group, and how often it was executed; `None` if no item has a position.
+/// The lowest position of a group, and its self cost in the first event, or 1 if the item there is a call or a jump.
+/// `None` if no item has a position.
 fn lowest_line(group: &Group<'_, '_>, columns: Columns) -> Option<(Position, i64)> {
     let column = columns.instr.unwrap_or(0);
     let lines = group.items.iter().filter_map(|item| match item.kind {

@@ -2,13 +2,13 @@
 //!
 //! callgrind begins a function only at a call. Code that is reached by a jump is attributed to the function that
 //! jumped, so one of callgrind's functions may contain several of the JIT compiler's. The lines of a block are grouped
-//! by the code that covers their address, and each group becomes a block of its own. The called function keeps its
-//! inclusive cost by one synthetic call to each other group.
+//! by the JIT function that covers their address, and each group becomes a block of its own. The *head* is the group of
+//! the function that callgrind named. To keep its inclusive cost, it gets a synthetic call to each of the other groups.
 
 use super::block::{Block, Callee, Item, ItemKind};
 use super::context::InputContext;
 use super::input_names::{InputNames, NewName, ObjectKind};
-use super::jit_functions::Covered;
+use super::jit_functions::CodeLookup;
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{NameField, add_costs, first_cost};
@@ -20,7 +20,7 @@ pub(super) struct BlockGroups<'a, 'b> {
     pub(super) names: &'b InputNames<'a>,
     /// What is in effect at the start of the block.
     pub(super) context: InputContext<'a>,
-    /// The first group belongs to the function that callgrind named (`fn=`).
+    /// The first group is the head: that of the function that callgrind named (`fn=`).
     pub(super) groups: Vec<Group<'a, 'b>>,
     /// True if a function in the block, or one that it calls, gets a new name.
     pub(super) has_new_names: bool,
@@ -29,7 +29,7 @@ pub(super) struct BlockGroups<'a, 'b> {
 /// The lines of a block that belong to the same JIT function, or to no known code.
 pub(super) struct Group<'a, 'b> {
     /// The JIT function's entry; `None` if no code is known at the addresses of these lines.
-    pub(super) code: Option<usize>,
+    pub(super) entry: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b Item<'a>>,
     /// Sums of self and inclusive costs, per event.
@@ -52,7 +52,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
         let head = names.resolve(block.function, ObjectKind::Unknown);
         // All groups get the suffix of the function that callgrind named: its recursion level and callers.
-        let (head_code, tail) = match &head {
+        let (head_entry, tail) = match &head {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
         };
@@ -63,53 +63,55 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };
-        groups.push_group(head_code, head_name);
-        groups.add_items(head_code, &tail);
+        groups.push_group(head_entry, head_name);
+        groups.add_items(head_entry, &tail);
         for group in &mut groups.groups {
             for item in &group.items {
                 let added = add_costs(item.costs(), &mut group.sums);
-                added.ok_or_else(|| Error::new("a cost is not a number, or the sum too large"))?;
+                added.ok_or_else(|| Error::new("a cost is not a number, or a sum is too large"))?;
             }
         }
-        groups.has_new_names |= groups.groups.iter().any(|group| group.code.is_some()) || groups.calls_new_names();
+        groups.has_new_names |= groups.groups.iter().any(|group| group.entry.is_some()) || groups.calls_new_names();
         Ok(groups)
     }
 
-    /// Adds each item to the group of its code. `head_code` is the code of the first group, `tail` the suffix of new
-    /// groups' names.
-    fn add_items(&mut self, head_code: Option<usize>, tail: &[u8]) {
+    /// Adds each item to the group of its JIT function, which is created if necessary. `head_entry` is the JIT function
+    /// of the first group, `tail` the suffix of the names of new groups.
+    fn add_items(&mut self, head_entry: Option<usize>, tail: &[u8]) {
         // The group of each JIT function; `None` is the key of code that isn't in any JIT function.
-        let mut indices = FxHashMap::from_iter([(head_code, 0)]);
-        let mut covered = Covered { range: 0..0, entry: None };
+        let mut indices = FxHashMap::from_iter([(head_entry, 0)]);
+        let mut lookup = CodeLookup { range: 0..0, entry: None };
         for item in &self.block.items {
-            let code = self.item_code(item, head_code, &mut covered);
-            let index = *indices.entry(code).or_insert(self.groups.len());
+            let entry = self.find_entry(item, head_entry, &mut lookup);
+            let index = *indices.entry(entry).or_insert(self.groups.len());
             if index == self.groups.len() {
-                let name = match code {
+                let name = match entry {
                     Some(entry) => GroupName::Jit(entry, tail.to_vec()),
                     None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function)].concat()),
                 };
-                self.push_group(code, name);
+                self.push_group(entry, name);
             }
             self.groups[index].items.push(item);
         }
     }
 
-    /// The JIT function of an item. Unknown lines belong to `head_code`, the code of the function that callgrind named,
-    /// and so do all lines in a file without addresses. `covered` is the result of the last lookup.
-    fn item_code(&self, item: &Item<'_>, head_code: Option<usize>, covered: &mut Covered) -> Option<usize> {
-        let (Some(position), Some(column)) = (item.position, self.block.columns.instr) else { return head_code };
+    /// The JIT function that contains an item's address; `None` if none does. Lines without an address belong to the
+    /// head (`head_entry`): those that weren't understood, and all lines in a file without addresses. `lookup` is the
+    /// last answer, which is reused as long as it holds.
+    fn find_entry(&self, item: &Item<'_>, head_entry: Option<usize>, lookup: &mut CodeLookup) -> Option<usize> {
+        let (Some(position), Some(column)) = (item.position, self.block.columns.instr) else { return head_entry };
         let addr = position.0[column];
-        if !covered.range.contains(&addr) {
-            *covered = self.names.jit.find_range(addr);
+        if !lookup.range.contains(&addr) {
+            *lookup = self.names.jit.find_range(addr);
         }
-        covered.entry
+        lookup.entry
     }
 
-    fn push_group(&mut self, code: Option<usize>, function: GroupName<'a>) {
-        self.groups.push(Group { code, function, items: Vec::new(), sums: Vec::new() });
+    fn push_group(&mut self, entry: Option<usize>, function: GroupName<'a>) {
+        self.groups.push(Group { entry, function, items: Vec::new(), sums: Vec::new() });
     }
 
+    /// True if the block calls a function that gets a new name.
     fn calls_new_names(&self) -> bool {
         self.block.items.iter().any(|item| match &item.kind {
             ItemKind::Call(call) => self.callee_name(call.callee) != NewName::Unchanged,
@@ -123,7 +125,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         self.names.resolve(callee.function, object)
     }
 
-    /// Adds the block's costs to the statistics. If it has JIT code, counts it as one of the blocks that were rewritten.
+    /// Adds the block's costs to the statistics. If it has JIT code, counts it as one of the blocks that were
+    /// rewritten.
     pub(super) fn count(&self, stats: &mut RewriteStats) {
         let mut has_code = false;
         for group in &self.groups {
@@ -133,7 +136,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
                     cost = cost.saturating_add(first_cost(costs).unsigned_abs());
                 }
             }
-            match group.code {
+            match group.entry {
                 Some(entry) => {
                     stats.named_cost = stats.named_cost.saturating_add(cost);
                     stats.functions.insert(entry);

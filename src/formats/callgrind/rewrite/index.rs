@@ -36,6 +36,7 @@ pub struct FileIndex<'a> {
     pub(super) max_ids: [u32; 3],
     /// Addresses that callgrind used as names of functions in unknown objects.
     unknown_functions: FxHashSet<u64>,
+    /// True after the first `positions:` line.
     saw_positions: bool,
     /// The settings in effect after the last chunk.
     end: ChunkStart<'a>,
@@ -56,7 +57,7 @@ pub(super) struct ChunkStart<'a> {
 pub(super) struct UnknownObjects(Arc<FxHashSet<u32>>);
 
 impl UnknownObjects {
-    /// Reads the definition of an object's ID.
+    /// Notes that an object's ID is defined: `is_unknown` tells whether as `???`, or as another name.
     pub(super) fn define(&mut self, id: u32, is_unknown: bool) {
         if self.0.contains(&id) != is_unknown {
             let ids = Arc::make_mut(&mut self.0);
@@ -85,6 +86,7 @@ pub struct ChunkFacts<'a> {
     headers: Vec<(&'a [u8], &'a [u8])>,
     /// The definitions that matter for JIT code, in the order of the chunk.
     definitions: Vec<Definition<'a>>,
+    /// The largest ID in each namespace; the index is an [`IdSpace`].
     max_ids: [u32; 3],
     /// The last `ob=`; `None` if the chunk has none.
     object: Option<NameRef<'a>>,
@@ -99,8 +101,9 @@ enum Definition<'a> {
     RawFunction { addr: u64, object: Option<NameRef<'a>> },
 }
 
-/// Collects what the rest of the file has to know of a chunk: headers, the current object at its end, the highest IDs,
-/// and the definitions of objects and of functions without a name. Chunks are independent of each other.
+/// Collects the facts about a chunk that matter for the whole file: headers, the current object at the chunk's end, the
+/// highest IDs, and the definitions of objects and of functions without a name. Needs nothing from other chunks, so
+/// chunks can be scanned in parallel.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut facts = ChunkFacts::default();
     // The `cob=` since the last call.
@@ -187,6 +190,7 @@ impl<'a> FileIndex<'a> {
             b"positions" => {
                 let columns = Columns::parse(value);
                 let has_instr = columns.is_some_and(|columns| columns.instr.is_some());
+                // True if this line and all before it list addresses.
                 header.has_instr = has_instr && (header.has_instr || !self.saw_positions);
                 self.saw_positions = true;
                 self.end.columns = columns.unwrap_or(self.end.columns);
@@ -200,8 +204,8 @@ impl<'a> FileIndex<'a> {
         self.starts.get(chunk).cloned().unwrap_or_default()
     }
 
-    /// True if a function in an unknown object starts at `addr`. Only then is an address among the callers in a name
-    /// certainly absolute.
+    /// True if callgrind named a function in an unknown object by this address. Only then is such an address among the
+    /// callers in a name certainly absolute: it could also be an address in another object.
     pub(super) fn is_unknown_function(&self, addr: u64) -> bool {
         self.unknown_functions.contains(&addr)
     }

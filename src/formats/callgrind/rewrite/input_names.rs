@@ -15,8 +15,8 @@ pub(super) enum NewName<'a> {
     /// The name stays, except that addresses of callers in it were replaced. Holds the ID, if there is one, and the new
     /// name.
     CallersReplaced(Option<u32>, Vec<u8>),
-    /// The name stays, but it is given by an ID whose definition may not have been copied. Holds the ID and the name,
-    /// which contains an address.
+    /// The name stays, but it is given by an ID whose definition may not have been copied, so the name may have to be
+    /// written next to the ID. Holds the ID and the name, which contains an address.
     Raw(u32, &'a [u8]),
     /// The name in the input stays.
     Unchanged,
@@ -36,6 +36,7 @@ pub(super) struct InputNames<'a> {
     index: &'a FileIndex<'a>,
     pub(super) jit: &'a dyn JitFunctions,
     unknown_objects: UnknownObjects,
+    /// The names by ID.
     raw_functions: FxHashMap<u32, &'a [u8]>,
 }
 
@@ -44,8 +45,8 @@ impl<'a> InputNames<'a> {
         Self { index, jit, unknown_objects: UnknownObjects::default(), raw_functions: FxHashMap::default() }
     }
 
-    /// Reads the definition of an ID. An ID may be defined again with another name: names without an address are
-    /// forgotten.
+    /// Notes that an ID is defined as `name`. An ID may be defined again: if the new name contains no address, the old
+    /// one is forgotten.
     pub(super) fn define(&mut self, space: IdSpace, id: u32, name: &'a [u8]) {
         match space {
             IdSpace::Object => self.unknown_objects.define(id, name == UNKNOWN),
@@ -61,7 +62,7 @@ impl<'a> InputNames<'a> {
         if self.unknown_objects.contain(object) { ObjectKind::Unknown } else { ObjectKind::Known }
     }
 
-    /// The name of a function ID; `None` if the name contains no address.
+    /// The name that a function's ID stands for; `None` if it contains no address.
     pub(super) fn raw_function(&self, id: u32) -> Option<&'a [u8]> {
         self.raw_functions.get(&id).copied()
     }
@@ -83,7 +84,8 @@ impl<'a> InputNames<'a> {
             if object == ObjectKind::Unknown {
                 return NewName::Jit(entry, self.name_callers(tail));
             }
-            // The ID's definition may be in a block where it got a JIT function's name.
+            // In a known object, the address isn't one of JIT code, so the name stays. But the ID's definition may not
+            // have been copied: in a block of an unknown object, a JIT function's name took its place.
             if let NameField::Refer(id) = field {
                 return NewName::Raw(id, name);
             }
@@ -98,10 +100,10 @@ impl<'a> InputNames<'a> {
     /// Replaces the addresses of callers in a function's name, or in the part of a name that lists the callers.
     pub(super) fn name_callers(&self, name: &[u8]) -> Vec<u8> {
         let resolve = |addr| {
+            // Only an address that also names a function of an unknown object is certainly absolute.
             let entry = self.jit.find(addr)?;
             self.index.is_unknown_function(addr).then(|| self.jit.name(entry).to_vec())
         };
-        // Only an address that is also a function of an unknown object is certainly absolute.
         replace_callers(name, resolve).into_owned()
     }
 

@@ -2,16 +2,16 @@
 
 use std::ops::Range;
 
-/// Looks up JIT-compiled functions in memory without a file. A function is identified by its entry number, called
-/// `entry` in this folder (not to be confused with its entry address), and has a unique name.
+/// Looks up JIT-compiled functions in memory without a file. Each has a number, which is called its `entry` in this
+/// folder (a function's start is called its address), and a unique name.
 pub trait JitFunctions: Sync {
     /// The entry of the function that contains an address; `None` if no function does.
     fn find(&self, addr: u64) -> Option<usize> {
         self.find_range(addr).entry
     }
-    /// The entry of the function that contains an address, and the range of addresses around it for which the answer is
-    /// the same.
-    fn find_range(&self, addr: u64) -> Covered;
+    /// Like [`find`](Self::find), but also returns the range of addresses for which the answer is the same, so that
+    /// callers need no lookup for each of many addresses.
+    fn find_range(&self, addr: u64) -> CodeLookup;
     /// The unique name of a function, by its entry.
     fn name(&self, entry: usize) -> &[u8];
     /// The source file of a function, by its entry; `???` if unknown.
@@ -23,12 +23,12 @@ pub trait JitFunctions: Sync {
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 
-/// The answer to a lookup, and the addresses around for which it is the same.
+/// The answer to the lookup of an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Covered {
-    /// The range of addresses.
+pub struct CodeLookup {
+    /// The addresses, including the one that was looked up, for which the answer is the same.
     pub range: Range<u64>,
-    /// The entry; `None` if nothing covers the range.
+    /// The function that contains these addresses; `None` if they are in no function.
     pub entry: Option<usize>,
 }
 

@@ -34,6 +34,6 @@ mod tests;
 
 pub use block::{ParsedChunk, parse_chunk};
 pub use index::{ChunkFacts, FileHeader, FileIndex, scan_chunk};
-pub use jit_functions::{CodeLine, Covered, JitFunctions};
+pub use jit_functions::{CodeLine, CodeLookup, JitFunctions};
 pub use rewriter::Rewriter;
 pub use stats::{Misattributed, RewriteStats};

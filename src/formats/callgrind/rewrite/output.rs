@@ -23,7 +23,7 @@ pub(super) struct Output {
     last_ids: [u32; 3],
     /// The IDs of new names, by name; the index of the array is an [`IdSpace`].
     names: [FxHashMap<Vec<u8>, AssignedId>; 3],
-    /// IDs of functions whose definitions were not copied from the input.
+    /// IDs of functions whose definitions were not copied from the input, and that were not defined since.
     dropped: FxHashSet<u32>,
     /// The number of headers so far at which readers forget all IDs.
     era: u32,
@@ -101,8 +101,8 @@ impl Output {
         self.put_new_name(IdSpace::Function, name);
     }
 
-    /// Appends the ID of a new name, followed by the name unless readers already know it: each part of the file (`era`)
-    /// defines its names again.
+    /// Appends the ID of a name that the input doesn't have. The name follows if it wasn't written next to the ID since
+    /// the last header at which readers forget all IDs.
     fn put_new_name(&mut self, space: IdSpace, name: &[u8]) {
         let (id, is_known) = match self.names[space as usize].get_mut(name) {
             Some(assigned) => {
@@ -119,7 +119,7 @@ impl Output {
         }
     }
 
-    /// Gives a name the next free ID.
+    /// Gives a name the next free ID. If there is none, sets `ran_out_of_ids` and returns the last ID.
     fn assign_id(&mut self, space: IdSpace, name: &[u8]) -> u32 {
         let last = &mut self.last_ids[space as usize];
         match last.checked_add(1) {

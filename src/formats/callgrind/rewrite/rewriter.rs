@@ -18,7 +18,8 @@ pub struct Rewriter<'a> {
     names: InputNames<'a>,
     /// The object and files in effect at the current line of the input.
     context: InputContext<'a>,
-    /// The object and files in effect after the last line that was written; `None` if they are those of the input.
+    /// The object and files in effect after the last line that was written, if groups of JIT functions changed them;
+    /// `None` if they are those of the input (`context`).
     output_context: Option<OutputContext<'a>>,
     output: Output,
     /// Statistics about what was rewritten so far.
@@ -71,6 +72,7 @@ impl<'a> Rewriter<'a> {
         for (_, statement) in statements(text) {
             match statement {
                 Statement::Spec(keyword, value) => self.define(keyword, value),
+                // Readers may forget all IDs at any of these headers.
                 Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
                     self.output.begin_part();
                 }
@@ -86,6 +88,7 @@ impl<'a> Rewriter<'a> {
 
     /// Writes a block of lines. Only a block in the unknown object is written anew; in all others, only names change.
     fn write_block(&mut self, chunk: &'a [u8], chunk_offset: u64, block: Block<'a>) {
+        // In effect at the start of the block. `self.context` becomes what is in effect after it.
         let context = self.context;
         self.context.open_file = block.open_file().or(context.open_file);
         if block.in_unknown {
@@ -95,7 +98,7 @@ impl<'a> Rewriter<'a> {
         if block.error.is_none() {
             self.stats.misattributed.examine(&block, self.names.jit);
         }
-        self.restore(context);
+        self.restore_context(context);
         self.edit_callees(chunk, &block);
     }
 
@@ -126,7 +129,7 @@ impl<'a> Rewriter<'a> {
             }
             Err(error) => self.stats.skipped.add(error.at_offset(chunk_offset + block.range.start as u64)),
         }
-        self.restore(context);
+        self.restore_context(context);
         self.output.put(&chunk[block.range]);
     }
 
@@ -140,17 +143,18 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Makes the object and files in effect in the output equal to those in the input, `context`, after groups changed
-    /// them. Writes `ob=`, `fl=` and `fi=` lines where necessary.
-    fn restore(&mut self, context: InputContext<'a>) {
+    /// If groups of JIT functions changed the object or files in effect in the output, makes them equal to those in the
+    /// input (`context`) again, because text of the input is copied next. Writes `ob=`, `fl=` and `fi=` lines where
+    /// necessary.
+    fn restore_context(&mut self, context: InputContext<'a>) {
         let Some(current) = self.output_context.take() else { return };
-        let inherited = OutputContext::from(context);
-        if let Some(object) = inherited.object
-            && current.object != inherited.object
+        let wanted = OutputContext::from(context);
+        if let Some(object) = wanted.object
+            && current.object != wanted.object
         {
             self.output.put_object(b"ob=", object);
         }
-        if (current.fl, current.file) == (inherited.fl, inherited.file) {
+        if (current.fl, current.file) == (wanted.fl, wanted.file) {
             return;
         }
         if let Some(fl) = context.fl {
@@ -216,7 +220,8 @@ impl<'a> CalleeEditor<'a> {
         }
     }
 
-    /// Writes the statements before the call of a JIT function. `cfn` is the statement that named the function.
+    /// Replaces the statements that name the callee of a call by those for a JIT function: its object, file and name.
+    /// `cfn` is the statement in the input that named the callee, `tail` the suffix of the new name.
     fn replace_callee(
         &mut self,
         cfn: &BlockStatement<'a>,
@@ -226,8 +231,8 @@ impl<'a> CalleeEditor<'a> {
         output: &mut Output,
     ) {
         for statement in std::mem::take(&mut self.pending) {
-            // A definition stays, because later blocks may refer to it. Readers use the last of several `cob=` or
-            // `cfi=`.
+            // A statement that defines an ID stays, because later blocks may refer to the ID. It does no harm, because
+            // readers use the last of several `cob=` or `cfi=`.
             if !matches!(name_field(statement.value), NameField::Define(..)) {
                 self.skip_line(&statement, output);
             }
@@ -245,7 +250,8 @@ impl<'a> CalleeEditor<'a> {
         }
     }
 
-    /// Writes a statement with a function's new name, if it has one.
+    /// Writes a statement with a function's new name; does nothing if the name stays. JIT code doesn't occur here: it
+    /// is named by [`Self::replace_callee`].
     fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut Output) {
         if matches!(name, NewName::Unchanged | NewName::Jit(..)) {
             return;

@@ -10,9 +10,10 @@ use std::collections::BTreeSet;
 /// Statistics about the rewriting of a file. Costs are those in the first event, without their signs.
 #[derive(Debug)]
 pub struct RewriteStats {
-    /// Blocks of unknown objects that were written anew: with a name, or split into several.
+    /// Number of blocks of unknown objects that contain JIT code and were written anew: with a name, or split into
+    /// several.
     pub blocks: u64,
-    /// How many of `blocks` were split because they contained code of several functions.
+    /// How many of `blocks` were split, because they contained code of several functions.
     pub split: u64,
     /// Calls that were added to split blocks, so that functions keep their inclusive costs.
     pub synthetic_calls: u64,
@@ -65,19 +66,20 @@ impl Misattributed {
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
     }
 
-    /// Adds the costs at addresses of JIT code in a block, which is a function of a known object. If the function
-    /// itself starts in such code, it isn't JIT code but a part of the object.
+    /// Adds the costs that a block, which is a function of a known object, has at addresses of JIT code. If the
+    /// function itself starts in a JIT function, that one isn't JIT code but a part of the object
+    /// ([`Self::native_entries`]).
     pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
         let Some(column) = block.columns.instr else { return };
-        let mut covered = jit.find_range(0);
+        let mut lookup = jit.find_range(0);
         let mut lowest = None;
         for item in &block.items {
             let (ItemKind::SelfCost(costs), Some(position)) = (&item.kind, item.position) else { continue };
             let addr = position.0[column];
-            if !covered.range.contains(&addr) {
-                covered = jit.find_range(addr);
+            if !lookup.range.contains(&addr) {
+                lookup = jit.find_range(addr);
             }
-            if let Some(entry) = covered.entry {
+            if let Some(entry) = lookup.entry {
                 let sum = self.costs.entry(entry).or_default();
                 *sum = sum.saturating_add(first_cost(costs).unsigned_abs());
             }

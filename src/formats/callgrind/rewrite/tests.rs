@@ -8,10 +8,10 @@ struct Code;
 const NAMES: [&[u8]; 3] = [b"f", b"g", b"h"];
 
 impl JitFunctions for Code {
-    fn find_range(&self, addr: u64) -> Covered {
+    fn find_range(&self, addr: u64) -> CodeLookup {
         let start = addr & !0xff;
         let entry = (0x1000..0x1300).contains(&addr).then(|| (start as usize - 0x1000) / 0x100);
-        Covered { range: start..start.saturating_add(0x100), entry }
+        CodeLookup { range: start..start.saturating_add(0x100), entry }
     }
 
     fn name(&self, entry: usize) -> &[u8] {

@@ -1,9 +1,10 @@
 //! Sorts functions so that callers come before callees, as far as cycles allow.
 //!
-//! A function is placed once all its callers are. If only cycles are left, the next function is the one that received
-//! most of its cost from callers already placed, and among equals the one with the highest such cost. The order thus
-//! follows the program from its start, cycles are entered where the program entered them, and only calls back are out
-//! of order.
+//! The order is made by placing one function after the other. A function is placed once all its callers are. If every
+//! function left is in a cycle or called from one, the next function is the one that received most of its cost from
+//! callers already placed, and among equals the one with the highest such cost. The order thus follows the program from
+//! its start, and cycles are entered where the program entered them. Only calls that close a cycle have the
+//! callee before the caller.
 
 use crate::model::lists::Lists;
 use std::cmp::Reverse;
@@ -12,6 +13,7 @@ use std::collections::BinaryHeap;
 /// Priority of a function that isn't placed yet. The fields are compared in this order, and the greatest is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Rank {
+    /// True if all callers of the function are placed.
     has_all_callers: bool,
     /// Share of the function's cost that came from placed callers, in halves and rounded: 0, 1 or 2.
     halves: u8,
@@ -22,11 +24,11 @@ struct Rank {
     function: Reverse<u32>,
 }
 
-/// What is known of a function while the order is determined.
+/// What is known about a function while the order is determined.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
     /// The part of the function's cost that came from placed callers, plus the part that no call accounts for.
-    cost: f64,
+    placed_cost: f64,
     /// The part of the function's cost that came from any caller, plus the part that no call accounts for.
     whole_cost: f64,
     /// Number of callers that aren't placed yet.
@@ -37,11 +39,11 @@ struct Candidate {
 impl Candidate {
     /// The rank of the candidate, by which the next function is chosen. `function` breaks ties: lower numbers win.
     fn rank(&self, function: u32) -> Rank {
-        let halves = if self.cost > 0.0 { (2.0 * self.cost / self.whole_cost).round() as u8 } else { 0 };
+        let halves = if self.placed_cost > 0.0 { (2.0 * self.placed_cost / self.whole_cost).round() as u8 } else { 0 };
         Rank {
             has_all_callers: self.unplaced_callers == 0,
             halves,
-            cost_bits: self.cost.to_bits(),
+            cost_bits: self.placed_cost.to_bits(),
             function: Reverse(function),
         }
     }
@@ -52,7 +54,7 @@ impl Candidate {
 pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
     let mut candidates = Vec::with_capacity(callees.count());
     for &cost in uncalled {
-        candidates.push(Candidate { cost, whole_cost: cost, unplaced_callers: 0, is_placed: false });
+        candidates.push(Candidate { placed_cost: cost, whole_cost: cost, unplaced_callers: 0, is_placed: false });
     }
     for (_, (callee, weight)) in callees.items() {
         let candidate = &mut candidates[callee as usize];
@@ -62,7 +64,8 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
     let ranks = (0u32..).zip(&candidates).map(|(function, candidate)| candidate.rank(function));
     let mut heap: BinaryHeap<Rank> = ranks.collect();
     let mut order = Vec::with_capacity(candidates.len());
-    // When a function's rank changes, its old entry stays in the heap, behind the new one.
+    // When a function's rank changes, a new entry is added and the old one stays in the heap. Ranks only rise, so the
+    // new entry comes out first; the old one is recognized because the function is placed by then.
     while let Some(Rank { function: Reverse(function), .. }) = heap.pop() {
         if std::mem::replace(&mut candidates[function as usize].is_placed, true) {
             continue;
@@ -70,7 +73,7 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
         order.push(function);
         for &(callee, weight) in &callees[function as usize] {
             let candidate = &mut candidates[callee as usize];
-            candidate.cost += weight;
+            candidate.placed_cost += weight;
             candidate.unplaced_callers -= 1;
             if !candidate.is_placed {
                 heap.push(candidate.rank(callee));

@@ -16,25 +16,27 @@
 use super::thread_graph::EventFlow;
 use crate::model::stacks::{FrameId, Profile, StackId};
 
-/// The inclusive costs of all functions add up to at most this many units, which roughly limits the number of stacks.
-/// More stacks would be invisible: the narrowest one is already far below a pixel.
-const MOST_STACKS: f64 = 262_144.0;
+/// The unit of cost ([`PathFinder::unit`]) is chosen such that the inclusive costs of all functions add up to at most
+/// this many units. This roughly limits the number of stacks. More stacks would be invisible: the narrowest one is
+/// already far below a pixel.
+const MAX_UNITS: f64 = 262_144.0;
 
-/// A unit is at least the sum of all self costs divided by this.
-const FINEST: f64 = 16_384.0;
+/// The self costs of all functions add up to at most this many units.
+const MAX_SELF_UNITS: f64 = 16_384.0;
 
-/// A stack's part for a callee is split off in proportion if it is worth at least this many units.
+/// If a callee's proportional part of a stack is worth at least this many units, it is split off exactly.
 const LARGE_PART: f64 = 4.0;
 
-/// A callee with fewer paths than this may get a part of a path that is worth less than a unit.
+/// As long as a callee has fewer paths than this, it may get a part of a path that is worth less than a unit.
 const FEW_PATHS: usize = 4;
 
 /// A function has at most this many paths, plus as many for each unit of its cost.
-const MANY_PATHS: f64 = 8.0;
+const MAX_PATHS: f64 = 8.0;
 
 /// A path of calls to a function.
 #[derive(Debug, Clone, Copy)]
 struct CallPath {
+    /// The stack that ends in the caller; `None` if the path begins in the function itself.
     caller: Option<StackId>,
     /// The cost that came along this path.
     cost: f64,
@@ -63,7 +65,8 @@ struct PathFinder<'f> {
     flow: &'f EventFlow,
     /// The smallest cost that is worth splitting.
     unit: f64,
-    /// The paths that have reached each function. The last element holds those that end in the current function.
+    /// The paths that have reached each function. The last element ([`Self::self_taker`]) holds those that end in the
+    /// function that is being divided.
     arrivals: Vec<Vec<CallPath>>,
     /// For each function, the cost of all calls to it so far, minus the cost of the paths that it received. Negative if
     /// it received too much.
@@ -75,7 +78,7 @@ struct PathFinder<'f> {
 
 /// A share of the cost that arrived at a function: for the function itself, or for one of its callees.
 struct Part {
-    /// Index of the callee, or [`PathFinder::itself`] for the function's self cost.
+    /// Index of the callee, or [`PathFinder::self_taker`] for the function's self cost.
     taker: usize,
     cost: f64,
 }
@@ -92,7 +95,7 @@ pub(super) fn find_stacks(
     let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
     let mut finder = PathFinder {
         flow,
-        unit: (inclusive / MOST_STACKS).max(self_costs / FINEST),
+        unit: (inclusive / MAX_UNITS).max(self_costs / MAX_SELF_UNITS),
         arrivals: vec![Vec::new(); count + 1],
         owed: vec![0.0; count],
         costliest: vec![None; count],
@@ -117,7 +120,7 @@ pub(super) fn find_stacks(
 
 impl PathFinder<'_> {
     /// The index under which the function that is being divided receives its own self cost.
-    fn itself(&self) -> usize {
+    fn self_taker(&self) -> usize {
         self.owed.len()
     }
 
@@ -132,30 +135,31 @@ impl PathFinder<'_> {
         } else if paths.is_empty() {
             paths.push(CallPath { caller: self.costliest[function].map(|(_, stack)| stack), cost: 0.0 });
         }
-        let most = (MANY_PATHS * (1.0 + inclusive / self.unit)) as usize;
+        let most = (MAX_PATHS * (1.0 + inclusive / self.unit)) as usize;
         if paths.len() > most {
             thin_out(&mut paths, most / 2);
         }
         paths
     }
 
-    /// Divides the cost of a function among its callees and itself. Returns the stacks that end in the function, with
-    /// its self cost.
+    /// Divides the cost of a function among itself and its callees. `open` has the stacks that reach the function, at
+    /// least one. Returns the stacks that end in the function, each with its share of the self cost.
     fn divide(&mut self, function: usize, open: &mut [DividedStack]) -> Vec<(StackId, f64)> {
         open.sort_by(|a, b| b.cost.total_cmp(&a.cost));
         let largest = open[0].stack;
         let whole = open.iter().map(|open| open.cost).sum();
-        let mut parts = self.parts(function, whole, largest);
+        let mut parts = self.compute_parts(function, whole, largest);
         self.divide_large(&mut parts, whole, open);
         open.sort_by(|a, b| a.remaining.total_cmp(&b.remaining));
         self.divide_rest(parts, whole, open);
-        let itself = self.itself();
+        let self_taker = self.self_taker();
         let mut stacks = Vec::new();
-        for path in std::mem::take(&mut self.arrivals[itself]) {
+        for path in std::mem::take(&mut self.arrivals[self_taker]) {
             if let Some(stack) = path.caller {
                 stacks.push((stack, path.cost));
             }
         }
+        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless.
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }
@@ -174,8 +178,8 @@ impl PathFinder<'_> {
         }
     }
 
-    /// Lays the rest of the stacks end to end and cuts it into parts. `open` must be sorted by ascending remaining
-    /// cost.
+    /// Lays what remains of the stacks end to end, and cuts this line into the remaining parts, one after the other.
+    /// `open` must be sorted by ascending remaining cost.
     fn divide_rest(&mut self, parts: Vec<Part>, whole: f64, open: &mut [DividedStack]) {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
@@ -188,16 +192,17 @@ impl PathFinder<'_> {
             {
                 // A path worth less than a unit goes to the taker as a whole or, if less than half of it is wanted, to
                 // the next one.
-                let may_cut =
-                    taker == self.itself() || stack.remaining >= self.unit || self.arrivals[taker].len() < FEW_PATHS;
+                let may_cut = taker == self.self_taker()
+                    || stack.remaining >= self.unit
+                    || self.arrivals[taker].len() < FEW_PATHS;
                 if !may_cut && wanted < stack.remaining / 2.0 {
                     break;
                 }
-                let given = if may_cut { wanted.min(stack.remaining) } else { stack.remaining };
-                if given > negligible {
-                    self.give(taker, stack, given);
+                let amount = if may_cut { wanted.min(stack.remaining) } else { stack.remaining };
+                if amount > negligible {
+                    self.give(taker, stack, amount);
                 }
-                wanted -= given;
+                wanted -= amount;
                 next += usize::from(stack.remaining <= negligible);
             }
         }
@@ -206,7 +211,7 @@ impl PathFinder<'_> {
     /// Divides `whole`, the cost that arrived at a function: its self cost first, then one part for each callee. The
     /// parts add up to `whole`. Also books the calls to the callees in `owed` and `costliest`. `largest` is the
     /// costliest stack that ends in the function.
-    fn parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
+    fn compute_parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
         let self_cost = self.flow.self_costs[function].min(whole);
         let mut callees = Vec::new();
         for &(callee, share) in &self.flow.callees[function] {
@@ -235,10 +240,11 @@ impl PathFinder<'_> {
         for part in &mut callees {
             part.cost *= (whole - self_cost) / sum;
         }
-        callees.insert(0, Part { taker: self.itself(), cost: self_cost });
+        callees.insert(0, Part { taker: self.self_taker(), cost: self_cost });
         callees
     }
 
+    /// Gives a part of a stack's cost to a callee, or to the function itself, which owes nothing.
     fn give(&mut self, taker: usize, stack: &mut DividedStack, cost: f64) {
         stack.remaining -= cost;
         self.arrivals[taker].push(CallPath { caller: Some(stack.stack), cost });
@@ -248,20 +254,20 @@ impl PathFinder<'_> {
     }
 }
 
-/// Reduces the paths to about `most` that represent all of them. Every large path stays. The small ones are laid end to
-/// end, like segments of a line, with points at equal distances; a path stays if it contains such a point, and its cost
-/// becomes the sum of the distances.
+/// Reduces the paths to about `most` that represent all of them. Every path that costs at least `step`, the whole cost
+/// divided by `most`, stays. The smaller ones are laid end to end, like segments of a line that has a point every
+/// `step`. A path stays if it contains such a point, and then costs `step` for each.
 fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
-    // The end of the current path on the line, and the number of points before it.
-    let (mut upto, mut taken) = (0.0, 0.0);
+    // Where the current path ends on the line, and the number of points before it.
+    let (mut path_end, mut points_before) = (0.0, 0.0);
     paths.retain_mut(|path| {
         if path.cost >= step {
             return true;
         }
-        upto += path.cost;
-        let points = (upto / step).round() - taken;
-        taken += points;
+        path_end += path.cost;
+        let points = (path_end / step).round() - points_before;
+        points_before += points;
         path.cost = points * step;
         points > 0.0
     });
@@ -272,15 +278,17 @@ fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
 pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)]) -> Vec<(StackId, u64)> {
     let sum: f64 = stacks.iter().map(|(_, share)| share).sum();
     let mut parts = Vec::new();
-    let (mut upto, mut given) = (0.0, 0);
+    // The sums up to and including the current stack: of the shares, and of the parts.
+    let (mut share_sum, mut part_sum) = (0.0, 0);
     for (index, &(stack, share)) in stacks.iter().enumerate() {
-        upto += share;
+        share_sum += share;
+        let before = part_sum;
         let is_last = index + 1 == stacks.len();
-        let until = if is_last { cost } else { ((cost as f64 * (upto / sum)).round() as u64).clamp(given, cost) };
-        if until > given {
-            parts.push((stack, until - given));
+        let rounded = (cost as f64 * (share_sum / sum)).round() as u64;
+        part_sum = if is_last { cost } else { rounded.clamp(before, cost) };
+        if part_sum > before {
+            parts.push((stack, part_sum - before));
         }
-        given = until;
     }
     parts
 }

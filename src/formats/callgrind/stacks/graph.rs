@@ -16,7 +16,7 @@ use std::io::Read;
 pub(super) struct CallGraph {
     /// Names of the events. Events of the file come first, derived ones after them.
     pub(super) events: Vec<Vec<u8>>,
-    /// (name, formula) of the `event:` headers.
+    /// Name and formula of each derived event, from the `event:` headers. Empty once the events are derived.
     formulas: Vec<(Vec<u8>, Vec<u8>)>,
     /// The functions in order of appearance.
     pub(super) functions: Vec<FunctionName>,
@@ -35,7 +35,7 @@ pub(super) struct CallGraph {
 /// The costs of one thread, or of all threads if the file doesn't separate them.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
-    /// callgrind's number of the thread, from `thread:`. `None` for costs that are not attributed to a thread.
+    /// callgrind's number of the thread, from `thread:`. `None` if the file doesn't attribute the costs to a thread.
     pub(super) number: Option<i32>,
     /// Self cost by function.
     pub(super) costs: Vec<(u32, Costs)>,
@@ -78,11 +78,12 @@ impl Costs {
     }
 }
 
-/// The formula of a derived event: a sum of other events, each with a factor. Holds their indices and factors.
+/// The formula of a derived event: a sum of other events, each with a factor. Each term is the index of an event and
+/// its factor.
 struct DerivedEvent(Vec<(usize, i64)>);
 
 impl DerivedEvent {
-    /// Parses a formula such as `Ir + 10 Bm` over the given events. `None` if it is invalid or names an unknown event.
+    /// Parses a formula such as `Ir + 10 Bm`. `None` if it is invalid, or uses an event that isn't in `events`.
     fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
         let index_of = |name: &[u8]| events.iter().position(|event| event == name);
         let mut terms = Vec::new();
@@ -97,15 +98,16 @@ impl DerivedEvent {
                     factor = None;
                     needs_sign = false;
                 }
+                // `10 * Bm` means the same as `10 Bm`.
                 b"*" if factor.is_some() => {}
                 _ if needs_sign => return None,
                 word if word[0].is_ascii_digit() => {
                     // `10Bm` without a blank also means 10 times Bm.
-                    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
-                    let number = i64::try_from(decimal(&word[..digits])?).ok()?;
+                    let digit_count = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    let number = i64::try_from(decimal(&word[..digit_count])?).ok()?;
                     factor = Some(number);
-                    if digits < word.len() {
-                        terms.push((index_of(&word[digits..])?, sign.checked_mul(number)?));
+                    if digit_count < word.len() {
+                        terms.push((index_of(&word[digit_count..])?, sign.checked_mul(number)?));
                         needs_sign = true;
                     }
                 }
@@ -119,6 +121,7 @@ impl DerivedEvent {
         if needs_sign && !terms.is_empty() { Some(Self(terms)) } else { None }
     }
 
+    /// The cost of the derived event for something with these costs.
     fn cost(&self, costs: &Costs) -> i64 {
         let terms = self.0.iter().map(|(event, factor)| costs.get(*event).saturating_mul(*factor));
         terms.fold(0, i64::saturating_add)
@@ -139,18 +142,18 @@ fn space_operators(formula: &[u8]) -> Vec<u8> {
 
 /// The largest number of derived events; the rest are skipped with a warning. Each one adds a cost to every function
 /// and call, so a file with many formulas would need a lot of memory.
-const MOST_FORMULAS: usize = 64;
+const MAX_FORMULAS: usize = 64;
 
 impl CallGraph {
     /// Adds the derived events. A formula may refer to another derived event.
     fn derive_events(&mut self, skipped: &mut Skipped) {
         let mut remaining = std::mem::take(&mut self.formulas);
-        let too_many = remaining.split_off(MOST_FORMULAS.min(remaining.len()));
+        let too_many = remaining.split_off(MAX_FORMULAS.min(remaining.len()));
         // Each round adds the events whose formulas only need those of earlier rounds.
         loop {
-            let before = remaining.len();
+            let count_before = remaining.len();
             remaining.retain(|(name, formula)| {
-                // The file has the costs of this event itself.
+                // The event isn't derived: the file states its costs.
                 if self.events.contains(name) {
                     return false;
                 }
@@ -158,12 +161,12 @@ impl CallGraph {
                 self.add_derived(name, &derived);
                 false
             });
-            if remaining.len() == before {
-                break;
+            if remaining.len() == count_before {
+                break; // none of the rest can be derived
             }
         }
         for _ in too_many {
-            skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} formulas")));
+            skipped.add(Error::new(format!("the file has more than {MAX_FORMULAS} formulas")));
         }
         for (name, _) in remaining {
             let name = String::from_utf8_lossy(&name);
@@ -194,9 +197,9 @@ impl Thread {
 
     /// Index of a function in `costs`; added if it is new.
     fn find_or_add_costs(&mut self, function: u32) -> usize {
-        let next = self.costs.len();
-        let index = *self.cost_indices.entry(function).or_insert(next);
-        if index == next {
+        let next_index = self.costs.len();
+        let index = *self.cost_indices.entry(function).or_insert(next_index);
+        if index == next_index {
             self.costs.push((function, Costs::default()));
             self.lines.push(BTreeMap::new());
         }
@@ -238,8 +241,8 @@ struct GraphReader {
     thread: usize,
     /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// Index of the current function in the thread's self costs; `None` until it has some. Remembered because a
-    /// function has many lines.
+    /// Index of the current function in the thread's self costs; `None` until it has some. A function has many lines
+    /// with costs, so this saves looking it up for each of them.
     current_costs: Option<usize>,
     /// The costs of the current line, one per event.
     line_costs: Vec<i64>,
@@ -265,8 +268,9 @@ impl GraphReader {
                 Ok(())
             }
             Some(Record::SelfCost { function, file, cost }) => {
+                // Comes first, so that the graph contains the function even if its costs are malformed.
                 let index = self.self_cost_index(function);
-                let is_whole = self.parse_costs(cost.costs)?;
+                let fits_events = self.parse_costs(cost.costs)?;
                 let thread = &mut self.graph.threads[self.thread];
                 if self.with_lines
                     && let Some(line) = source_line(cost, columns)
@@ -274,22 +278,23 @@ impl GraphReader {
                     thread.lines[index].entry((file, line)).or_default().add(&self.line_costs);
                 }
                 thread.costs[index].1.add(&self.line_costs);
-                check_whole(is_whole)
+                check_excess_costs(fits_events)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {
-                let is_whole = self.parse_costs(cost.costs);
+                // Calls are counted even if their costs are malformed, so an error is only returned after that.
+                let fits_events = self.parse_costs(cost.costs);
                 let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
-                let is_whole = is_whole?;
+                let fits_events = fits_events?;
                 calls.costs.add(&self.line_costs);
-                check_whole(is_whole)
+                check_excess_costs(fits_events)
             }
             None => Ok(()),
         }
     }
 
-    /// Parses the costs of a line into `line_costs`, at most one per event. Returns false if the line has more. Fails if
-    /// a cost is not a number.
+    /// Parses the costs of a line into `line_costs`, at most one per event. Returns false if the line has more. Fails
+    /// if a cost is not a number.
     fn parse_costs(&mut self, text: &[u8]) -> Result<bool> {
         let events = self.graph.events.len().max(1);
         self.line_costs.clear();
@@ -320,8 +325,10 @@ impl GraphReader {
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {
+                // Each part of the file repeats the formulas. Once there are too many, don't search them any more,
+                // because the search would take long; they are reported by `derive_events`.
                 if let Some((name, formula)) = parse_formula(value)
-                    && (graph.formulas.len() > MOST_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name))
+                    && (graph.formulas.len() > MAX_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name))
                 {
                     graph.formulas.push((name, formula));
                 }
@@ -340,9 +347,9 @@ impl GraphReader {
     }
 }
 
-/// Fails if a line has costs that belong to no event.
-fn check_whole(is_whole: bool) -> Result<()> {
-    if is_whole {
+/// Fails if a line has more costs than there are events. This is only checked after its other costs were added.
+fn check_excess_costs(fits_events: bool) -> Result<()> {
+    if fits_events {
         Ok(())
     } else {
         Err(Error::new("a line has more costs than there are events; only the first were counted"))

@@ -16,13 +16,13 @@ use crate::model::{Pid, Tid};
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// The frames for the functions of a graph, by function number.
+/// The two frames of each function of a graph; the index is the function's number.
 #[derive(Default)]
 struct FunctionFrames {
-    /// Frames with the function's name as in the file.
-    full_names: Vec<FrameId>,
-    /// Frames with the function's name as shown in stacks, without the recursion level.
-    in_stacks: Vec<FrameId>,
+    /// Frames with the function's name as in the file (`fib'2`), for the profile's list of calls.
+    full_frames: Vec<FrameId>,
+    /// Frames with the function's name without the recursion level (`fib`), for stacks.
+    stack_frames: Vec<FrameId>,
 }
 
 /// Converts a graph to a profile with one series per event.
@@ -34,12 +34,12 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
     let runtimes = RuntimeSet::from_program(program(&graph.command));
+    // If a JIT compiler runs in the program, memory without a file holds its code.
+    let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames::default();
     let positions = start_positions(graph);
     for (function, position) in graph.functions.iter().zip(positions) {
-        // If a JIT compiler runs in the program, memory without a file holds its code.
-        let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
         frames.push(&mut profile, graph, function, position, anonymous, |id, name| tiers.find(id, name, runtimes));
     }
     for thread in &graph.threads {
@@ -63,7 +63,7 @@ fn is_measured(graph: &CallGraph, event: &str) -> bool {
     !is_from_pprof && !graph.creator.starts_with(b"jitgraft")
 }
 
-/// Adds the self costs of a thread's functions as rows to each event's series.
+/// Makes stacks for each event of a thread, and adds them with the functions' self costs as rows to the event's series.
 fn add_stacks(
     thread: &ThreadGraph<'_>,
     graph: &CallGraph,
@@ -72,7 +72,7 @@ fn add_stacks(
     profile: &mut Profile,
 ) {
     let thread_frames: Vec<FrameId> =
-        thread.functions.iter().map(|function| frames.in_stacks[*function as usize]).collect();
+        thread.functions.iter().map(|function| frames.stack_frames[*function as usize]).collect();
     for event in 0..profile.series.len() {
         let flow = thread.flow(event);
         for FunctionStacks { function, stacks } in find_stacks(&flow, &thread.order, &thread_frames, profile) {
@@ -89,8 +89,9 @@ fn add_stacks(
     }
 }
 
-/// Splits each stack's part of a function's self cost by source line. Stacks and lines are laid end to end and cut at
-/// each boundary. This adds few rows, and each stack and each line keeps its sum.
+/// Splits each stack's part of a function's self cost by source line. The file doesn't say which stack caused the cost
+/// of which line, so the first lines go to the first stacks: stacks and lines are laid end to end and cut at each
+/// boundary. This adds few rows, and each stack and each line keeps its sum.
 fn split_by_line(
     parts: Vec<(StackId, u64)>,
     lines: Vec<LineCost>,
@@ -108,6 +109,7 @@ fn split_by_line(
         let function = *profile.frame_of(frame);
         while weight > 0 {
             let Some(current) = &mut line else {
+                // The costs of the lines are used up, so the rest of the weight has no line.
                 rows.push((stack, weight));
                 break;
             };
@@ -133,17 +135,17 @@ fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackI
     let mut functions = Vec::with_capacity(thread.functions.len());
     for (index, &function) in thread.functions.iter().enumerate() {
         functions.push(SelfCost {
-            function: frames.full_names[function as usize],
-            in_stacks: frames.in_stacks[function as usize],
+            function: frames.full_frames[function as usize],
+            in_stacks: frames.stack_frames[function as usize],
             costs: (0..events).map(|event| thread.self_cost(event, index)).collect(),
         });
     }
-    let frame_of = |index: u32| frames.full_names[thread.functions[index as usize] as usize];
+    let full_frame = |index: u32| frames.full_frames[thread.functions[index as usize] as usize];
     let mut calls = Vec::with_capacity(thread.calls.len());
     for edge in &thread.calls {
         calls.push(Calls {
-            caller: frame_of(edge.caller),
-            callee: frame_of(edge.callee),
+            caller: full_frame(edge.caller),
+            callee: full_frame(edge.callee),
             count: edge.calls.count,
             costs: (0..events).map(|event| edge.calls.costs.get(event)).collect(),
         });
@@ -164,8 +166,9 @@ fn program(command: &[u8]) -> &[u8] {
 }
 
 impl FunctionFrames {
-    /// Adds the two frames of the next function to the profile and to the list of frames. `anonymous` is the kind of
-    /// frames for code in memory without a file; `find_tier` returns the tier of a JIT function by its name.
+    /// Adds a full frame and a stack frame for the next function of the graph, to the profile and to these lists.
+    /// `position` is the source position in its name, if any; `anonymous` is the kind of frames for code in memory
+    /// without a file; `find_tier` returns the tier of a JIT function by its name.
     fn push(
         &mut self,
         profile: &mut Profile,
@@ -191,27 +194,28 @@ impl FunctionFrames {
         if is_unnamed {
             kind = kind.unnamed();
         }
-        let mut text = strip_recursion(full_name);
+        let mut stack_name = strip_recursion(full_name);
         let mut start = FunctionStart { file, ..FunctionStart::default() };
         if let Some(position) = position {
-            (text, full_name) = (position.name, position.name);
+            (stack_name, full_name) = (position.name, position.name);
             (start.line, start.column) = (position.line, position.column);
         }
-        let name = profile.name(text);
+        let name = profile.name(stack_name);
         let frame = Frame {
-            tier: if kind == FrameKind::Jit { find_tier(name, text) } else { None },
+            tier: if kind == FrameKind::Jit { find_tier(name, stack_name) } else { None },
             module: object.map(|object| profile.name(object)),
             file,
             start,
             ..Frame::new(name, kind)
         };
-        self.in_stacks.push(profile.frame(frame));
+        self.stack_frames.push(profile.frame(frame));
         let name = profile.name(full_name);
-        self.full_names.push(profile.frame(Frame { name, ..frame }));
+        self.full_frames.push(profile.frame(Frame { name, ..frame }));
     }
 }
 
-/// A function's name without the position that our writer appends to tell it from others of its name and file.
+/// A function's name, split into the name itself and the source position that our writer appends if several functions
+/// have the same name and file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct NamedPosition<'a> {
     name: &'a [u8],
@@ -239,15 +243,15 @@ fn split_number(text: &[u8]) -> Option<(&[u8], u32)> {
     if number == 0 || rest.is_empty() || rest.ends_with(b":") { None } else { Some((rest, number)) }
 }
 
-/// For each function of a file that jitgraft wrote: the position in its name, if our writer put it there. It does so
-/// only for functions that share their name, file and object with others, so a number at the end of any other name
-/// belongs to the name.
+/// For each function, the source position in its name, if our writer put it there; `None` for all functions of files
+/// that jitgraft didn't write. It appends a position only if several functions share their name, file and object, so a
+/// number at the end of any other name belongs to the name.
 fn start_positions(graph: &CallGraph) -> Vec<Option<NamedPosition<'_>>> {
     let mut positions = vec![None; graph.functions.len()];
     if !graph.creator.starts_with(b"jitgraft") {
         return positions;
     }
-    // For each name, file and object, the positions of the functions that have these.
+    // For each name (without position), file and object, the different positions of the functions that share them.
     type Key<'a> = (&'a [u8], TextNumber, TextNumber);
     let mut namesakes: FxHashMap<Key<'_>, FxHashSet<(u32, u32)>> = FxHashMap::default();
     for (position, function) in positions.iter_mut().zip(&graph.functions) {

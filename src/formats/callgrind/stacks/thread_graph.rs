@@ -32,10 +32,11 @@ pub(super) struct LineCost {
     /// Number of the file's name in the file's graph.
     pub(super) file: u32,
     pub(super) line: u32,
+    /// The absolute value of the cost.
     pub(super) cost: u64,
 }
 
-/// How the cost of an event reached each function, disregarding calls that close a cycle.
+/// How the cost of an event reached each function. Calls that close a cycle are left out.
 pub(super) struct EventFlow {
     /// Self cost of each function, without its callees.
     pub(super) self_costs: Vec<f64>,
@@ -53,32 +54,34 @@ impl<'g> ThreadGraph<'g> {
         let mut graph = Self { functions: vec![], calls: vec![], cost_indices: vec![], thread, order: vec![] };
         let mut indices = FxHashMap::default();
         for (cost_index, (function, _)) in thread.costs.iter().enumerate() {
-            indices.insert(*function, graph.push(*function, Some(cost_index)));
+            indices.insert(*function, graph.add_function(*function, Some(cost_index)));
         }
         let mut calls: Vec<_> = thread.calls.iter().collect();
         calls.sort_unstable_by_key(|(caller_and_callee, _)| **caller_and_callee);
         for (&(caller, callee), calls) in calls {
-            let caller = *indices.entry(caller).or_insert_with(|| graph.push(caller, None));
-            let callee = *indices.entry(callee).or_insert_with(|| graph.push(callee, None));
+            let caller = *indices.entry(caller).or_insert_with(|| graph.add_function(caller, None));
+            let callee = *indices.entry(callee).or_insert_with(|| graph.add_function(callee, None));
             graph.calls.push(CallEdge { caller, callee, calls });
         }
+        // The first event determines the order for all events, so that the same calls close cycles in all of them.
         graph.order = order(&graph.weighted_callees(0), &graph.uncalled_costs(0));
         graph
     }
 
     /// Adds a function, and returns its index.
-    fn push(&mut self, function: u32, cost_index: Option<usize>) -> u32 {
+    fn add_function(&mut self, function: u32, cost_index: Option<usize>) -> u32 {
         self.functions.push(function);
         self.cost_indices.push(cost_index);
         self.functions.len() as u32 - 1
     }
 
-    /// Self cost of a function.
+    /// Self cost of a function in an event; 0 if it has none.
     pub(super) fn self_cost(&self, event: usize, function: usize) -> i64 {
         self.cost_indices[function].map_or(0, |index| self.thread.costs[index].1.get(event))
     }
 
-    /// Self cost of a function by file and line. Empty if a line's cost has the opposite sign of the function's.
+    /// Self cost of a function by file and line, as absolute values. Empty if a line's cost has the opposite sign of
+    /// the function's, because then the function's cost can't be divided among its lines.
     pub(super) fn lines(&self, event: usize, function: usize) -> Vec<LineCost> {
         let Some(cost_index) = self.cost_indices[function] else { return Vec::new() };
         let sign = self.self_cost(event, function).signum();
@@ -143,7 +146,7 @@ impl<'g> ThreadGraph<'g> {
             *weight /= sums[*callee as usize];
         }
         for (uncalled, sum) in uncalled.iter_mut().zip(&sums) {
-            // A function that no cost reaches has no caller, so all of its cost would begin in it.
+            // Nothing calls a function that no cost reaches, so it begins its own stacks.
             *uncalled = if *sum > 0.0 { *uncalled / sum } else { 1.0 };
         }
         let self_costs: Vec<f64> =

@@ -1,9 +1,10 @@
 //! Writes stacks as a callgrind file: self costs by instruction and line, and the calls between each pair of functions.
 //!
 //! Sampled stacks have no call counts, so the number after `calls=` is the number of samples that contain the call.
-//! Readers compute a function's inclusive cost as its own cost plus that of its calls. To make this equal the weight of
-//! the stacks that contain the function, each stack charges at most one call per function: the last one, and none for
-//! the function that was running. Earlier calls of a recursion are written with a cost of 0.
+//! Readers compute a function's inclusive cost as its own cost plus that of the calls it makes. To make this equal the
+//! weight of the stacks that contain the function, the weight of a stack is charged to only one of the calls that a
+//! function makes in it: the last one. The function that was running gets the weight as self cost, and none of its calls is
+//! charged. So earlier calls of a recursion are written with a cost of 0.
 //!
 //! If the input already has a call graph, its calls are written as they are.
 
@@ -30,20 +31,20 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
                 // Creates the entry even for a cost of 0, so that the function is in the file.
-                sums.self_costs(profile.stack_of(stack).1);
+                sums.self_costs_mut(profile.stack_of(stack).1);
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
-        sums.add(event, &mut walk);
+        sums.add_stacks(event, &mut walk);
     }
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
-    GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
+    GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }
 
 /// Index into [`CostSums::functions`].
 type FunctionId = usize;
 
-/// Where in a function a cost occurs: source position and address.
+/// Where in a function a cost occurs: source position and address. An unknown address or line is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CostSite {
     file: Option<NameId>,
@@ -56,6 +57,7 @@ struct CostSums<'a> {
     profile: &'a Profile,
     /// Number of events.
     events: usize,
+    /// True if a frame of the profile has an address; then positions get a column for it.
     has_addrs: bool,
     /// The function of each frame of the profile.
     frame_functions: Vec<FunctionId>,
@@ -70,14 +72,15 @@ struct FunctionCosts {
     name: String,
     /// The lowest pair of address and line in the function's frames, written as the target of calls to it.
     entry: (u64, u32),
-    /// Self costs per event.
+    /// Self costs per event, by location in the function.
     self_costs: BTreeMap<CostSite, Vec<i64>>,
+    /// The calls that the function makes, by the location of the call and the called function.
     calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
 }
 
 impl FunctionCosts {
-    /// Removes calls that have neither a count nor a cost. They remain when in each stack a later call was counted
-    /// instead.
+    /// Removes calls that have neither a count nor a cost. [`CostSums::enter`] leaves such entries if each stack with
+    /// the call also has a later one between the same functions, which was counted instead.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
@@ -86,6 +89,7 @@ impl FunctionCosts {
 /// All calls from one location to one function.
 #[derive(Debug, Default)]
 struct CallCosts {
+    /// Number of calls or, for sampled stacks, of the samples that contain the call.
     count: u64,
     /// Inclusive cost of the calls, per event.
     costs: Vec<i64>,
@@ -102,10 +106,12 @@ struct CallKey {
 /// The frames from the root to the current one, during a walk over all stacks.
 #[derive(Debug, Default)]
 struct OpenFrames {
+    /// The frames, outermost first.
     list: Vec<OpenFrame>,
     /// For each function, the index in `list` of its innermost frame.
     last_frames: FxHashMap<FunctionId, usize>,
-    /// For each pair of caller and callee, the innermost call between them.
+    /// For each pair of caller and callee, the innermost call between them. There may be several calls, from different
+    /// locations in the caller.
     last_calls: FxHashMap<(FunctionId, FunctionId), CallKey>,
 }
 
@@ -113,7 +119,7 @@ struct OpenFrames {
 struct OpenFrame {
     function: FunctionId,
     frame: FrameId,
-    /// The call that created this frame.
+    /// The call that led to this frame; `None` for the outermost frame.
     call: Option<CallKey>,
     /// The value in [`OpenFrames::last_frames`] before this frame was entered, to restore it on leaving.
     previous_frame: Option<usize>,
@@ -132,14 +138,14 @@ impl<'a> CostSums<'a> {
             frame_functions: Vec::new(),
             functions: Vec::new(),
         };
-        let mut numbers = FxHashMap::default();
+        let mut function_ids = FxHashMap::default();
         for (id, frame) in profile.frames() {
-            let next = sums.functions.len();
+            let next_id = sums.functions.len();
             let name = label::function(profile, frame);
-            let function = *numbers.entry((name.clone(), frame.module, frame.start)).or_insert(next);
+            let function = *function_ids.entry((name.clone(), frame.module, frame.start)).or_insert(next_id);
             let line = if frame.start.line > 0 { frame.start.line } else { frame.line };
             let entry = (frame.addr.unwrap_or(0), line);
-            if function == next {
+            if function == next_id {
                 sums.functions.push(FunctionCosts {
                     frame: id,
                     name: name.into_owned(),
@@ -157,7 +163,8 @@ impl<'a> CostSums<'a> {
         sums
     }
 
-    /// Appends the source position to the names of functions that have the same name, module and file.
+    /// Appends the source position to the names of functions that have the same name, module and file as another one.
+    /// Functions without a known position keep their name, so readers take them for one function.
     fn make_names_unique(&mut self) {
         let profile = self.profile;
         let key = |function: &FunctionCosts| {
@@ -176,15 +183,17 @@ impl<'a> CostSums<'a> {
         }
     }
 
+    /// Where in its function a frame is.
     fn site(&self, frame: FrameId) -> CostSite {
         let frame = self.profile.frame_of(frame);
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
     }
 
     /// Adds the stacks of an event. In each stack, only the last call between two functions is counted, and only the
-    /// last call that a function makes is charged. Entering a frame therefore also subtracts what was added to the
-    /// earlier calls of that stack.
-    fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
+    /// last call that a function makes is charged. A call is booked when its frame is entered, before it is known
+    /// whether a later call takes its place; so entering a frame also subtracts what was booked for earlier calls of
+    /// that stack.
+    fn add_stacks(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
             Step::Enter(stack) => {
@@ -197,14 +206,14 @@ impl<'a> CostSums<'a> {
         });
     }
 
-    /// Adds the calls of an event from its call graph.
+    /// Adds the self costs and calls of an event from its call graph.
     fn add_graph(&mut self, event: usize, graph: &CallGraph) {
         for function in graph.functions() {
             let sum = Sum { weight: function.own, count: function.own.unsigned_abs() };
             self.add_self_cost(event, function.frame, sum);
         }
         for edge in graph.edges() {
-            let calls = self.calls(CallKey {
+            let calls = self.calls_mut(CallKey {
                 caller: self.frame_functions[edge.caller.index()],
                 site: self.site(edge.caller),
                 callee: self.frame_functions[edge.callee.index()],
@@ -217,20 +226,20 @@ impl<'a> CostSums<'a> {
 
     fn add_self_cost(&mut self, event: usize, frame: FrameId, sum: Sum) {
         if !sum.is_zero() {
-            let cost = &mut self.self_costs(frame)[event];
+            let cost = &mut self.self_costs_mut(frame)[event];
             *cost = cost.saturating_add(sum.weight);
         }
     }
 
-    /// The self cost at a frame's location in its function, per event.
-    fn self_costs(&mut self, frame: FrameId) -> &mut Vec<i64> {
+    /// The self cost at a frame's location in its function, per event; 0 at first.
+    fn self_costs_mut(&mut self, frame: FrameId) -> &mut Vec<i64> {
         let (events, site) = (self.events, self.site(frame));
         let function = &mut self.functions[self.frame_functions[frame.index()]];
         function.self_costs.entry(site).or_insert_with(|| vec![0; events])
     }
 
-    /// Adds the call that led to a frame. `open` holds the frames that lead to it; `total` is the sum of all stacks
-    /// that begin with these frames and this one.
+    /// Enters a frame: adds the call that led to it, and subtracts the calls that it replaces. `open` holds the frames
+    /// from the root to the caller; `total` is the sum of all stacks that begin with these frames and this one.
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
         let function = self.frame_functions[frame.index()];
         let call = open.list.last().map(|caller| CallKey {
@@ -239,30 +248,32 @@ impl<'a> CostSums<'a> {
             callee: function,
         });
         if let Some(call) = call {
-            let calls = self.calls(call);
+            let calls = self.calls_mut(call);
             calls.count = calls.count.saturating_add(total.count);
             calls.costs[event] = calls.costs[event].saturating_add(total.weight);
         }
         // Only the last call between two functions is counted.
         let previous_call = call.and_then(|call| open.last_calls.insert((call.caller, function), call));
         if let Some(previous_call) = previous_call {
-            let calls = self.calls(previous_call);
+            let calls = self.calls_mut(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
         // If the function was already on the stack, the call that it made from there was its last one until now, and
-        // was charged. It isn't its last call any more.
+        // was charged. It isn't its last call any more. That call led to the next frame on the stack; if there is none,
+        // the function called itself, by `call`.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);
             if let Some(charged) = charged {
-                let cost = &mut self.calls(charged).costs[event];
+                let cost = &mut self.calls_mut(charged).costs[event];
                 *cost = cost.saturating_sub(total.weight);
             }
         }
         open.list.push(OpenFrame { function, frame, call, previous_frame, previous_call });
     }
 
-    fn calls(&mut self, key: CallKey) -> &mut CallCosts {
+    /// The costs of the calls with this key; 0 at first.
+    fn calls_mut(&mut self, key: CallKey) -> &mut CallCosts {
         let events = self.events;
         let calls = &mut self.functions[key.caller].calls;
         calls.entry((key.site, key.callee)).or_insert_with(|| CallCosts { count: 0, costs: vec![0; events] })
@@ -300,13 +311,15 @@ impl OpenFrames {
 struct GraphWriter<'a> {
     profile: &'a Profile,
     sums: &'a CostSums<'a>,
+    /// The IDs that were given to names so far, by identity (see [`GraphWriter::write_statement`]). The index of the
+    /// array is an [`IdSpace`].
     ids: [FxHashMap<Vec<u8>, usize>; 3],
+    /// The text of the current function.
     text: Vec<u8>,
 }
 
 impl GraphWriter<'_> {
-    /// Writes the whole file.
-    fn run(mut self, out: &mut dyn Write) -> Result<()> {
+    fn write_file(mut self, out: &mut dyn Write) -> Result<()> {
         self.write_header(out)?;
         for function in 0..self.sums.functions.len() {
             self.write_function(function);
@@ -323,11 +336,11 @@ impl GraphWriter<'_> {
             comms.filter(|comm| !comm.is_empty()).map(|comm| comm.replace(['\n', '\r'], " ")).collect();
         comms.sort();
         comms.dedup();
-        // A callgrind file must have at least one event.
         let events: Vec<String> = self.profile.series.iter().map(|series| event_name(&series.name)).collect();
         let positions = if self.sums.has_addrs { "instr line" } else { "line" };
         writeln!(out, "# callgrind format\nversion: 1\ncreator: jitgraft {}", env!("CARGO_PKG_VERSION"))?;
         writeln!(out, "cmd: {}\npart: 1\n\npositions: {positions}", comms.join(", "))?;
+        // A callgrind file must have at least one event.
         let events = if events.is_empty() { "samples".to_owned() } else { events.join(" ") };
         Ok(writeln!(out, "events: {events}\nsummary: {}\n", join_costs(&self.sums.totals()))?)
     }
@@ -355,7 +368,7 @@ impl GraphWriter<'_> {
         let mut file = function_file(frame);
         for (site, costs) in &function.self_costs {
             self.switch_file(&mut file, site.file, frame);
-            encoder.cost(self.position(site.addr, site.line), &mut self.text);
+            encoder.write_cost(self.position(site.addr, site.line), &mut self.text);
             self.put(&format!(" {}\n", join_costs(costs)));
         }
         for ((site, callee), CallCosts { count, costs }) in &function.calls {
@@ -363,9 +376,9 @@ impl GraphWriter<'_> {
             self.write_callee(*callee, frame);
             self.put(&format!("calls={count} "));
             let (entry, entry_line) = self.sums.functions[*callee].entry;
-            encoder.target(self.position(entry, entry_line), &mut self.text);
+            encoder.write_target(self.position(entry, entry_line), &mut self.text);
             self.put("\n");
-            encoder.site(self.position(site.addr, site.line), &mut self.text);
+            encoder.write_site(self.position(site.addr, site.line), &mut self.text);
             self.put(&format!(" {}\n", join_costs(costs)));
         }
         self.put("\n");
@@ -375,6 +388,8 @@ impl GraphWriter<'_> {
         self.text.extend_from_slice(text.as_bytes());
     }
 
+    /// Writes an `fi=` or `fe=` line if the next costs are in another file than `current`, and updates `current`.
+    /// `function` is a frame of the function, to whose own file `fe=` returns.
     fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
         if *current != file {
             let key = if file == function_file(function) { "fe" } else { "fi" };
@@ -384,7 +399,8 @@ impl GraphWriter<'_> {
         }
     }
 
-    /// Always specifies the callee's file, so that nothing depends on a reader's default.
+    /// Writes the lines that name the function that is called. They always include its file, because readers disagree
+    /// about what a missing file means. `caller` is a frame of the calling function.
     fn write_callee(&mut self, callee: FunctionId, caller: &Frame) {
         let frame = self.profile.frame_of(self.sums.functions[callee].frame);
         if frame.module != caller.module {
@@ -414,13 +430,14 @@ impl GraphWriter<'_> {
         one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)))
     }
 
-    /// Writes an ID. If it is new, the name follows. Equal identities have the same ID.
+    /// Writes `key=(ID)` and, if the ID is new, the name. `identity` decides which ID: equal identities have the same
+    /// one. It is more than the name if equal names may mean different things.
     fn write_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
         let ids = &mut self.ids[space as usize];
-        let next = ids.len() + 1;
-        let id = *ids.entry(identity).or_insert(next);
+        let next_id = ids.len() + 1;
+        let id = *ids.entry(identity).or_insert(next_id);
         self.put(&format!("{key}=({id})"));
-        if id == next {
+        if id == next_id {
             self.put(" ");
             self.text.extend_from_slice(&name);
         }
@@ -439,7 +456,7 @@ fn one_line(name: &[u8]) -> Vec<u8> {
     name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
 }
 
-/// Event names must be single words.
+/// The name of an event as a single word, which callgrind requires.
 fn event_name(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
 }
@@ -492,7 +509,7 @@ mod tests {
             for row in &profile.series[0].rows {
                 walk.add(row.stack.unwrap(), Sum { weight: row.weight as i64, count: 1 });
             }
-            sums.add(0, &mut walk);
+            sums.add_stacks(0, &mut walk);
             sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
             let name = |function: FunctionId| {
                 let frame = profile.frame_of(sums.functions[function].frame);

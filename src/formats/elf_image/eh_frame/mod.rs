@@ -33,23 +33,23 @@ use std::ops::Range;
 pub(super) struct Frames {
     /// File range from the start of `.eh_frame` to the end of `.eh_frame_hdr`. Empty if there is no unwinding
     /// information.
-    pub(super) all: Range<u64>,
+    pub(super) whole: Range<u64>,
     /// File range of `.eh_frame_hdr`.
     pub(super) header: Range<u64>,
 }
 
 /// The size of `.eh_frame` and `.eh_frame_hdr` together.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Measure {
+pub(super) struct FramesSize {
     /// Bytes from the start of `.eh_frame` to the end of `.eh_frame_hdr`.
     pub(super) len: u64,
     /// True if any code has unwinding information.
     pub(super) has_entries: bool,
 }
 
-/// The size that `.eh_frame` and `.eh_frame_hdr` need for the unwinding information of all code in `slots`, or slightly
-/// more. The size doesn't depend on the address of the sections.
-pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
+/// Computes the size that `.eh_frame` and `.eh_frame_hdr` need for the unwinding information of all code in `slots`, or
+/// slightly more, by encoding it for arbitrary addresses. The size doesn't depend on them.
+pub(super) fn measure(target: Target, slots: &[Slot]) -> FramesSize {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
     for slot in slots {
@@ -58,7 +58,7 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     }
     // `.eh_frame_hdr` has a fixed part of 12 bytes, and 8 bytes per entry.
     let table = 12 + 8 * encoder.table.len() as u64;
-    Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, has_entries: len > 0 }
+    FramesSize { len: (len + END.len() as u64).next_multiple_of(8) + table, has_entries: len > 0 }
 }
 
 /// A record of length 0, which ends the section.
@@ -96,18 +96,19 @@ pub(super) fn write<W: Write + Seek>(
     sections.push_loaded(b".eh_frame", header.clone(), start..sink.offset());
     sink.align(8)?;
     let header_start = sink.offset();
-    sink.bytes(&encode_header(encoder.table, image.target.endian, header_start, start))?;
+    sink.bytes(&encode_eh_frame_hdr(encoder.table, image.target.endian, header_start, start))?;
     sections.push_loaded(b".eh_frame_hdr", header, header_start..sink.offset());
-    Ok(Frames { all: start..sink.offset(), header: header_start..sink.offset() })
+    Ok(Frames { whole: start..sink.offset(), header: header_start..sink.offset() })
 }
 
 /// Encodes `.eh_frame_hdr`. It contains a table of (address of code, address of its FDE), sorted by code for binary
-/// search (LSB Core 5.0, 10.6.2). `at` is the address of `.eh_frame_hdr` in the image, and `eh_frame` that of
+/// search (LSB Core 5.0, 10.6.2). `addr` is the address of `.eh_frame_hdr` in the image, and `eh_frame` that of
 /// `.eh_frame`.
-fn encode_header(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
+fn encode_eh_frame_hdr(mut table: Vec<(u32, u32)>, endian: Endian, addr: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
     // Binary search needs unique addresses. Of several entries for an address, the one with the highest FDE stays,
-    // because the code that was dumped last is valid.
+    // because the code that was dumped last is valid. `dedup_by_key` keeps the first one, so the order is reversed for
+    // it.
     table.reverse();
     table.dedup_by_key(|&mut (pc, _)| pc);
     table.reverse();
@@ -118,13 +119,14 @@ fn encode_header(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: 
         dw::DW_EH_PE_udata4.0,                          // of the table's length
         dw::DW_EH_PE_datarel.0 | dw::DW_EH_PE_sdata4.0, // of the table's addresses
     ]);
-    out.u32((eh_frame as u32).wrapping_sub(at as u32 + 4)).u32(table.len() as u32);
+    out.u32((eh_frame as u32).wrapping_sub(addr as u32 + 4)).u32(table.len() as u32);
     for (pc, fde) in table {
-        out.u32(pc.wrapping_sub(at as u32)).u32(fde.wrapping_sub(at as u32));
+        out.u32(pc.wrapping_sub(addr as u32)).u32(fde.wrapping_sub(addr as u32));
     }
     out.finish()
 }
 
+/// Encodes the unwinding information of one code range after the other.
 struct Encoder {
     target: Target,
     /// The address in the image of each encoded CIE.
@@ -140,37 +142,39 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the unwinding information of a code range into `out`. The code is at address `addr` in the image, and
-    /// `out` will be at address `at`. Returns the number of FDEs, or `None` if something is malformed; the code then
-    /// gets no unwinding information.
-    fn encode_piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
+    /// Encodes the unwinding information of a code range into `out`. In the image, the code is at address `code_addr`,
+    /// and `out` will be at address `out_addr`. Returns the number of FDEs, or `None` if something is malformed; the
+    /// code then gets no unwinding information.
+    fn encode_piece(&mut self, code: &Code, code_addr: u64, out_addr: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };
         let endian = self.target.endian.into();
         let fdes = records::parse(unwind.eh_frame, code, endian, self.target.address_size())?;
         for fde in &fdes {
-            let cie = self.encode_cie(&fde.cie, at);
-            self.encode_fde(fde, cie, addr, at);
+            let cie_addr = self.encode_cie(&fde.cie, out_addr);
+            self.encode_fde(fde, cie_addr, code_addr, out_addr);
         }
         Some(fdes.len())
     }
 
-    /// Encodes a CIE unless an equal one was encoded before. Returns its address. `at` is the address of the start of
-    /// `out`.
-    fn encode_cie(&mut self, cie: &Cie, at: u64) -> u64 {
+    /// Encodes a CIE unless an equal one was encoded before. Returns its address. `out_addr` is the address of the
+    /// start of `out`.
+    fn encode_cie(&mut self, cie: &Cie, out_addr: u64) -> u64 {
         let encoded = cie.encode(self.target);
-        let next = at + self.out.len() as u64;
+        let next_addr = out_addr + self.out.len() as u64;
         *self.cies.entry(encoded).or_insert_with_key(|encoded| {
             self.out.extend_from_slice(encoded);
-            next
+            next_addr
         })
     }
 
-    fn encode_fde(&mut self, fde: &Fde, cie: u64, addr: u64, at: u64) {
-        let start = at + self.out.len() as u64;
-        let pc = addr + fde.start;
-        fde.encode(self.target, start, cie, pc, &mut self.out);
+    /// Encodes an FDE, and adds it to the table. The addresses are those of its CIE, of the code and of the start of
+    /// `out`.
+    fn encode_fde(&mut self, fde: &Fde, cie_addr: u64, code_addr: u64, out_addr: u64) {
+        let fde_addr = out_addr + self.out.len() as u64;
+        let pc = code_addr + fde.start;
+        fde.encode(self.target, fde_addr, cie_addr, pc, &mut self.out);
         // The casts lose nothing: the layout keeps code below 2^31, and `.eh_frame` is next to it.
-        self.table.push((pc as u32, start as u32));
+        self.table.push((pc as u32, fde_addr as u32));
     }
 }

@@ -9,16 +9,21 @@ use gimli::{EndianSlice, Reader, RunTimeEndian, constants as dw};
 /// A common information entry: what several FDEs share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Cie<'data> {
+    /// The instructions state advances of the location in units of this many bytes.
     code_align: u64,
+    /// The instructions state most offsets in units of this many bytes.
     data_align: i64,
+    /// The number of the register, real or not, that holds the return address.
     return_register: u64,
+    /// True for the frame of a signal handler: its caller's address isn't a return address.
     signal_frame: bool,
     /// On aarch64: return addresses are signed with key B.
     key_b: bool,
     /// How FDEs with this CIE encode addresses (`DW_EH_PE_*`).
     encoding: dw::DwEhPe,
     /// True if FDEs contain augmentation data preceded by its length.
-    sized: bool,
+    has_sized_augmentation: bool,
+    /// The call frame instructions.
     instructions: &'data [u8],
 }
 
@@ -28,7 +33,9 @@ pub(super) struct Fde<'data> {
     pub(super) cie: Cie<'data>,
     /// Start of the described range, as an offset in the code.
     pub(super) start: u64,
+    /// Length of the described range in bytes.
     len: u64,
+    /// The call frame instructions that follow those of the CIE.
     instructions: &'data [u8],
 }
 
@@ -70,13 +77,14 @@ pub(super) fn parse<'data>(
             break;
         }
         let mut body = reader.split(len as usize).ok()?;
-        let id_at = body.offset_from(section);
+        let id_offset = body.offset_from(section);
         match body.read_u32().ok()? {
+            // A CIE has the ID 0.
             0 => cies.push((start, Cie::parse(body, address_size)?)),
             // An FDE refers to its CIE by the distance from this field back to the CIE.
             back => {
-                let cie_at = id_at.checked_sub(back as usize)?;
-                let found = cies.binary_search_by_key(&cie_at, |(at, _)| *at).ok()?;
+                let cie_offset = id_offset.checked_sub(back as usize)?;
+                let found = cies.binary_search_by_key(&cie_offset, |(offset, _)| *offset).ok()?;
                 let cie = cies[found].1.clone();
                 fdes.push(Fde::parse(body, body.offset_from(section), cie, code, address_size)?);
             }
@@ -102,12 +110,12 @@ impl<'data> Cie<'data> {
             signal_frame: false,
             key_b: false,
             encoding: dw::DW_EH_PE_absptr,
-            sized: false,
+            has_sized_augmentation: false,
             instructions: &[],
         };
         if let Some(letters) = augmentation.strip_prefix(b"z") {
-            cie.sized = true;
-            cie.augment(letters, read_sized(&mut body)?, address_size)?;
+            cie.has_sized_augmentation = true;
+            cie.read_augmentation(letters, read_sized(&mut body)?, address_size)?;
         } else if !augmentation.is_empty() {
             return None;
         }
@@ -117,10 +125,11 @@ impl<'data> Cie<'data> {
     }
 
     /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`.
-    fn augment(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
+    fn read_augmentation(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
                 b'R' => self.encoding = dw::DwEhPe(data.read_u8().ok()?),
+                // Formats of pointers to language-specific data and personality routines, which are left out.
                 b'L' => data.skip(1).ok()?,
                 b'P' => {
                     let encoding = dw::DwEhPe(data.read_u8().ok()?);
@@ -134,11 +143,11 @@ impl<'data> Cie<'data> {
         Some(())
     }
 
-    /// Encodes the CIE for the image. FDE addresses are relative to their own position. The version is 1 unless the
-    /// return register's number is too large for it.
+    /// Encodes the CIE for the image. It says that addresses in FDEs are relative to their own position. The version is
+    /// 1 unless the return register's number is too large for it.
     pub(super) fn encode(&self, target: Target) -> Vec<u8> {
         let wide_register = self.return_register > 0xff;
-        let mut body = vec![0; 4];
+        let mut body = vec![0; 4]; // the ID of a CIE
         body.push(if wide_register { 3 } else { 1 });
         body.extend_from_slice(b"zR");
         body.extend(self.signal_frame.then_some(b'S'));
@@ -151,6 +160,7 @@ impl<'data> Cie<'data> {
         } else {
             body.push(self.return_register as u8);
         }
+        // The augmentation data: its length, and the format of addresses.
         body.extend_from_slice(&[1, dw::DW_EH_PE_pcrel.0 | dw::DW_EH_PE_sdata4.0]);
         body.extend_from_slice(self.instructions);
         let mut out = Vec::with_capacity(body.len() + 12);
@@ -160,13 +170,22 @@ impl<'data> Cie<'data> {
 }
 
 impl<'data> Fde<'data> {
-    /// Parses the body of an FDE. `at` is its offset in the section. `None` if it is malformed or describes other code.
-    fn parse(mut body: RecordReader<'data>, at: usize, cie: Cie<'data>, code: &Code, address_size: u8) -> Option<Self> {
-        // perf and V8 put the section at the next multiple of 8 after the code.
-        let place = code.size.checked_next_multiple_of(8)?.checked_add(at as u64)?;
+    /// Parses the body of an FDE. `offset` is where the body is in the section: the first field is the start of the
+    /// code, which may be given relative to the field's own position. `None` if it is malformed or describes other
+    /// code.
+    fn parse(
+        mut body: RecordReader<'data>,
+        offset: usize,
+        cie: Cie<'data>,
+        code: &Code,
+        address_size: u8,
+    ) -> Option<Self> {
+        // The position of the field, as an offset from the start of the code. perf and V8 put the section at the next
+        // multiple of 8 after the code.
+        let position = code.size.checked_next_multiple_of(8)?.checked_add(offset as u64)?;
         let begin = read_pointer(&mut body, cie.encoding.format(), address_size)?;
         let start = match cie.encoding.application() {
-            dw::DW_EH_PE_pcrel => place.wrapping_add(begin),
+            dw::DW_EH_PE_pcrel => position.wrapping_add(begin),
             dw::DW_EH_PE_absptr => begin.wrapping_sub(code.addr.0),
             _ => return None,
         };
@@ -176,19 +195,20 @@ impl<'data> Fde<'data> {
         if start.checked_add(len)? > code.size {
             return None;
         }
-        if cie.sized {
+        if cie.has_sized_augmentation {
             read_sized(&mut body)?;
         }
         check_instructions(body, address_size)?;
         Some(Self { cie, start, len, instructions: body.slice() })
     }
 
-    /// Appends the FDE of code at address `pc`. `at` will be the FDE's own address, `cie` is the address of its CIE.
-    pub(super) fn encode(&self, target: Target, at: u64, cie: u64, pc: u64, out: &mut Vec<u8>) {
+    /// Appends the FDE of code at address `pc`. `addr` will be the FDE's own address, `cie_addr` is the address of its
+    /// CIE.
+    pub(super) fn encode(&self, target: Target, addr: u64, cie_addr: u64, pc: u64, out: &mut Vec<u8>) {
         let mut body = ByteWriter::append_to(Vec::with_capacity(self.instructions.len() + 16), target.endian);
-        // Both are relative to their own field: the CIE's distance follows the length, and the code's distance follows
-        // that.
-        for value in [(at + 4).wrapping_sub(cie), pc.wrapping_sub(at + 8), self.len] {
+        // The distances to the CIE and to the code are relative to their own fields, which follow the length of the
+        // record (4 bytes).
+        for value in [(addr + 4).wrapping_sub(cie_addr), pc.wrapping_sub(addr + 8), self.len] {
             body.u32(value as u32);
         }
         body.bytes(&[0]); // no augmentation data
@@ -197,7 +217,7 @@ impl<'data> Fde<'data> {
     }
 }
 
-/// Appends length and body, padded with DW_CFA_nop so that the next record is aligned.
+/// Appends a record to `out`: its length, then its body, padded with DW_CFA_nop so that the next record is aligned.
 fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
     let len = (4 + body.len()).next_multiple_of(usize::from(target.address_size())) - 4;
     let mut bytes = [0; 4];

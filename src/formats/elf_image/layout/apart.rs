@@ -17,11 +17,11 @@
 //! it has. On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own
 //! images, of which there is one per function.
 
-use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted_items};
+use super::mirror::{Item, MAX_LAYERS, MIRROR_LIMIT, REGION_GAP, sorted_items};
 use crate::formats::elf_image::slot::Slot;
 use std::ops::Range;
 
-/// The most images in a set. The code of all further ranges shares one more image.
+/// The maximum number of images in a set, not counting one more that the code of all further ranges shares.
 const MAX_IMAGES: usize = 64;
 
 /// Code that goes into one image.
@@ -29,8 +29,8 @@ const MAX_IMAGES: usize = 64;
 pub(in super::super) struct Group {
     /// Indices of the group's slots, in the order in which they were added.
     pub(in super::super) slots: Vec<u32>,
-    /// The range from the first to the last code. Layers, which are successive uses of the same addresses, have the
-    /// same range. `None` if the code has no common base.
+    /// The range of addresses from the first to the last code. If addresses were reused, there is a group for each use
+    /// (layer), and all of these have the same range. `None` if the code is too scattered for a common base.
     pub(in super::super) span: Option<Range<u64>>,
     /// True if another file is mapped in this range. The image then replaces that file (such as Node.js, for its
     /// builtins).
@@ -76,19 +76,21 @@ impl Ranges {
     }
 }
 
-/// Divides the slots (code, with the addresses at which it ran) into groups, one per image. Code goes into the same
-/// group if no large gap and no other file lies between it (`foreign` are the addresses of other files). If addresses
-/// were reused, each use is a group of its own: layer 0 is the first use, layer 1 the second. What exceeds the limits
-/// for layers and groups forms one last group.
+/// Divides the slots (code, with the addresses at which it ran) into groups, one per image. Two code ranges go into the
+/// same group if there is no large gap and no other file between them (`foreign` are the addresses of other files). If
+/// addresses were reused, each use is a group of its own: layer 0 is the first use, layer 1 the second. Code beyond the
+/// limits for layers and groups forms one last group.
 pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted_items(slots);
-    // If code lies inside another file's map (as Node.js's builtins do), that map doesn't separate it from other code.
+    // If code lies inside another file's mapping (as Node.js's builtins do), that mapping doesn't separate it from
+    // other code.
     let separators = foreign.containing_none_of(items.iter().map(|item| item.addr));
     let (fitting, too_many): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
     let mut remaining = &fitting[..];
     while let Some(first) = remaining.first() {
-        // Extend the span from the first item to the last one that is near; the first one always is.
+        // Extend the span from the first item up to the last one before a gap or another file. It always has the first
+        // item, so the loop makes progress.
         let mut span = first.addr..first.addr + first.len;
         let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));
         let (in_span, after) = remaining.split_at(end.unwrap_or(remaining.len()));
@@ -101,6 +103,7 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
         }
         remaining = after;
     }
+    // The code that shares the last image: of addresses that were reused too often, and of ranges beyond the limit.
     let mut rest: Vec<u32> = too_many.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {
@@ -113,10 +116,10 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
 }
 
 /// Extends a range to the end of the next code. Returns false, and leaves the range as it is, if the code is too far
-/// away or another file lies in between.
+/// away, the range would become too long, or another file lies in between.
 fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool {
     let end = next.addr + next.len;
-    let is_near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;
+    let is_near = next.addr.saturating_sub(span.end) < REGION_GAP && end - span.start < MIRROR_LIMIT;
     if !is_near || separators.overlap(&(span.end..next.addr)) {
         return false;
     }
@@ -132,6 +135,7 @@ fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
     let mut sizes: Vec<usize> = groups.iter().map(|group| group.slots.len()).collect();
     sizes.sort_unstable();
     let smallest_kept = sizes[sizes.len() - MAX_IMAGES];
+    // Several groups may have this size, so the number of kept groups is limited, too.
     let mut kept = 0;
     groups.retain(|group| {
         let keep = group.slots.len() >= smallest_kept && kept < MAX_IMAGES;

@@ -7,16 +7,17 @@
 //! ```
 //!
 //! A region is code without large gaps. Distances within it are preserved, so disassembled calls show their targets. If
-//! addresses were reused, the region is mirrored again in another layer. Code that doesn't fit (reused too often, or
-//! spread too widely) is packed at the end. The space between code ranges is a hole in the file.
+//! addresses were reused, the image has another mirror (layer) of the region for each use. Code that doesn't fit,
+//! because its addresses were reused too often or it is spread too widely, is packed at the end. The space between code
+//! ranges is a hole in the file.
 
 use crate::formats::elf_image::slot::{Piece, Place, Slot};
 use crate::model::Addr;
 use std::ops::Range;
 
-/// Code ranges belong to different regions of the image if the gap between them has at least this many bytes: a hole of
-/// that size would make the file look large.
-pub(super) const FAR: u64 = 1 << 24;
+/// Code ranges belong to different regions of the image if there are at least this many bytes between them. A larger
+/// hole would make the file look large.
+pub(super) const REGION_GAP: u64 = 1 << 24;
 
 /// The mirrors of all regions together may span this many bytes. Code beyond that is packed.
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
@@ -29,7 +30,7 @@ const IMAGE_LIMIT: u64 = 0x7000_0000;
 pub(super) const MAX_LAYERS: u8 = 8;
 
 /// Limit for the size of a code range in bytes. Longer code can only come from a damaged source, and is left out.
-const LONGEST: u64 = MIRROR_LIMIT;
+const MAX_CODE_LEN: u64 = MIRROR_LIMIT;
 
 const PAGE: u64 = 4096;
 
@@ -37,7 +38,9 @@ const PAGE: u64 = 4096;
 pub(super) struct Item {
     pub(super) addr: u64,
     pub(super) len: u64,
+    /// Index of the slot.
     pub(super) slot: u32,
+    /// 0 for the first use of these addresses, 1 for the second, …; [`MAX_LAYERS`] if there were too many uses.
     pub(super) layer: u8,
 }
 
@@ -52,11 +55,12 @@ struct MirrorRegion {
 }
 
 impl MirrorRegion {
-    /// The length of one mirror, extended to whole pages at both ends.
+    /// The length of one mirror of the region in the file, extended to whole pages at both ends.
     fn stride(&self) -> u64 {
         (self.end - (self.start & !(PAGE - 1))).next_multiple_of(PAGE).max(PAGE)
     }
 
+    /// The length of all mirrors of the region together.
     fn len(&self) -> u64 {
         self.stride().saturating_mul(self.layers)
     }
@@ -65,7 +69,7 @@ impl MirrorRegion {
 /// Lays out the code of all slots from file offset `header` on: one region after the other, each with one mirror per
 /// layer (use of the same addresses), then the code that doesn't fit, packed. Returns where each slot's code is, and
 /// the pieces sorted by offset.
-pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
     let items = sorted_items(slots);
     let mut offsets = vec![None; slots.len()];
     let mut next = header.next_multiple_of(PAGE);
@@ -116,7 +120,7 @@ pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
     let mut items = Vec::with_capacity(slots.len());
     for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
         let end = addr.checked_add(code.size);
-        if code.size <= LONGEST && end.is_some_and(|end| end < u64::MAX - PAGE) {
+        if code.size <= MAX_CODE_LEN && end.is_some_and(|end| end < u64::MAX - PAGE) {
             items.push(Item { addr, len: code.size, slot: index as u32, layer: 0 });
         }
     }
@@ -139,15 +143,15 @@ fn assign_layers(items: &mut [Item]) {
     }
 }
 
-/// Groups code into regions, separated by gaps of [`FAR`] or more.
+/// Groups code into regions, separated by gaps of [`REGION_GAP`] or more.
 fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
     let mut regions: Vec<MirrorRegion> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let end = item.addr + item.len;
-        // An item that will be packed overlaps one in each layer.
+        // An item that will be packed (layer `MAX_LAYERS`) overlaps one in each layer, so the region has all layers.
         let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
         match regions.last_mut() {
-            Some(last) if item.addr < last.end.saturating_add(FAR) => {
+            Some(last) if item.addr < last.end.saturating_add(REGION_GAP) => {
                 last.end = last.end.max(end);
                 last.layers = last.layers.max(layers);
                 last.items.end = index + 1;
@@ -158,8 +162,9 @@ fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
     regions
 }
 
-/// Packs the code of the slots in `packed` one after the other from offset `start` on, aligned to 16 bytes as in most
-/// code heaps, and stores their offsets. Code beyond [`IMAGE_LIMIT`] gets none.
+/// Packs the code of the slots in `packed` one after the other from file offset `start` on, aligned to 16 bytes as in
+/// most code heaps, and stores the offset of each in `offsets`. Code that would end beyond [`IMAGE_LIMIT`] gets no
+/// offset.
 fn pack(slots: &[Slot], mut packed: Vec<u32>, start: u64, offsets: &mut [Option<u64>]) {
     packed.sort_unstable();
     let mut next = start;
@@ -179,7 +184,7 @@ mod tests {
     use super::*;
 
     fn offsets(codes: &[crate::model::code::Code<'static>], addresses: &[u64]) -> Vec<Option<u64>> {
-        let (places, pieces) = place(&slots(codes, addresses), 0x180);
+        let (places, pieces) = place_slots(&slots(codes, addresses), 0x180);
         assert!(pieces.windows(2).all(|pair| pair[0].end() <= pair[1].addr), "they overlap: {pieces:?}");
         places.into_iter().map(|place| place.map(|place| place.offset)).collect()
     }

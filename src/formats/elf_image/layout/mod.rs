@@ -8,11 +8,14 @@ use super::target::{SEGMENTS, Target};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Neighboring pieces that form one code section.
+/// A run: neighboring pieces that form one code section.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct LayoutRun {
+    /// Indices of the pieces in [`Layout::pieces`].
     pub(super) pieces: Range<usize>,
+    /// Virtual address of the section in the image.
     pub(super) addr: u64,
+    /// File offset of the section.
     pub(super) offset: u64,
     pub(super) size: u64,
     /// True if the section contains code bytes. False if only the names of its code are known.
@@ -26,7 +29,7 @@ pub(super) struct Layout {
     pub(super) places: Vec<Option<Place>>,
     /// All pieces, sorted by address.
     pub(super) pieces: Vec<Piece>,
-    /// All code sections, sorted by address and by file offset.
+    /// All code sections, sorted by address. In the file, they have the same order.
     pub(super) runs: Vec<LayoutRun>,
     /// File range of the code.
     pub(super) code: Range<u64>,
@@ -58,12 +61,12 @@ pub(super) enum FramesAt {
 /// that disassemble a range of addresses (KCachegrind) want it in one section.
 const JOIN_GAP: u64 = 4096;
 
-/// If there are more sections than this, pieces are joined over larger gaps. Section numbers must stay below
-/// SHN_LORESERVE (0xff00).
+/// If there are more runs than this, pieces are joined over larger gaps. Each run is a section, and the numbers of
+/// sections must stay below SHN_LORESERVE (0xff00).
 const MAX_RUNS: usize = 0x4000;
 
-/// Groups pieces, sorted by address, into runs: pieces of code without large gaps, each of which becomes a section.
-/// File offsets are assigned later; until then, each run has its address in their place.
+/// Groups pieces, sorted by address, into runs, at most [`MAX_RUNS`]. The runs' file offsets equal their addresses;
+/// layouts in which they differ must set them.
 fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
@@ -77,15 +80,15 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     }
 }
 
-/// Groups pieces, sorted by address, into runs. Pieces with less than `gap` bytes between them are joined. Code isn't
-/// joined with ranges of which only names are known unless `gap` is `u64::MAX`.
+/// Groups pieces, sorted by address, into runs. Pieces with less than `gap` bytes between them get into the same run.
+/// Code and ranges of which only names are known get into different ones unless `gap` is `u64::MAX`.
 fn join_runs(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
         if let Some(run) = runs.last_mut()
             && (run.has_bytes == has_bytes || gap == u64::MAX)
-            // Code of size 0 may lie inside other code.
+            // Code of size 0 may lie inside other code, hence the saturating subtraction.
             && piece.addr.saturating_sub(run.addr + run.size) < gap
         {
             run.pieces.end = index + 1;
@@ -108,19 +111,20 @@ impl Layout {
     /// The layout for perf: every address equals its file offset.
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
         let header = target.header_size(SEGMENTS);
-        let (places, pieces) = mirror::place(slots, header);
+        let (places, pieces) = mirror::place_slots(slots, header);
         Self::new(slots, (places, pieces), header, FramesAt::AfterCode)
     }
 
     /// A layout for perf in which the file offset of all code is its address minus `base`. The part of the file for
-    /// code is as long as `span`.
+    /// code ([`Self::code`]) represents all of `span`, even if the code of this image doesn't reach its ends.
     pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
         let placed = mirror::place_one_region(slots, base);
         let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
         Self { code, ..Self::new(slots, placed, target.header_size(SEGMENTS), frames) }
     }
 
-    /// A layout in which addresses equal file offsets.
+    /// A layout in which addresses equal file offsets. `placed` has the place of each slot, and the pieces; `header` is
+    /// the length of the start of the file.
     fn new(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
         let (places, pieces) = placed;
         let runs = find_runs(&pieces, slots);
@@ -133,8 +137,8 @@ impl Layout {
 
     /// Adapts the layout to viewers other than perf. samply looks for functions only in code sections with bytes in the
     /// file, so code of which only names are known becomes a hole in such a section. hotspot 1.6 loses the last two
-    /// functions of a file, so two sentinels are added after the code, with a gap, because the last call would return
-    /// to the byte right after it.
+    /// functions of a file, so two sentinels are added after the code. There is a gap before them: if code ends with a
+    /// call, the return address is the byte after it, and mustn't be in a sentinel.
     pub(super) fn for_viewers(&mut self) {
         for run in &mut self.runs {
             run.has_bytes = true;
@@ -175,8 +179,8 @@ impl Layout {
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
 fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
-    // The last code goes first, and each code range takes the addresses that are still free. Maps the start of each
-    // range of taken addresses to its end.
+    // Code ranges take addresses from the last one to the first, each of them those that are still free. `taken` maps
+    // the start of each range of taken addresses to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {
@@ -200,19 +204,21 @@ fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: imp
     if start == end && before.is_none_or(|(_, to)| to == start) {
         free(start, end);
     }
-    let (merged_from, mut at) = before.unwrap_or((start, start));
-    let mut merged_to = at;
-    while at < end {
+    // The range in which `start..end` is merged with the taken ranges that it touches, and the first address that
+    // hasn't been looked at.
+    let (merged_from, mut position) = before.unwrap_or((start, start));
+    let mut merged_to = position;
+    while position < end {
         // The addresses are free up to the next taken range, which becomes a part of the merged one.
-        let next = taken.range(at..).next().map(|(&from, &to)| (from, to)).filter(|&(from, _)| from < end);
+        let next = taken.range(position..).next().map(|(&from, &to)| (from, to)).filter(|&(from, _)| from < end);
         let (free_to, resume) = next.unwrap_or((end, end));
-        if free_to > at {
-            free(at, free_to);
+        if free_to > position {
+            free(position, free_to);
         }
         if let Some((from, _)) = next {
             taken.remove(&from);
         }
-        at = resume;
+        position = resume;
         merged_to = merged_to.max(resume);
     }
     if merged_to.max(end) > merged_from {

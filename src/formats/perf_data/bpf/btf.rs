@@ -54,7 +54,7 @@ fn read_next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skippe
 }
 
 impl Btf {
-    /// The name of a function, by its type ID. `None` if the type is no function or has no name.
+    /// The name of a function, found by its type ID. `None` if the type isn't a function or has no name.
     pub(super) fn function(&self, type_id: u32) -> Option<BpfText> {
         let name = *self.functions.get(type_id.checked_sub(1)? as usize)?;
         (name > 0).then_some(BpfText(name))
@@ -71,6 +71,7 @@ impl Btf {
         let header_len = object.u32("length of a BTF header")?;
         let (type_offset, type_len) = (object.u32("offset of BTF types")?, object.u32("length of BTF types")?);
         let (string_offset, string_len) = (object.u32("offset of BTF strings")?, object.u32("length of BTF strings")?);
+        // Types and strings have offsets from the end of the header, so two cursors start there.
         let mut after_header = start;
         after_header.bytes(header_len.into(), "BTF header")?;
         let (mut types, mut strings) = (after_header, after_header);
@@ -80,19 +81,21 @@ impl Btf {
         // Even if the types can't be read, the strings are kept: source lines need them.
         let mut functions = Vec::new();
         let types = types.part(type_len.into(), "BTF types");
-        if let Err(error) = types.and_then(|types| name_functions(types, &mut functions)) {
+        if let Err(error) = types.and_then(|types| read_function_names(types, &mut functions)) {
             skipped.add(error);
         }
         Ok(Self { strings: Arc::new(BpfStrings { bytes: strings.to_vec() }), functions })
     }
 }
 
-/// Appends one entry per type: for a function its name, as an offset in the strings; 0 for other types.
-fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
+/// Reads all types and appends one entry per type to `functions`: for a function its name, as an offset in the strings;
+/// 0 for other types. If a type can't be read, the entries of the types before it are there nevertheless.
+fn read_function_names(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
     while !types.is_empty() {
         let start = types;
         let (name, info) = (types.u32("name of a BTF type")?, types.u32("info of a BTF type")?);
         types.u32("size or type of a BTF type")?;
+        // To get to the next type, skip the data of this one, whose length depends on the kind.
         let (kind, members) = (info >> 24 & 0x1f, u64::from(info & 0xffff));
         let data_len = match kind {
             // INT, VAR, DECL_TAG
@@ -105,7 +108,7 @@ fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()>
             6 | 13 => members * 8,
             // PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
             2 | 7..=12 | 16 | 18 => 0,
-            _ => return Err(start.error(format!("BTF types of kind {kind} are not known"))),
+            _ => return Err(start.error(format!("BTF types of kind {kind} are unknown to jitgraft"))),
         };
         types.bytes(data_len, "members of a BTF type")?;
         functions.push(if kind == FUNC { name } else { 0 });

@@ -33,33 +33,38 @@ pub(super) struct FunctionInfo<'data> {
     pub(super) type_id: Option<u32>,
 }
 
-/// One of the arrays of a program. Its entries may be longer than the fields we know.
+/// One of the arrays of a program.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],
-    stride: usize,
+    /// Length of an entry in bytes. It may be longer than the fields we know.
+    entry_len: usize,
     endian: Endian,
 }
 
 /// Where `struct bpf_prog_info` describes one of its arrays, and what the array's entries look like.
 struct ArrayField {
     name: &'static str,
-    /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
+    /// The array's bit in [`RawProgram::array_mask`] (`PERF_BPIL_*`).
     bit: u32,
     /// Offset in the struct of the field that holds the array's offset in the data.
     data_field: usize,
     /// Number of entries.
     count: u32,
-    stride: u32,
+    /// Length in bytes of an entry in this file.
+    entry_len: u32,
     /// Length in bytes of an entry in the first version of the struct. Shorter entries are an error.
-    least: u32,
+    min_entry_len: u32,
 }
 
-/// A BPF program as stored in the file: the struct, the data of its arrays, and the mask of the arrays present.
+/// A BPF program as stored in the file.
 struct RawProgram<'data> {
+    /// `struct bpf_prog_info`.
     info: Cursor<'data>,
+    /// The arrays.
     data: Cursor<'data>,
-    arrays: u64,
+    /// One bit per array that `data` contains (`PERF_BPIL_*`).
+    array_mask: u64,
 }
 
 /// Calls `each` for every program. An array that can't be read is left empty and counted in `skipped`. A truncated
@@ -84,10 +89,10 @@ pub(super) fn for_each_program<'data>(
 impl<'data> RawProgram<'data> {
     fn read(section: &mut Cursor<'data>) -> Result<Self> {
         let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of its arrays")?);
-        let arrays = section.u64("bits of its arrays")?;
+        let array_mask = section.u64("bits of its arrays")?;
         let info = section.part(info_len.into(), "bpf_prog_info")?;
         let data = section.part(data_len.into(), "arrays of bpf_prog_info")?;
-        Ok(Self { info, data, arrays })
+        Ok(Self { info, data, array_mask })
     }
 
     /// `N` bytes of the struct, from `offset` on; zeros if the struct is too short.
@@ -110,90 +115,99 @@ impl<'data> RawProgram<'data> {
             skipped.add(error);
             &[]
         });
-        InfoArray { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
+        // The length of the entries may be 0 if the array is empty, but `rows` and `len` divide by it.
+        InfoArray { bytes, entry_len: (field.entry_len as usize).max(1), endian: self.info.endian() }
     }
 
     /// The bytes of an array that the program's record contains; empty if the array is missing.
     fn array_bytes(&self, field: &ArrayField) -> Result<&'data [u8]> {
-        if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
+        if self.array_mask >> field.bit & 1 == 0 || field.count == 0 {
             return Ok(&[]);
         }
-        let ArrayField { name, data_field, count, stride, least, .. } = *field;
-        if stride < least {
-            return Err(self.error(format!("entries of {name} have {stride} bytes, less than {least}")));
+        let ArrayField { name, data_field, count, entry_len, min_entry_len, .. } = *field;
+        if entry_len < min_entry_len {
+            return Err(self
+                .error(format!("entries of {name} have {entry_len} bytes, but at least {min_entry_len} are needed")));
         }
         let mut data = self.data;
         data.bytes(self.u64(data_field), &format!("what is before {name}"))?;
-        data.bytes(u64::from(count) * u64::from(stride), name)
+        data.bytes(u64::from(count) * u64::from(entry_len), name)
     }
 
     fn error(&self, message: String) -> Error {
         self.info.error(message)
     }
 
-    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `least` are numbers that the format defines
-    /// for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
+    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `min_entry_len` are numbers that the format
+    /// defines for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
-        // The entries of most arrays always have the same size (`stride`). For three arrays, the struct states the
-        // size, because later kernels may append fields to the entries.
+        // The entries of most arrays always have the same length. For three arrays, the struct states the length,
+        // because later kernels may append fields to the entries.
         let mut array = |field: ArrayField| self.array(&field, skipped);
         let code = array(ArrayField {
             name: "jited_prog_insns",
             bit: 0,
             data_field: 24,
             count: self.u32(16),
-            stride: 1,
-            least: 1,
+            entry_len: 1,
+            min_entry_len: 1,
         });
         let addrs = array(ArrayField {
             name: "jited_ksyms",
             bit: 3,
             data_field: 112,
             count: self.u32(104),
-            stride: 8,
-            least: 8,
+            entry_len: 8,
+            min_entry_len: 8,
         });
         let lens = array(ArrayField {
             name: "jited_func_lens",
             bit: 4,
             data_field: 120,
             count: self.u32(108),
-            stride: 4,
-            least: 4,
+            entry_len: 4,
+            min_entry_len: 4,
         });
         let types = array(ArrayField {
             name: "func_info",
             bit: 5,
             data_field: 136,
             count: self.u32(144),
-            stride: self.u32(132),
-            least: 8,
+            entry_len: self.u32(132),
+            min_entry_len: 8,
         });
         let line_info = array(ArrayField {
             name: "line_info",
             bit: 6,
             data_field: 152,
             count: self.u32(148),
-            stride: self.u32(172),
-            least: 16,
+            entry_len: self.u32(172),
+            min_entry_len: 16,
         });
         let line_addrs = array(ArrayField {
             name: "jited_line_info",
             bit: 7,
             data_field: 160,
             count: self.u32(168),
-            stride: self.u32(176),
-            least: 8,
+            entry_len: self.u32(176),
+            min_entry_len: 8,
         });
-        let tags =
-            array(ArrayField { name: "prog_tags", bit: 8, data_field: 184, count: self.u32(180), stride: 8, least: 8 });
+        let tags = array(ArrayField {
+            name: "prog_tags",
+            bit: 8,
+            data_field: 184,
+            count: self.u32(180),
+            entry_len: 8,
+            min_entry_len: 8,
+        });
         let functions = self.functions(code.bytes, [addrs, lens, types, tags], skipped);
         let name: &[u8; 16] = self.bytes(64);
         let name = &name[..memchr::memchr(0, name).unwrap_or(name.len())];
         ProgramInfo { id: self.u32(4), tag: *self.bytes(8), name, btf: self.u32(128), functions, line_info, line_addrs }
     }
 
-    /// The program's functions. Their machine code is stored back to back.
+    /// The program's functions. Their machine code is stored back to back in `code`, so the lengths tell where each
+    /// begins. After a function that is longer than the rest of `code`, the others are left out.
     fn functions(
         &self,
         mut code: &'data [u8],
@@ -222,6 +236,7 @@ impl<'data> RawProgram<'data> {
 
 impl ProgramInfo<'_> {
     /// The source line entries of each function, sorted by offset. The outer list has the order of [`Self::functions`].
+    /// Entries whose address isn't in a function are left out.
     pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
         let mut lines_by_function = vec![Vec::new(); self.functions.len()];
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
@@ -252,11 +267,11 @@ const COLUMN_BITS: u32 = 10;
 
 impl<'data> InfoArray<'data> {
     fn rows(&self) -> std::slice::ChunksExact<'data, u8> {
-        self.bytes.chunks_exact(self.stride)
+        self.bytes.chunks_exact(self.entry_len)
     }
 
     fn len(&self) -> usize {
-        self.bytes.len() / self.stride
+        self.bytes.len() / self.entry_len
     }
 
     /// The 32-bit number at an offset in an array entry (`row`); 0 if the entry is too short.

@@ -10,19 +10,19 @@ const LOADED: u16 = 1;
 /// `PERF_BPF_EVENT_PROG_UNLOAD`
 const UNLOADED: u16 = 2;
 
-/// When each program was loaded, and which functions were at each address. Instead of times, positions are used:
-/// indices into all program events and kernel symbols in order of time.
+/// When each program was loaded, and which functions were at each address. Points in time are given as positions: a
+/// position is an index into the list of all BPF_EVENT and KSYMBOL records, sorted by time.
 #[derive(Debug, Default)]
-pub(super) struct Lives {
-    /// By the program's ID and hash.
-    programs: FxHashMap<(u32, [u8; 8]), Life>,
+pub(super) struct ProgramLives {
+    /// The life of each program. The key is the program's ID and hash.
+    programs: FxHashMap<(u32, [u8; 8]), ProgramLife>,
     /// The functions that were at an address at some time, in the order in which their programs were loaded.
     candidates: FxHashMap<u64, Vec<FunctionCandidate>>,
 }
 
-/// The positions at which a program was loaded and unloaded; `None` if that wasn't recorded.
+/// The positions at which a program was first loaded and last unloaded; `None` if that wasn't recorded.
 #[derive(Debug, Default, Clone, Copy)]
-struct Life {
+struct ProgramLife {
     loaded: Option<usize>,
     unloaded: Option<usize>,
 }
@@ -30,8 +30,9 @@ struct Life {
 /// A function that was at some address, with the facts that decide whether a symbol refers to it.
 #[derive(Debug, Clone, Copy)]
 struct FunctionCandidate {
-    life: Life,
+    life: ProgramLife,
     function: BpfFunctionId,
+    /// See [`KnownFunction::tags`].
     tags: [Option<[u8; 8]>; 2],
 }
 
@@ -42,11 +43,13 @@ pub(super) struct KnownFunction {
     /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// Hashes of which the symbol's name should contain one.
+    /// The hashes that the symbol's name may contain: of the function and, for a program's first function, of the
+    /// program.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
-/// A KSYMBOL record: its position among all events, and its address.
+/// A KSYMBOL record. The derived order, by address and then by position, puts the symbols of an address next to each
+/// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
@@ -55,17 +58,19 @@ pub(super) struct SymbolMoment {
     pub(super) index: usize,
 }
 
-impl Lives {
+impl ProgramLives {
     pub(super) fn add_event(&mut self, position: usize, event: BpfEvent) {
         let life = self.programs.entry((event.id, event.tag)).or_default();
         match event.kind {
+            // perf may report the loading of a program twice (see `find_function`); the first report counts.
             LOADED => drop(life.loaded.get_or_insert(position)),
             UNLOADED => life.unloaded = Some(position),
             _ => {}
         }
     }
 
-    /// Adds the functions among which [`Self::find_function`] searches. Call this after the last event.
+    /// Adds the functions among which [`Self::find_function`] searches. Call this after the last [`Self::add_event`],
+    /// because it copies the lives of the functions' programs.
     pub(super) fn add_functions(&mut self, known: &[KnownFunction]) {
         for &KnownFunction { id, program, addr, tags } in known {
             let life = self.programs.get(&program).copied().unwrap_or_default();
@@ -79,12 +84,13 @@ impl Lives {
     /// Finds the function of the kernel symbol `name` that appeared at `moment`; `None` if no program matches. `until`
     /// is the position of the next symbol at the same address.
     ///
-    /// Normally the program's load event follows the symbol, so it lies between the two positions. But it can also come
-    /// first: perf synthesizes events for programs that were loaded before the recording, and a program that is being
-    /// loaded meanwhile is reported twice. In these cases, and if there is no event, the hash in the symbol's name
-    /// decides.
+    /// Normally the program's load event follows the symbol, so it lies between `moment` and `until`. But the event can
+    /// also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and a
+    /// program that is being loaded meanwhile is reported twice. In these cases, and if there is no load event, the
+    /// latest program at the address is taken, but only if the symbol's name contains its hash.
     pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
+        // Candidates without a load event come first: `None` is less than any position.
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
         if let Some(candidate) = candidates.get(next)
             && candidate.life.loaded < Some(until)

@@ -26,12 +26,13 @@ use crate::model::bpf::{BpfFunction, BpfFunctionId, BpfProgram};
 use crate::model::process::KernelSymbol;
 use crate::model::{Addr, Nanos};
 use info::FunctionInfo;
-use lives::{KnownFunction, Lives, SymbolMoment};
+use lives::{KnownFunction, ProgramLives, SymbolMoment};
 use std::sync::Arc;
 
 /// Collects program events and kernel symbols with their times, record by record.
 #[derive(Debug, Default)]
 pub(super) struct BpfSurvey {
+    /// KSYMBOL and BPF_EVENT records with their times, in file order.
     events: Vec<(Nanos, SurveyEvent)>,
 }
 
@@ -52,18 +53,19 @@ impl BpfSurvey {
         self.events.push((time, SurveyEvent::Program(event)));
     }
 
-    /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets `bpf`, the
-    /// function of each kernel symbol. `symbols` must be in the order in which they were added.
+    /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets the field
+    /// `bpf` of the kernel symbols to the function that each refers to. `symbols` must be in the order in which they
+    /// were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
-        let (functions, known_functions) = functions(recording, &mut skipped);
+        let (functions, known_functions) = read_functions(recording, &mut skipped);
         if functions.is_empty() {
             return (functions, skipped);
         }
-        // From here on, the position of an event in order of time stands for its time.
+        // From here on, the position of an event in this list, which is sorted by time, stands for its time.
         let mut events = self.events;
         events.sort_by_key(|(time, _)| *time);
-        let (mut lives, mut moments) = (Lives::default(), Vec::new());
+        let (mut lives, mut moments) = (ProgramLives::default(), Vec::new());
         for (position, (_, event)) in events.into_iter().enumerate() {
             match event {
                 SurveyEvent::Program(event) => lives.add_event(position, event),
@@ -89,16 +91,16 @@ impl BpfSurvey {
     }
 }
 
-/// The functions of all programs in file order, and for each the values by which KSYMBOL records identify it.
-fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
+/// Reads the functions of all programs in file order, and for each the values by which KSYMBOL records identify it.
+fn read_functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
     let (mut functions, mut known_functions) = (Vec::new(), Vec::new());
     let endian = recording.header.endian;
-    let section =
+    let find_section =
         |feature| recording.features.get(&feature).map(|section| Cursor::new(&section.bytes, section.offset, endian));
-    let Some(programs) = section(Feature::BPF_PROG_INFO) else { return (functions, known_functions) };
-    let types = section(Feature::BPF_BTF).map(|section| btf::read(section, skipped)).unwrap_or_default();
+    let Some(programs) = find_section(Feature::BPF_PROG_INFO) else { return (functions, known_functions) };
+    let types_by_id = find_section(Feature::BPF_BTF).map(|section| btf::read(section, skipped)).unwrap_or_default();
     info::for_each_program(programs, skipped, |info| {
-        let types = types.get(&info.btf);
+        let types = types_by_id.get(&info.btf);
         let strings = types.map(|types| Arc::clone(&types.strings)).unwrap_or_default();
         let program = Arc::new(BpfProgram { id: info.id, name: info.name.to_vec(), strings });
         // Source lines are offsets in the strings of the BTF object, so they mean nothing without it.

@@ -1,6 +1,6 @@
 //! Remembers the new text of frames by their address. Most frames of a stack also occur in earlier stacks.
 
-use super::{Named, Style};
+use super::{FrameName, Style};
 use crate::model::interner::Interner;
 use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid};
@@ -9,19 +9,22 @@ use std::ops::Range;
 /// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
-    frames: LastingCache<Key, RememberedFrame>,
+    frames: LastingCache<FrameKey, RememberedFrame>,
+    /// The texts of all frames, one after the other.
     texts: Vec<u8>,
+    /// Numbers the files.
     files: Interner<Box<[u8]>, u32>,
 }
 
 /// Identifies a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Key {
+pub(super) struct FrameKey {
     pub(super) pid: Pid,
     pub(super) addr: FrameAddr,
     pub(super) object: Object,
 }
 
+/// What a frame's address refers to, and whether the frame's new text includes the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Object {
     /// JIT code, in a text that doesn't show objects.
@@ -49,7 +52,7 @@ pub(super) enum KnownFrame<'a> {
 
 /// The state in which a name is looked up: the time of the sample, and which jitdumps were mapped by then.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct When {
+pub(super) struct LookupState {
     /// The time of the sample; `None` if the text shows no times.
     pub(super) time: Option<Nanos>,
     /// Number of jitdumps that the process has mapped so far. Another one may contain a name that is unknown now.
@@ -67,15 +70,15 @@ struct RememberedFrame {
 }
 
 /// Limit in bytes for the texts in the memo. A larger memo is emptied.
-const MOST_TEXT: usize = 4 << 20;
+const MAX_TEXT: usize = 4 << 20;
 
 /// Limit for the frames in the memo, for texts in which addresses hardly ever repeat. A memo with more is emptied.
-const MOST_FRAMES: usize = 1 << 16;
+const MAX_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time. That a frame has no
-    /// name is valid until the process maps another jitdump.
-    pub(super) fn get(&self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
+    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time. The fact that a frame
+    /// has no name is only valid until the process maps another jitdump.
+    pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<KnownFrame<'_>> {
         let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
             Some(text) => {
@@ -94,7 +97,7 @@ impl Memo {
 
     /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested. Returns the
     /// text. The name is valid for samples whose time is in `holds`.
-    pub(super) fn add(&mut self, key: Key, named: &Named<'_>, holds: Range<Nanos>, style: Style) -> &[u8] {
+    pub(super) fn add(&mut self, key: FrameKey, named: &FrameName<'_>, holds: Range<Nanos>, style: Style) -> &[u8] {
         self.make_room();
         let shows_object = key.object != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
@@ -124,14 +127,15 @@ impl Memo {
     }
 
     /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
-    pub(super) fn add_unknown(&mut self, key: Key, holds: Range<Nanos>, markers: usize) {
+    pub(super) fn add_unknown(&mut self, key: FrameKey, holds: Range<Nanos>, markers: usize) {
         self.make_room();
         let frame = RememberedFrame { text: None, is_one_of_several: false, markers };
         self.frames.insert(key, Lasting { answer: frame, holds });
     }
 
+    /// Forgets everything if there is too much.
     fn make_room(&mut self) {
-        if self.texts.len() > MOST_TEXT || self.frames.len() >= MOST_FRAMES {
+        if self.texts.len() > MAX_TEXT || self.frames.len() >= MAX_FRAMES {
             self.texts.clear();
             self.frames.drain().for_each(drop);
         }
@@ -149,14 +153,14 @@ mod tests {
     use crate::model::Addr;
     use std::borrow::Cow;
 
-    fn key(addr: u64, object: Object) -> Key {
-        Key { pid: Pid(1), addr: FrameAddr::Ip(Addr(addr)), object }
+    fn key(addr: u64, object: Object) -> FrameKey {
+        FrameKey { pid: Pid(1), addr: FrameAddr::Ip(Addr(addr)), object }
     }
 
-    fn named(name: &'static str) -> Named<'static> {
+    fn named(name: &'static str) -> FrameName<'static> {
         let source = Some((Cow::Borrowed(&b"a.js"[..]), 7));
         let (name, dso) = (Cow::Borrowed(name.as_bytes()), Cow::Borrowed(&b"d"[..]));
-        Named { name, offset: 0xabc, dso, source, is_one_of_several: false }
+        FrameName { name, offset: 0xabc, dso, source, is_one_of_several: false }
     }
 
     #[test]
@@ -175,7 +179,7 @@ mod tests {
         let (mut memo, key) = (Memo::default(), key(5, Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let mut is_named = |time: Option<u64>| {
-            let known = memo.get(&key, When { time: time.map(Nanos), markers: 0 });
+            let known = memo.get(&key, LookupState { time: time.map(Nanos), markers: 0 });
             known == Some(KnownFrame::Named { text: b" f+0xabc", is_one_of_several: false })
         };
         assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, false, false, false]);
@@ -185,7 +189,7 @@ mod tests {
     fn an_unknown_address_is_queried_again_when_a_dump_was_mapped() {
         let (mut memo, key) = (Memo::default(), key(5, Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
-        let with = |markers| When { time: Some(Nanos(4)), markers };
+        let with = |markers| LookupState { time: Some(Nanos(4)), markers };
         assert_eq!(memo.get(&key, with(1)), Some(KnownFrame::Unknown));
         assert_eq!(memo.get(&key, with(2)), None);
     }
@@ -197,10 +201,10 @@ mod tests {
         for at in 0..20 {
             memo.add(key(at, Object::Jit), &named(long), Nanos(0)..Nanos(1), Style::default());
         }
-        assert!(memo.texts.capacity() < 4 * MOST_TEXT && memo.frames.len() < 8);
-        for at in 0..2 * MOST_FRAMES as u64 {
+        assert!(memo.texts.capacity() < 4 * MAX_TEXT && memo.frames.len() < 8);
+        for at in 0..2 * MAX_FRAMES as u64 {
             memo.add_unknown(key(at, Object::Jit), Nanos(0)..Nanos(1), 0);
         }
-        assert!(memo.frames.len() <= MOST_FRAMES);
+        assert!(memo.frames.len() <= MAX_FRAMES);
     }
 }

@@ -1,13 +1,13 @@
 //! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! Blocks are cut between samples ([`cut`](super::cut)). The only state that a block needs from the text before it are
-//! the facts from record lines, so blocks can be rewritten in parallel.
+//! Blocks are cut between samples ([`cut`](super::cut)). All that the rewriter needs from the text before a block are
+//! the facts from its record lines, so blocks can be rewritten in parallel.
 
 pub mod memo;
 mod naming;
 mod style;
 
-pub use naming::{Answer, Counts, Named, Needs, Wanted};
+pub use naming::{Answer, Counts, FrameName, FrameQuery, Needs};
 pub use style::Style;
 
 use super::frame::{DsoKind, Frame, UNKNOWN};
@@ -17,7 +17,7 @@ use super::lines::{Line, Lines};
 use super::record_lines::RecordLineFacts;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use memchr::memmem;
-use memo::{Key, KnownFrame, Memo, Object, When};
+use memo::{FrameKey, KnownFrame, LookupState, Memo, Object};
 use std::ops::Range;
 
 /// Rewrites blocks of one text.
@@ -27,7 +27,7 @@ pub(crate) struct Rewriter<'a, 'n> {
     /// Which frames to name, and how.
     pub(crate) style: Style,
     /// Looks up the names of frames.
-    pub(crate) namer: &'a (dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
+    pub(crate) namer: &'a (dyn Fn(FrameQuery<'_>) -> Answer<'n> + Sync),
 }
 
 /// The result of rewriting a block.
@@ -55,7 +55,7 @@ impl Rewriter<'_, '_> {
             rewriter: self,
             block,
             memo,
-            edited: Edited { block, out, copied: 0 },
+            edited: EditedBlock { block, out, copied: 0 },
             facts: facts.clone(),
             sample: Sample::default(),
             is_below_user_frame: false,
@@ -74,7 +74,7 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     rewriter: &'a Rewriter<'a, 'n>,
     block: &'b [u8],
     memo: &'o mut Memo,
-    edited: Edited<'b, 'o>,
+    edited: EditedBlock<'b, 'o>,
     /// Facts from the record lines so far.
     facts: RecordLineFacts,
     sample: Sample,
@@ -84,6 +84,8 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     /// The object of the last frame and the object's kind; the next frame usually has the same object.
     last_dso: Option<(&'b [u8], DsoKind)>,
     counts: Counts,
+    /// What must be loaded before the block can be rewritten. If it isn't empty at the end, the new text is thrown
+    /// away.
     needs: Needs,
 }
 
@@ -92,7 +94,9 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
 struct Sample {
     pid: Option<Pid>,
     tid: Option<Tid>,
+    /// The time as of which code is looked up ([`Header::lookup_time`]).
     time: Option<Nanos>,
+    /// False between samples, and if the text shows no headers.
     has_header: bool,
     /// True if the sample has a frame, or if more follows the event in its header.
     has_frame: bool,
@@ -101,8 +105,8 @@ struct Sample {
 impl From<&Header<'_>> for Sample {
     fn from(header: &Header<'_>) -> Self {
         let (pid, tid, time) = (header.pid, header.tid, header.lookup_time());
-        let is_bare = header.rest.is_empty() || header.rest.ends_with(b":");
-        Self { pid, tid, time, has_header: true, has_frame: !is_bare }
+        let ends_with_event = header.rest.is_empty() || header.rest.ends_with(b":");
+        Self { pid, tid, time, has_header: true, has_frame: !ends_with_event }
     }
 }
 
@@ -116,6 +120,7 @@ enum FrameRole {
 }
 
 impl FrameRole {
+    /// The address of a frame in this role.
     fn frame_addr(self, addr: Addr) -> FrameAddr {
         match self {
             Self::Innermost => FrameAddr::Ip(addr),
@@ -132,14 +137,14 @@ enum FrameAnswer {
 }
 
 /// A block with some ranges replaced.
-struct Edited<'b, 'o> {
+struct EditedBlock<'b, 'o> {
     block: &'b [u8],
     out: &'o mut Vec<u8>,
     /// Offset up to which the block was copied to `out`.
     copied: usize,
 }
 
-impl Edited<'_, '_> {
+impl EditedBlock<'_, '_> {
     /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
@@ -182,6 +187,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let text = &self.block[line.clone()];
         let start = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let digits = text[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        // Sixteen digits, of which the first is 8 or more: the highest bit of the address is set.
         let is_in_kernel_half = digits == 16 && text[start] >= b'8';
         let role = if self.is_below_user_frame { FrameRole::Caller } else { FrameRole::Innermost };
         self.is_below_user_frame = !is_in_kernel_half;
@@ -200,10 +206,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// two: `7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)`.
     fn name_frames_after_event(&mut self, header: &Header<'b>, line: Range<usize>) {
         let text = &self.block[..line.end];
+        // `header.rest` is the end of the line.
         let mut done = line.end - header.rest.len();
         let mut shows_unknown = false;
         while let Some(hit) = memmem::find(&text[done..], UNKNOWN) {
             shows_unknown = true;
+            // Where the symbol is in the block.
             let symbol = done + hit;
             let symbol_end = symbol + UNKNOWN.len();
             let object = object_len(&text[symbol_end..]);
@@ -212,6 +220,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
                 return;
             }
             done = object.map_or(line.end, |len| symbol_end + len);
+            // The frame extends from the address, which is the word before the symbol, to the end of the object.
             if let Some(address) = previous_word(&text[line.start..], symbol - line.start) {
                 self.name_frame(line.start + address..done, FrameRole::Innermost);
             }
@@ -221,7 +230,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Names the frame in this range of the block, if the style asks for its kind of frame.
+    /// Names the frame in this range of the block, if it is one that the style asks for: unnamed or to be renamed, in
+    /// user space, not inlined, and either in JIT code or, with [`Style::native`], in a file.
     fn name_frame(&mut self, range: Range<usize>, role: FrameRole) {
         let block = self.block;
         let text = &block[range.clone()];
@@ -231,6 +241,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             return;
         }
         let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        // What a name replaces: everything after the address.
         let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
         if dso_kind != DsoKind::Other {
@@ -256,8 +267,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         kind
     }
 
-    /// The process of the current sample. If nothing shows it, the thread's ID is taken for the process ID. `None` if
-    /// the thread is unknown too.
+    /// The process of the current sample: as printed in the header, as record lines say, or as the object's name says.
+    /// If nothing shows it, the thread's ID is taken for the process ID. `None` if the thread is unknown, too.
     fn process(&self, dso_kind: DsoKind) -> Option<Pid> {
         let Sample { pid, tid, .. } = self.sample;
         if pid.is_some() {
@@ -277,7 +288,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         // Frames that may be something other than JIT code don't count as unresolved: unnamed frames in files that may
         // be libraries, and addresses in a text without symbols and objects.
         let is_surely_jit = dso_kind != DsoKind::MaybeJit && !tail.is_empty();
-        let counted = u64::from(is_surely_jit);
+        let counted = u64::from(is_surely_jit); // 1 or 0
         let Some(pid) = self.process(dso_kind) else {
             self.counts.unresolved += counted;
             self.counts.process_unknown += counted;
@@ -285,7 +296,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         };
         let addr = match dso_kind {
             DsoKind::FileBacked | DsoKind::MaybeJit => {
-                self.facts.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
+                self.facts.to_process_address(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
             }
             _ => Some(frame.addr),
         };
@@ -297,10 +308,11 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let addr = role.frame_addr(addr);
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
         let markers = self.facts.marker_count(pid);
-        let wanted = Wanted { pid, addr, time: self.sample.time, file: None, markers };
+        let wanted = FrameQuery { pid, addr, time: self.sample.time, file: None, markers };
         match self.replace_by_name(tail, object, wanted) {
             FrameAnswer::Named => self.counts.named += 1,
             FrameAnswer::Unknown if frame.symbol == UNKNOWN => self.counts.unresolved += counted,
+            // The frame keeps the name that it has.
             FrameAnswer::Unknown => {}
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
@@ -311,14 +323,14 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// Names a frame of native code in a file by replacing the range `tail`, the text after its address.
     fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, role: FrameRole) {
         let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
-        let offset = frame.dso_offset.or_else(|| self.facts.file_offset(pid, dso, frame.addr, printed));
+        let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, printed));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
         };
         let addr = role.frame_addr(offset);
         let object = self.memo.file(dso);
-        let wanted = Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 };
+        let wanted = FrameQuery { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 };
         match self.replace_by_name(tail, object, wanted) {
             FrameAnswer::Named => self.counts.native += 1,
             FrameAnswer::Unknown => self.counts.native_left += 1,
@@ -328,10 +340,11 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Looks up a frame in the memo, or else asks the namer. If there is a name, it replaces the range `tail`.
-    fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
-        let key = Key { pid: wanted.pid, addr: wanted.addr, object };
-        match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
+    /// Looks up a frame in the memo, or else asks the namer and remembers the answer. If there is a name, it replaces
+    /// the range `tail`. That a name isn't loaded isn't remembered: the block will be rewritten again after loading it.
+    fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: FrameQuery<'_>) -> FrameAnswer {
+        let key = FrameKey { pid: wanted.pid, addr: wanted.addr, object };
+        match self.memo.get(&key, LookupState { time: wanted.time, markers: wanted.markers }) {
             Some(KnownFrame::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
                 self.edited.replace(tail, text);
@@ -355,12 +368,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Ends the block: returns what is still unknown, or how many frames got names.
+    /// Ends the block: returns what must be loaded, if anything, or else what happened to the frames.
     fn finish(self) -> Rewritten {
         if !self.needs.is_empty() {
             return Rewritten::Needs(self.needs);
         }
-        let Edited { block, out, copied } = self.edited;
+        let EditedBlock { block, out, copied } = self.edited;
         if copied == 0 {
             return Rewritten::Unchanged(self.counts);
         }
@@ -369,8 +382,9 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 }
 
-/// Length in bytes of the object in a one-line sample, given the text after the frame's symbol. `None` if no object is
-/// shown, or if nothing follows it. Otherwise `=>` and a branch target, or branches, follow.
+/// Length in bytes of the object ` (…)` that follows a frame's symbol, if more fields follow the object on the same
+/// line: `=>` and a branch target, or branches. `text` is the line after the symbol. `None` if no object is shown, or
+/// if it ends the line, so that the frame simply ends with the line.
 fn object_len(text: &[u8]) -> Option<usize> {
     if !text.starts_with(b" (") {
         return None;
@@ -391,12 +405,12 @@ fn object_len(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols.
-/// Fields may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise
-/// `None`.
+/// Length in bytes of the frame at the end of a one-line sample. It is only asked for if the line doesn't contain
+/// `[unknown]`: the frame has a symbol, or the text shows no symbols. Fields may follow a frame and symbols may contain
+/// anything, so the line must end with the frame's object; otherwise `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
-    // If the header has no event, the beginning of a symbol such as `Eval: main` may have been taken for the event.
-    // Then try the whole rest of the line.
+    // The frame follows the event (`tail`). If the header has no event, the beginning of a symbol such as `Eval: main`
+    // may have been taken for one. Then try all that follows the time (`rest`).
     for text in [header.tail, header.rest] {
         let text = text.trim_ascii_start();
         if text.ends_with(b")")

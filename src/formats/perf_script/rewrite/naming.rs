@@ -1,4 +1,5 @@
-//! The question that the rewriter asks about a frame, the possible answers, and counts of the answers.
+//! The interface between the rewriter and the namer, which knows the names of frames: the query for a frame, the
+//! possible answers, and counts of the answers.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
@@ -7,7 +8,7 @@ use std::ops::{AddAssign, Range};
 
 /// A frame whose name the rewriter asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Wanted<'a> {
+pub struct FrameQuery<'a> {
     /// The ID of the process; 0 for a frame of native code in a file.
     pub pid: Pid,
     /// The address in the process, or the offset in `file`.
@@ -22,7 +23,7 @@ pub struct Wanted<'a> {
 
 /// The name of a frame.
 #[derive(Debug, Clone)]
-pub struct Named<'a> {
+pub struct FrameName<'a> {
     /// Name of the function.
     pub name: Cow<'a, [u8]>,
     /// The offset of the printed address in the function, in bytes.
@@ -31,16 +32,16 @@ pub struct Named<'a> {
     pub dso: Cow<'a, [u8]>,
     /// Source file and line, if known.
     pub source: Option<(Cow<'a, [u8]>, u32)>,
-    /// True if several functions were at this address at different times and the text shows no time. The name is that
-    /// of the last one.
+    /// True if several functions were at this address at different times, and the text shows no time by which to
+    /// choose. The name is that of the last one.
     pub is_one_of_several: bool,
 }
 
-/// What the namer answers when it is asked for a frame ([`Wanted`]).
+/// What the namer answers when it is asked for a frame ([`FrameQuery`]).
 #[derive(Debug)]
 pub enum Answer<'a> {
     /// The name, and the period in which it is valid; its end is excluded.
-    Named(Named<'a>, Range<Nanos>),
+    Named(FrameName<'a>, Range<Nanos>),
     /// There is no name in this period; its end is excluded.
     Unknown(Range<Nanos>),
     /// The names of this process, or the symbols at this file offset, are not loaded. Ask again after loading them.
@@ -52,7 +53,8 @@ pub enum Answer<'a> {
 pub struct Needs {
     /// Processes whose JIT code is needed.
     pub pids: BTreeSet<Pid>,
-    /// Files and offsets in them whose symbols are needed. For a return address it is the offset of the byte before.
+    /// Pairs of a file and an offset in it at which a symbol is needed. For a return address, this is the offset of the
+    /// byte before it, which belongs to the call.
     pub places: BTreeSet<(Vec<u8>, u64)>,
 }
 

@@ -21,8 +21,9 @@ pub struct Style {
 }
 
 impl Style {
-    /// Detects from the beginning of a text how perf printed it: whether symbols are followed by offsets, as in
-    /// `main+0x4`, and whether a frame in a mapped file has its offset in that file or its address in the process.
+    /// Sets [`Self::no_offsets`] and [`Self::file_addresses`] to what the beginning of a text shows: whether perf
+    /// printed offsets after symbols (`main+0x4`), and whether it printed code in mapped files by its offset in the
+    /// file or by its address in the process.
     pub fn detect(&mut self, head: &[u8]) {
         let (mut has_symbols, mut has_offsets) = (false, false);
         let (mut has_absolute, mut has_relative) = (false, false);
@@ -50,6 +51,7 @@ impl Style {
     }
 }
 
+/// True if the name of an object contains `.so`, but not at its beginning.
 fn is_shared_library(dso: &[u8]) -> bool {
     memmem::find(dso, b".so").is_some_and(|start| start > 0)
 }

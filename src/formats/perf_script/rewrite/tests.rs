@@ -7,12 +7,12 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 /// Names every address of process 5 between 0x1000 and 0x2000 `jit`, up to the time 9 s.
-fn namer(wanted: Wanted<'_>) -> Answer<'static> {
+fn namer(wanted: FrameQuery<'_>) -> Answer<'static> {
     if let Some(file) = wanted.file {
         return native(file, wanted.addr);
     }
     let at = wanted.addr.for_lookup().0;
-    let named = Named {
+    let named = FrameName {
         name: Cow::Borrowed(b"jit fn (a)"),
         offset: wanted.addr.raw().0.wrapping_sub(0x1000),
         dso: Cow::Borrowed(b"/d/jitted-5.so"),
@@ -31,7 +31,7 @@ fn namer(wanted: Wanted<'_>) -> Answer<'static> {
 
 /// Knows `main` at 0x100 of /bin/x. Offsets from 0x500 on are not loaded.
 fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
-    let named = |at: u64| Named {
+    let named = |at: u64| FrameName {
         name: Cow::Borrowed(b"main"),
         offset: at - 0x100,
         dso: Cow::Borrowed(b"/bin/x"),
@@ -188,7 +188,7 @@ fn an_unknown_address_is_not_queried_again() {
         format!("app 6 {seconds}.000002: 1 c: \n{}\n", "\t            1010 [unknown] (//anon)\n".repeat(3))
     };
     let (asked, text) = (std::sync::atomic::AtomicU64::new(0), stack(1) + &stack(2) + &stack(3));
-    let namer = |wanted: Wanted<'_>| {
+    let namer = |wanted: FrameQuery<'_>| {
         asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         namer(wanted)
     };

@@ -53,7 +53,7 @@ impl PlainChains {
         warn_about_missing(survey, &converted.stopped_in, &files, &mut context.outcome.warnings);
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
-        recording.plain_chains();
+        recording.convert_to_plain_chains();
         if survey.input.is_pipe() && context.options.writes_pipe() {
             edits.extend(edit_attrs(&recording, survey));
         }

@@ -132,7 +132,7 @@ impl RelocationFinder<'_> {
                 }
             };
             if let Some(new_address) = new_address {
-                found.push(Relocation { record: raw.offset, word_offset: word.at as u32, new_address });
+                found.push(Relocation { record: raw.offset, word_offset: word.offset as u32, new_address });
             }
         }
     }
