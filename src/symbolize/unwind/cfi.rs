@@ -176,9 +176,13 @@ impl<'a> FrameTable<'a> {
 
     /// The `.eh_frame_hdr` section; `None` if it is missing or damaged, or has no search table.
     fn header(&self) -> Option<gimli::ParsedEhFrameHdr<SectionSlice<'_>>> {
+        /// Size in bytes of the smallest entry of the search table: two addresses of two bytes.
+        const SMALLEST_ENTRY: usize = 4;
         let header = EhFrameHdr::new(&self.header, self.machine.endian());
         let header = header.parse(&self.bases, self.machine.word()).ok()?;
-        header.table().is_some().then_some(header)
+        // gimli multiplies the stated number of entries by their size, which overflows for numbers that nothing holds.
+        let (entries, _) = header.table()?.iter(&self.bases).size_hint();
+        (1..=self.header.len() / SMALLEST_ENTRY).contains(&entries).then_some(header)
     }
 
     /// The rules for a frame at this link-time address; `None` if the call frame information doesn't cover the address.
@@ -487,6 +491,29 @@ mod tests {
             registers.set(register, value);
         }
         registers
+    }
+
+    #[test]
+    fn a_search_table_that_is_longer_than_its_section_is_not_used() {
+        let bytes = eh_frame(0x1000, false);
+        let mut table = FrameTable::from_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let memory = |addr| Some(addr * 10);
+        let caller = |table: &FrameTable<'_>| {
+            let row = table.row(0x1000, &mut Scratch::new())?;
+            row.caller(&registers(0x1000, 800, 7), &memory).ok()
+        };
+        let expected = caller(&table);
+        assert!(expected.is_some());
+        for count in [u64::MAX, u64::MAX / 4, 1 << 62, 1 << 60, 2, 1] {
+            // Version 1; the section's address (8 bytes), the number of entries (8 bytes), entries of 4 bytes each.
+            let mut header = vec![1, 0x04, 0x04, 0x02];
+            header.extend(0_u64.to_le_bytes());
+            header.extend(count.to_le_bytes());
+            table.header = header.into();
+            assert!(table.header().is_none_or(|_| count <= 5), "{count}");
+            // The descriptions are found without the table.
+            assert_eq!(caller(&table), expected, "{count}");
+        }
     }
 
     #[test]
