@@ -290,12 +290,12 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
             self.put("...");
         }
-        for at in 0..usize::try_from(rank).ok()?.min(DEPTH) {
-            if at > 0 {
+        for dimension in 0..usize::try_from(rank).ok()?.min(DEPTH) {
+            if dimension > 0 {
                 self.put(",");
             }
             if self.spelling == Spelling::Signature {
-                self.put(&bounds(sizes.get(at).copied(), lows.get(at).copied()));
+                self.put(&bounds(sizes.get(dimension).copied(), lows.get(dimension).copied()));
             }
         }
         self.put("]");
