@@ -266,13 +266,13 @@ impl SearchOptions {
     /// Finds the image of the recorded kernel; `None` if there is none. Unless the user chose it, it must have the
     /// recorded build ID.
     fn find_vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
-        if let Some(given) = &self.vmlinux {
+        if let Some(vmlinux) = &self.vmlinux {
             // The user typed the path, so the file may have any owner.
             let door = Door { named: Named::User, start: Start::Here, force: true };
-            let Some(image) = open_image(door, given, ELF, warnings) else {
+            let Some(image) = open_image(door, vmlinux, ELF, warnings) else {
                 let message = "not used: it is not an ELF file. A compressed kernel (vmlinuz) must be decompressed \
                                first";
-                warnings.push(Warning::new(message).in_file(given, None));
+                warnings.push(Warning::new(message).in_file(vmlinux, None));
                 return None;
             };
             return self.is_match(&image, dso, warnings).then_some(image);

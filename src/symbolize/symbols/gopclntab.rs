@@ -200,8 +200,9 @@ impl<'a> GoTable<'a> {
         let function_count = word(0)?;
         let mut text = 0;
         match version {
-            // There are no offsets. The function table follows the number of functions at once. After its last entry,
-            // which is only an address, is the offset of the list of files. All other offsets count from the start.
+            // There are no offsets of parts. The function table directly follows the number of functions. After its
+            // last entry, which is only an address, comes the offset of the list of files. The offsets in the table
+            // count from the start, so the other parts begin at 0.
             Version::Go12 => {
                 parts.functions = 8 + table.pointer;
                 let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;

@@ -189,7 +189,7 @@ impl Image {
         hash.update(&self.bytes[len - len.min(END)..]);
         hash.update((len as u64).to_be_bytes());
         let hash = hash.finalize();
-        std::array::from_fn(|at| hash[at])
+        std::array::from_fn(|index| hash[index])
     }
 
     /// The file's bytes for these link-time addresses, up to the end of the segment in which the first one lies. `None`

@@ -104,7 +104,7 @@ impl DebugFiles {
         if split_units.is_empty() {
             return files;
         }
-        // It borrows `files`, which is changed below.
+        // `sections` borrows `files`, which is changed below.
         drop(sections);
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {

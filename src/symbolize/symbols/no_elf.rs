@@ -61,8 +61,8 @@ impl NoElf {
 /// Recognizes a PE image; `None` for other files. It is .NET's if it has a CLI header, to which the entry with index 14
 /// of its data directories leads.
 fn pe(head: &[u8]) -> Option<NoElf> {
-    let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
-    let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
+    let u16_at = |offset: usize| Some(u16::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));
+    let u32_at = |offset: usize| Some(u32::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));
     if !head.starts_with(b"MZ") {
         return None;
     }

@@ -94,7 +94,7 @@ pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'
 pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = SignatureWriter { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
-    writer.one(0)?;
+    writer.next_type(0)?;
     *blob = writer.blob;
     Some(out)
 }
@@ -142,7 +142,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             self.blob.number()?;
         }
         let count = self.blob.number()?;
-        self.one(depth)?;
+        self.next_type(depth)?;
         self.put(" ");
         self.out.extend_from_slice(name);
         self.put("(");
@@ -155,14 +155,14 @@ impl<'b> SignatureWriter<'b, '_, '_> {
                 self.blob.byte()?;
                 self.put("...,");
             }
-            self.one(depth)?;
+            self.next_type(depth)?;
         }
         self.put(")");
         Some(())
     }
 
     /// Writes the next type of the signature, with suffixes such as `*` or `[]`.
-    fn one(&mut self, depth: usize) -> Option<()> {
+    fn next_type(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH || self.out.len() > LONGEST {
             return None;
         }
@@ -203,7 +203,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             // The row has a signature instead of a name.
             TYPE_SPEC => {
                 let blob = Blob::new(metadata.blob(token, 0)?, 0);
-                return SignatureWriter { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
+                return SignatureWriter { metadata, blob, spelling: self.spelling, out: &mut *self.out }
+                    .next_type(depth + 1);
             }
             TYPE_DEF => (metadata.enclosing(token), 1, 2),
             TYPE_REF => (metadata.coded(token, 0, RESOLUTION_SCOPE).filter(|scope| scope.row != 0), 1, 2),
@@ -231,7 +232,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
 
     /// Writes the next type, followed by a suffix.
     fn qualified(&mut self, suffix: &str, depth: usize) -> Option<()> {
-        self.one(depth + 1)?;
+        self.next_type(depth + 1)?;
         self.put(suffix);
         Some(())
     }
@@ -255,14 +256,14 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     /// Writes the next type with type arguments: the type, the number of arguments, and the arguments.
     fn generic(&mut self, depth: usize) -> Option<()> {
         let (open, close) = if self.spelling == Spelling::Signature { ("<", ">") } else { ("[", "]") };
-        self.one(depth + 1)?;
+        self.next_type(depth + 1)?;
         let count = self.blob.number()?;
         self.put(open);
         for argument in 0..count {
             if argument > 0 {
                 self.put(",");
             }
-            self.one(depth + 1)?;
+            self.next_type(depth + 1)?;
         }
         self.put(close);
         Some(())
@@ -270,7 +271,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
 
     fn modified(&mut self, with: &str, depth: usize) -> Option<()> {
         let token = self.blob.type_token()?;
-        self.one(depth + 1)?;
+        self.next_type(depth + 1)?;
         self.put(with);
         self.type_of(token, depth + 1)?;
         self.put(")");
@@ -279,7 +280,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
 
     /// Writes the next array type: one with several dimensions, or with a dimension that doesn't start at 0.
     fn array(&mut self, depth: usize) -> Option<()> {
-        self.one(depth + 1)?;
+        self.next_type(depth + 1)?;
         let rank = self.blob.number()?;
         let sizes = self.numbers(Blob::number)?;
         let lows = self.numbers(Blob::signed)?;
@@ -290,12 +291,12 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
             self.put("...");
         }
-        for at in 0..usize::try_from(rank).ok()?.min(DEPTH) {
-            if at > 0 {
+        for dimension in 0..usize::try_from(rank).ok()?.min(DEPTH) {
+            if dimension > 0 {
                 self.put(",");
             }
             if self.spelling == Spelling::Signature {
-                self.put(&bounds(sizes.get(at).copied(), lows.get(at).copied()));
+                self.put(&bounds(sizes.get(dimension).copied(), lows.get(dimension).copied()));
             }
         }
         self.put("]");
@@ -313,7 +314,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     fn type_of_other_module(&mut self, depth: usize) -> Option<()> {
         let is_this_file = self.blob.number()? == 0;
         let len_before = self.out.len();
-        self.one(depth + 1)?;
+        self.next_type(depth + 1)?;
         if !is_this_file {
             self.out.truncate(len_before);
             self.put("?");
