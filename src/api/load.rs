@@ -224,7 +224,8 @@ fn read_own(format: &dyn Format, bytes: &[u8], options: &LoadOptions) -> Result<
     Ok(profile)
 }
 
-/// The warnings of a finished job, without the name that inputs in memory have inside.
+/// The warnings of a finished job. For inputs in memory, they name no file: internally, such inputs are called standard
+/// input.
 fn warnings_of(outcome: Outcome) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = outcome.warnings.iter().cloned().collect();
     warnings.extend(outcome.estimates.into_iter().map(Warning::new));

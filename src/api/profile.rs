@@ -119,7 +119,7 @@ impl<'a> Event<'a> {
 pub struct Sample<'a> {
     /// The name of the event.
     pub event: &'a str,
-    /// What the sample stands for, in the event's [`Unit`]. Negative only in profiles of differences and of memory
+    /// The weight, in the event's [`Unit`]. Negative only in profiles of differences and of memory
     /// that was freed.
     pub weight: i64,
     /// The number of samples that this one stands for.

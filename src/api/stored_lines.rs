@@ -48,7 +48,7 @@ impl StoredLines {
                 function,
                 ..Lines::default()
             },
-            // `positions` doesn't look at `raw`, but lines without it count as none.
+            // `positions` has the lines. But `raw` must not be empty, because that would mean that there are no lines.
             Self::Decoded(source) => Lines { raw: b"decoded", positions: Some(source), function, ..Lines::default() },
         }
     }
