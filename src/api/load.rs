@@ -193,7 +193,8 @@ impl OpenInput {
     }
 }
 
-/// Reads the profile of an opened input. `path` is standard input if the input is in memory; messages then name no file.
+/// Reads the profile of an opened input. `path` is standard input if the input is in memory; messages then name no
+/// file.
 fn load_opened(opened: OpenInput, path: InPath, options: &LoadOptions) -> Result<Profile> {
     let in_file = |error: Error| match path.path() {
         Some(path) => error.in_file(path),
@@ -392,8 +393,8 @@ impl LoadOptions {
         any::LoadOptions { detail, ..self.any.clone() }
     }
 
-    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native code,
-    /// which are kept apart but are always the same here.
+    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native
+    /// code, which are kept apart but are always the same here.
     fn search(&mut self, change: impl Fn(&mut SearchOptions, PathBuf), path: PathBuf) {
         change(&mut self.any.sources.search, path.clone());
         change(&mut self.any.symbols.search, path);

@@ -33,7 +33,8 @@ pub(super) struct Contents<'a> {
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest has.
+/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest
+/// has.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -80,8 +81,8 @@ impl<'a> Contents<'a> {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
                 Kind::Log(id) if id.log().process.is_some() && !options.requested.contains(&OptionalPart::Cores) => {
-                    let message = "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
-                         cores)";
+                    let message = "not packed: it is a core dump, which contains all memory of its process (pack it \
+                                   with --with cores)";
                     warnings.push(Warning::new(message).in_file(path, None));
                     continue;
                 }
