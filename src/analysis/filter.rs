@@ -46,7 +46,8 @@ pub struct PlacedFilter<'a> {
 }
 
 impl Filter {
-    /// Converts the time ranges for a recording whose samples are from `first` to `last`. The result selects its samples.
+    /// Converts the time ranges for a recording whose samples are from `first` to `last`. The result selects its
+    /// samples.
     pub fn place(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
         PlacedFilter { filter: self, times: self.time.iter().map(|range| range.sample_times(first, last)).collect() }
     }

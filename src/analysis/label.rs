@@ -13,11 +13,11 @@
 //!
 //! If several functions of a profile have the same name, the location where each starts is appended ([`Namesakes`]).
 //!
-//! Labels differ from inferno's where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
-//! expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with `(` is kept
-//! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
-//! names, even C++'s `operator->` and return types. `g in f`, the agent's other notation, is split here but not by
-//! inferno.
+//! Labels differ from inferno's where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in
+//! a regular expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with
+//! `(` is kept (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno
+//! splits all names, even C++'s `operator->` and return types. `g in f`, the agent's other notation, is split here but
+//! not by inferno.
 
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::analysis::namesakes::Namesakes;
@@ -153,9 +153,9 @@ pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String 
 /// The mark of inlined calls.
 const INLINED: &str = "_[i]";
 
-/// Appends to a label the mark for the kind of its frame, if the user asked for such marks and the label doesn't end with
-/// it already. A call that a Java agent listed in its caller's name ([`Frame::joined`]) gets the mark of inlined calls
-/// in any case, as inferno-collapse-perf does it.
+/// Appends to a label the mark for the kind of its frame, if the user asked for such marks and the label doesn't end
+/// with it already. A call that a Java agent listed in its caller's name ([`Frame::joined`]) gets the mark of inlined
+/// calls in any case, as inferno-collapse-perf does it.
 fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
         _ if frame.joined => INLINED,

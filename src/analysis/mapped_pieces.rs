@@ -95,8 +95,8 @@ impl MappedPieces {
         Some((piece, *ranges.get(piece)?))
     }
 
-    /// The ID of the mapping with index `piece` in the module of a frame (`None` if the mapping is unknown). Calls `add`
-    /// with the mapping when it gets its ID.
+    /// The ID of the mapping with index `piece` in the module of a frame (`None` if the mapping is unknown). Calls
+    /// `add` with the mapping when it gets its ID.
     fn number<'p>(
         &mut self,
         profile: &'p Profile,

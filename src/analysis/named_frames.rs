@@ -118,8 +118,8 @@ impl LocationFrames {
     }
 
     /// Adds a location, whose ID is `number`, with its functions (`lines`), innermost first. All but the outermost were
-    /// inlined. If no function is known, the location gets the frame `without_lines`, which also has the kind of code of the
-    /// outermost function.
+    /// inlined. If no function is known, the location gets the frame `without_lines`, which also has the kind of code
+    /// of the outermost function.
     pub fn add<'a>(
         &mut self,
         number: u64,

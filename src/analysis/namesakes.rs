@@ -48,7 +48,8 @@ impl<'a> StartPlace<'a> {
 }
 
 /// The functions of a profile that share their name with others, and the location that distinguishes each. Formats that
-/// only have names (folded stacks, tables) append it, so that all of them spell a function alike: `__init__ (db.py:10)`.
+/// only have names (folded stacks, tables) append it, so that all of them spell a function alike: `__init__
+/// (db.py:10)`.
 #[derive(Debug, Default)]
 pub struct Namesakes {
     /// By name and start. Functions with a unique name aren't in here.

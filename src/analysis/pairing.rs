@@ -279,8 +279,8 @@ impl Pairs {
         Candidates { earlier, later }
     }
 
-    /// Pairs the functions of a group, the most similar first. Similarity counts directories, then lines, then callers and
-    /// callees, then the order.
+    /// Pairs the functions of a group, the most similar first. Similarity counts directories, then lines, then callers
+    /// and callees, then the order.
     fn add_most_similar(
         &mut self,
         old: &Functions<'_>,
@@ -386,8 +386,8 @@ impl<'p> Function<'p> {
         }
     }
 
-    /// The key that functions must have in common to be paired in this step: the file names of module and source file, and
-    /// the function's name without what the step ignores. Directories and lines don't matter.
+    /// The key that functions must have in common to be paired in this step: the file names of module and source file,
+    /// and the function's name without what the step ignores. Directories and lines don't matter.
     fn group(&self, step: Step) -> (&[u8], &[u8], String) {
         (self.module, file_name(&self.path), self.comparable_name(step).into_owned())
     }

@@ -40,7 +40,8 @@ impl TierShares {
         self.with_weight().nth(1).is_some()
     }
 
-    /// The tiers with their percentages, heaviest first: `optimized 81.00%, baseline 19.00%`. Empty if no tier is known.
+    /// The tiers with their percentages, heaviest first: `optimized 81.00%, baseline 19.00%`. Empty if no tier is
+    /// known.
     pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
@@ -56,8 +57,8 @@ impl TierShares {
     }
 }
 
-/// Formats a share from 0 to 1 as a percentage, with as many digits as in the other columns. Small shares aren't rounded
-/// down to 0.00%, nor large ones up to 100.00%.
+/// Formats a share from 0 to 1 as a percentage, with as many digits as in the other columns. Small shares aren't
+/// rounded down to 0.00%, nor large ones up to 100.00%.
 fn percent(share: f64) -> String {
     match (10_000.0 * share).round() {
         0.0 if share > 0.0 => "<0.01%".to_owned(),

@@ -21,12 +21,13 @@ use std::path::{Path, PathBuf};
 
 /// JIT code by process, address and time: what a jitdump, a perf map, a runtime's log or the caller reports.
 ///
-/// It owns what it needs: the files and bytes that it was made of may change or go. It can be shared between threads.
+/// It has copies of what it needs, so the files and bytes that it was made from may change or be removed afterwards. It
+/// can be shared between threads.
 ///
-/// Times are those of the sources. Runtimes should use `CLOCK_MONOTONIC`, in nanoseconds; a jitdump whose header says
-/// that its times are the CPU's time-stamp counter has such values. Code is in memory from the time at which it was
-/// loaded until other code overwrites it. Entries of perf maps have no time and count at any time, but only where no
-/// code with a time is known.
+/// Times are on the clock of the sources. Runtimes should use `CLOCK_MONOTONIC`, in nanoseconds. If a jitdump's header
+/// says that its times are values of the CPU's time-stamp counter, they aren't converted. Code is in memory from the
+/// time at which it was loaded until other code overwrites it. Entries of perf maps have no time and count at any time,
+/// but only where no code with a time is known.
 ///
 /// ```
 /// use jitgraft::{Addr, CodeMap, Nanos, Pid};
@@ -63,8 +64,8 @@ pub struct CodeMap {
     warnings: Vec<Warning>,
 }
 
-/// The end of the name that Erlang gives to the header before a function. [`Symbolizer::locate`] treats return addresses
-/// directly after such a header in its own way, so the index keeps this part of names.
+/// The end of the name that Erlang gives to the header before a function. [`Symbolizer::locate`] treats return
+/// addresses directly after such a header in its own way, so the index keeps this part of names.
 const HEADER_SUFFIX: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {
@@ -79,8 +80,8 @@ impl CodeMap {
         Self::builder().perf_map_bytes(bytes, pid).build()
     }
 
-    /// Reads jitdumps and perf maps. The contents tell which is which; a perf map's process is that in its name,
-    /// `perf-PID.map`.
+    /// Reads jitdumps and perf maps, which are told apart by their contents. The name of a perf map, `perf-PID.map`,
+    /// says which process it is of.
     pub fn from_files<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
         let mut builder = Self::builder();
         for path in paths {
@@ -189,7 +190,7 @@ impl<'a> CodeHit<'a> {
         self.hit.offset + self.back
     }
 
-    /// The address at which the code was loaded. Code that was moved is elsewhere by now.
+    /// The address at which the code was loaded. If the runtime moved the code later, that isn't where it is now.
     pub fn loaded_at(&self) -> Addr {
         self.map.index.code(self.hit.code).addr
     }
@@ -236,8 +237,8 @@ impl<'a> CodeHit<'a> {
         }
     }
 
-    /// The frame of one of the functions at the address; `None` stands for the function that was compiled, if no line is
-    /// known.
+    /// The frame of one of the functions at the address; `None` stands for the function that was compiled, if no line
+    /// is known.
     fn frame_of(&self, call: Option<&PlacedCall<'a>>) -> Frame<'a> {
         let name = call.and_then(|call| call.inlined).unwrap_or(self.name());
         Frame {
@@ -335,8 +336,8 @@ struct OwnedFunction {
 }
 
 impl CodeMapBuilder {
-    /// Adds a jitdump or perf map as [`CodeMap::from_files`] does. A runtime's log or a directory of such files is added
-    /// by [`jit_log`](Self::jit_log).
+    /// Adds a jitdump or perf map as [`CodeMap::from_files`] does. A runtime's log or a directory of such files is
+    /// added by [`jit_log`](Self::jit_log).
     pub fn file(mut self, path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let Some(file) = io::open_stream(&InPath::Path(path.clone()))? else {
@@ -405,11 +406,13 @@ impl CodeMapBuilder {
     /// in [`CodeMap::warnings`].
     pub fn build(self) -> Result<CodeMap> {
         let Self { files, bytes, functions, mut processes } = self;
-        // Lookups have the times of the sources, whatever clock that is.
+        // Callers of `lookup` pass times on the clock of the sources. Times of jitdumps aren't converted if the clock
+        // is said to be the one that they should use, and if values of the time-stamp counter are converted to
+        // themselves.
         processes.clock.clockid = Some(MONOTONIC);
         processes.clock.tsc = Some(UNCONVERTED);
         let (pool, mut warnings) = (Pool::new(None)?, Warnings::new());
-        // Only what was named: nothing is searched for the processes that forked.
+        // Only files that the caller named are used. Without any processes, no other files are looked for.
         let mut found =
             jit::find(&Processes { clock: processes.clock, ..Processes::default() }, &files, None, &mut warnings);
         for InMemory { kind, pid, bytes } in bytes {

@@ -56,7 +56,7 @@ pub trait Format: Send + Sync + 'static {
     fn name(&self) -> &str;
 
     /// True if an input that starts with these bytes has this format. There are at least 64 KiB of them, or the whole
-    /// input, unpacked. By default no input has it.
+    /// input, unpacked. By default, no input has this format.
     fn recognizes(&self, _head: &[u8]) -> bool {
         false
     }
@@ -113,7 +113,8 @@ impl Formats {
         self
     }
 
-    /// All formats, your own first. The flags of your own say `true`, because only using them shows what they can do.
+    /// All formats, your own first. For your own formats, `is_read` and `is_written` are
+    /// always true, because it only shows when they are used whether they can read and write.
     pub fn list(&self) -> impl Iterator<Item = FormatInfo<'_>> {
         let own = self.own.iter().map(|format| FormatInfo {
             name: format.name(),

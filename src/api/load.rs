@@ -193,7 +193,8 @@ impl OpenInput {
     }
 }
 
-/// Reads the profile of an opened input. `path` is standard input if the input is in memory; messages then name no file.
+/// Reads the profile of an opened input. `path` is standard input if the input is in memory; messages then name no
+/// file.
 fn load_opened(opened: OpenInput, path: InPath, options: &LoadOptions) -> Result<Profile> {
     let in_file = |error: Error| match path.path() {
         Some(path) => error.in_file(path),
@@ -224,7 +225,8 @@ fn read_own(format: &dyn Format, bytes: &[u8], options: &LoadOptions) -> Result<
     Ok(profile)
 }
 
-/// The warnings of a finished job, without the name that inputs in memory have inside.
+/// The warnings of a finished job. For inputs in memory, they name no file: internally, such inputs are called standard
+/// input.
 fn warnings_of(outcome: Outcome) -> Vec<Warning> {
     let mut warnings: Vec<Warning> = outcome.warnings.iter().cloned().collect();
     warnings.extend(outcome.estimates.into_iter().map(Warning::new));
@@ -391,8 +393,8 @@ impl LoadOptions {
         any::LoadOptions { detail, ..self.any.clone() }
     }
 
-    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native code,
-    /// which are kept apart but are always the same here.
+    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native
+    /// code, which are kept apart but are always the same here.
     fn search(&mut self, change: impl Fn(&mut SearchOptions, PathBuf), path: PathBuf) {
         change(&mut self.any.sources.search, path.clone());
         change(&mut self.any.symbols.search, path);

@@ -91,8 +91,8 @@ fn only_process(code_map: &CodeMap) -> Option<Pid> {
     if processes.next().is_some() { None } else { Some(only) }
 }
 
-/// Adds names to a callgrind file. Its process is the one that the caller stated, that its header states, or the only one
-/// with code. Fails if there is none of these.
+/// Adds names to a callgrind file. Its process is the one that the caller stated, that its header states, or the only
+/// one with code. Fails if there is none of these.
 fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
     let indexed = IndexedProfile::read(&input.bytes, &job)?;

@@ -119,7 +119,7 @@ impl<'a> Event<'a> {
 pub struct Sample<'a> {
     /// The name of the event.
     pub event: &'a str,
-    /// What the sample stands for, in the event's [`Unit`]. Negative only in profiles of differences and of memory
+    /// The weight, in the event's [`Unit`]. Negative only in profiles of differences and of memory
     /// that was freed.
     pub weight: i64,
     /// The number of samples that this one stands for.
@@ -330,16 +330,16 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the address of a frame in [`stacks::Frame::addr`] means. Profiles have one number for it, which is an offset in the
-/// module if the frame has one that is a file.
+/// What the address of a frame in [`stacks::Frame::addr`] means. Profiles have one number for it, which is an offset in
+/// the module if the frame has one that is a file.
 enum AddressSpace {
     /// It is an address in the process's memory.
     Memory,
     /// It is an offset in the module.
     Module,
     /// It is either. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module because the image was
-    /// mapped, or because jitgraft shows code as being in the image that it would write. In the latter case, it is only in
-    /// memory.
+    /// mapped, or because jitgraft shows code as being in the image that it would write. In the latter case, it is only
+    /// in memory.
     Unclear,
 }
 
@@ -449,8 +449,8 @@ impl ProfileBuilder {
         Ok(Profile::new(self.stacks, &self.warnings))
     }
 
-    /// Adds a frame to the profile, unless the profile already has it. Of its address and its offset in the module, only
-    /// the one that belongs to its kind is kept.
+    /// Adds a frame to the profile, unless the profile already has it. Of its address and its offset in the module,
+    /// only the one that belongs to its kind is kept.
     fn intern(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
         let name = self.stacks.name(frame.name);
         let module = frame.module.map(|module| self.stacks.name(module));

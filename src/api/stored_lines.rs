@@ -48,7 +48,7 @@ impl StoredLines {
                 function,
                 ..Lines::default()
             },
-            // `positions` doesn't look at `raw`, but lines without it count as none.
+            // `positions` has the lines. But `raw` must not be empty, because that would mean that there are no lines.
             Self::Decoded(source) => Lines { raw: b"decoded", positions: Some(source), function, ..Lines::default() },
         }
     }
@@ -142,8 +142,8 @@ impl OwnedSourceMap {
         let after = self.lines.partition_point(|line| line.offset <= offset);
         let Some(line) = self.lines[..after].last() else { return Vec::new() };
         let mut calls = Vec::new();
-        // The executed line belongs to the innermost function. In the function around it, the line is that of the call, and
-        // so on.
+        // The executed line belongs to the innermost function. In the function around it, the line is that of the call,
+        // and so on.
         let (mut file, mut line_number, mut next_call) = (line.file, line.line, line.inlined);
         // In damaged data, a call may contain itself.
         while let Some(call) = next_call.and_then(|call| self.calls.get(call as usize))

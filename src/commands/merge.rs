@@ -45,8 +45,8 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The default output format. pprof stays pprof, because it can hold several kinds of weights, which folded stacks can't.
-/// `first` is the first input that could be opened.
+/// The default output format. pprof stays pprof, because it can hold several kinds of weights, which folded stacks
+/// can't. `first` is the first input that could be opened.
 fn default_format(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some("pprof") => "pprof",

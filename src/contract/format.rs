@@ -126,6 +126,8 @@ pub struct Writer {
     /// True if `--partition` is supported: each recording gets a file of its own, in a directory named after its host
     /// and day.
     pub is_partitioned: bool,
+    /// Why the output shouldn't be written to a terminal, such as "binary". `None` if people can read it.
+    pub not_for_terminals: Option<&'static str>,
 }
 
 /// How many events ([`Profile::series`]) one output can hold.

@@ -63,6 +63,7 @@ const fn writer(run: WriteFn) -> Writer {
         spans: None,
         stream: None,
         is_partitioned: false,
+        not_for_terminals: None,
     }
 }
 
@@ -71,6 +72,9 @@ const fn writer(run: WriteFn) -> Writer {
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
+
+/// Why JSON that only programs read shouldn't be written to a terminal.
+const JSON_FOR_PROGRAMS: Option<&str> = Some("JSON for programs");
 
 /// Every format that jitgraft reads or writes. [`detect`] tries them in this order.
 pub const FORMATS: &[Format] = &[
@@ -102,7 +106,12 @@ pub const FORMATS: &[Format] = &[
         files: &["*.firefox.json"],
         sniff: Some(firefox::sniff),
         read: Read::Stacks(firefox::read),
-        write: Some(Writer { events: Events::One, jit_names: JitNames::Pretty, ..writer(firefox::write) }),
+        write: Some(Writer {
+            events: Events::One,
+            jit_names: JitNames::Pretty,
+            not_for_terminals: JSON_FOR_PROGRAMS,
+            ..writer(firefox::write)
+        }),
         rewriter: Some(Rewriter { command: "inject", open: Some(firefox::open_unsymbolized) }),
     },
     Format {
@@ -111,7 +120,12 @@ pub const FORMATS: &[Format] = &[
         files: &["*.speedscope.json", "*.speedscope"],
         sniff: Some(speedscope::sniff),
         read: Read::Stacks(speedscope::read),
-        write: Some(Writer { detail: Detail::Lines, jit_names: JitNames::Pretty, ..writer(speedscope::write) }),
+        write: Some(Writer {
+            detail: Detail::Lines,
+            jit_names: JitNames::Pretty,
+            not_for_terminals: JSON_FOR_PROGRAMS,
+            ..writer(speedscope::write)
+        }),
         ..PLAIN
     },
     Format {
@@ -125,6 +139,7 @@ pub const FORMATS: &[Format] = &[
             by_cpu: true,
             labels: true,
             signed: true,
+            not_for_terminals: Some("binary"),
             ..writer(pprof::write)
         }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
@@ -135,21 +150,21 @@ pub const FORMATS: &[Format] = &[
         files: &["*.otlp"],
         sniff: Some(otlp::sniff),
         read: Read::Stream(otlp::read),
-        write: Some(row_writer(otlp::write, otlp::start)),
+        write: Some(Writer { not_for_terminals: Some("binary"), ..row_writer(otlp::write, otlp::start) }),
         rewriter: Some(Rewriter { command: "inject", open: Some(otlp::open_unsymbolized) }),
     },
     Format {
         name: "otlp-json",
         about: "OpenTelemetry profiles (JSON), one message per line",
         files: &["*.otlp.json"],
-        write: Some(row_writer(otlp::write_json, otlp::start_json)),
+        write: Some(Writer { not_for_terminals: JSON_FOR_PROGRAMS, ..row_writer(otlp::write_json, otlp::start_json) }),
         ..PLAIN
     },
     Format {
         name: "json",
         about: "stacks with all their attributes (plain JSON)",
         files: &["*.json"],
-        write: Some(Writer { by_cpu: true, signed: true, ..writer(json::write) }),
+        write: Some(Writer { by_cpu: true, signed: true, not_for_terminals: JSON_FOR_PROGRAMS, ..writer(json::write) }),
         ..PLAIN
     },
     Format {
@@ -163,6 +178,7 @@ pub const FORMATS: &[Format] = &[
             detail: Detail::Names,
             jit_names: JitNames::Pretty,
             spans: Some(trace_event::start_spans),
+            not_for_terminals: JSON_FOR_PROGRAMS,
             ..writer(trace_event::write)
         }),
         ..PLAIN
@@ -243,6 +259,7 @@ pub const FORMATS: &[Format] = &[
             rows: Keep::Sums,
             events: Events::One,
             detail: Detail::Names,
+            not_for_terminals: Some("a picture (SVG)"),
             ..writer(flamegraph::write)
         }),
         ..PLAIN
@@ -259,7 +276,11 @@ pub const FORMATS: &[Format] = &[
         name: "parquet",
         about: PARQUET,
         files: &["*.parquet"],
-        write: Some(Writer { is_partitioned: true, ..row_writer(tables::parquet::write, tables::parquet::start) }),
+        write: Some(Writer {
+            is_partitioned: true,
+            not_for_terminals: Some("binary"),
+            ..row_writer(tables::parquet::write, tables::parquet::start)
+        }),
         ..PLAIN
     },
 ];
@@ -290,22 +311,9 @@ pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
 
-/// Formats that only programs can read, and why they shouldn't be written to a terminal.
-const NOT_FOR_TERMINALS: &[(&str, &str)] = &[
-    ("pprof", "binary"),
-    ("otlp", "binary"),
-    ("parquet", "binary"),
-    ("otlp-json", "JSON for programs"),
-    ("json", "JSON for programs"),
-    ("firefox", "JSON for programs"),
-    ("speedscope", "JSON for programs"),
-    ("chrome", "JSON for programs"),
-    ("flamegraph", "a picture (SVG)"),
-];
-
-/// Why this format shouldn't be written to a terminal; `None` if it may be.
+/// Why the format with this name shouldn't be written to a terminal; `None` if it may be, or if there is no such format.
 pub fn not_for_terminals(name: &str) -> Option<&'static str> {
-    NOT_FOR_TERMINALS.iter().find(|(format, _)| *format == name).map(|(_, why)| *why)
+    find_format(name)?.write?.not_for_terminals
 }
 
 /// The format with this name; `None` if there is no such format.

@@ -91,11 +91,11 @@ impl Conversion {
     }
 
     /// The conversion, described for users.
-    pub(super) fn to_clock_use(&self) -> ClockUse {
+    pub(super) fn to_clock_use(self) -> ClockUse {
         match self {
             Self::Same => ClockUse::Same,
             Self::Tsc(_) => ClockUse::Tsc,
-            Self::Offset { error, .. } => ClockUse::Estimated { error: *error },
+            Self::Offset { error, .. } => ClockUse::Estimated { error },
             Self::None => ClockUse::Dropped,
         }
     }

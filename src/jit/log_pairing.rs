@@ -206,10 +206,10 @@ mod tests {
     /// A log of code with 0x10 bytes each, at these (time, address) pairs; the nth is on line n.
     fn logged(codes: &[(u64, u64)]) -> Source {
         let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
-        log.positions = Some(Box::new(Spelled));
+        log.line_decoder = Some(Box::new(Spelled));
         let name = log.texts.intern(b"of the log");
         for (&(time, addr), at) in codes.iter().zip(0..) {
-            let code = LogCode { positions: (at, at + 1), ..LogCode::new(name, addr, 0x10) };
+            let code = LogCode { line_range: (at, at + 1), ..LogCode::new(name, addr, 0x10) };
             log.events.push(LogEvent { time: Some(time), kind: LogEventKind::Load(code) });
         }
         let source = Source::new(PathBuf::from("x.log"), Kind::PerfMap, Pid(7), b"0123456789".to_vec());

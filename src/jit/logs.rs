@@ -106,9 +106,9 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
 pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let raw = match code.position_key {
         Some(key) => log.texts.get(key),
-        None => source.bytes.get(code.positions()).unwrap_or_default(),
+        None => source.bytes.get(code.line_range()).unwrap_or_default(),
     };
-    if log.positions.is_none() || raw.is_empty() {
+    if log.line_decoder.is_none() || raw.is_empty() {
         return Lines::default();
     }
     Lines { raw, size: code.size, positions: Some(source), ..Lines::default() }
@@ -116,12 +116,12 @@ pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: 
 
 impl Positions for Source {
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a> {
-        let positions = self.log.get().and_then(|log| log.positions.as_ref());
+        let positions = self.log.get().and_then(|log| log.line_decoder.as_ref());
         positions.map(|positions| positions.source_map(&self.bytes, raw)).unwrap_or_default()
     }
 
     fn expanded_calls(&self, raw: &[u8]) -> Vec<ExpandedCall> {
-        let positions = self.log.get().and_then(|log| log.positions.as_ref());
+        let positions = self.log.get().and_then(|log| log.line_decoder.as_ref());
         positions.map(|positions| positions.expanded_calls(raw)).unwrap_or_default()
     }
 }
@@ -218,9 +218,9 @@ mod tests {
     /// entries.
     fn source() -> Source {
         let mut log = CodeLog::new(LogClock::SinceStart { began: None }, "line");
-        log.positions = Some(Box::new(Expanded));
+        log.line_decoder = Some(Box::new(Expanded));
         let name = log.texts.intern(b"JS:*f");
-        let code = LogCode { positions: (4, 9), ..LogCode::new(name, 0x100, 0x10) };
+        let code = LogCode { line_range: (4, 9), ..LogCode::new(name, 0x100, 0x10) };
         let kinds = [
             LogEventKind::Load(code),
             LogEventKind::Move { load: 0, to: 0x200 },

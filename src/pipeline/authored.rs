@@ -15,8 +15,8 @@ use std::path::Path;
 /// How the names of anonymous functions start in readers and profilers.
 const ANONYMOUS: &str = "(anonymous";
 
-/// Applies source maps to the profile's frames, if the user wants that. `input_dir` is the directory of the input, where
-/// source maps may be.
+/// Applies source maps to the profile's frames, if the user wants that. `input_dir` is the directory of the input,
+/// where source maps may be.
 pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, input_dir: Option<&Path>, outcome: &mut Outcome) {
     apply_to(Functions::All, profile, options, input_dir, outcome);
 }

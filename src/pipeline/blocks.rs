@@ -38,8 +38,8 @@ pub(super) struct Blocks<'a> {
     pub(super) ended: bool,
     /// True if the program that writes the text paused after the bytes read last.
     pub(super) paused: bool,
-    /// Why reading failed; `None` if it hasn't. [`next_block`](Self::next_block) then acts as if the text ended there, so
-    /// callers must check this at the end.
+    /// Why reading failed; `None` if it hasn't. [`next_block`](Self::next_block) then acts as if the text ended there,
+    /// so callers must check this at the end.
     pub(super) error: Option<std::io::Error>,
 }
 

@@ -33,8 +33,8 @@ pub(super) struct Origin<'a> {
     pub(super) directory: Option<&'a Path>,
 }
 
-/// Demangles names, applies source maps, and filters samples. Warns about sums that are too large for outputs, and notes
-/// in the profile if its stacks are only estimates.
+/// Demangles names, applies source maps, and filters samples. Warns about sums that are too large for outputs, and
+/// notes in the profile if its stacks are only estimates.
 pub(super) fn complete(
     profile: &mut Profile,
     Completion { filter, demangle, source_maps }: Completion<'_>,

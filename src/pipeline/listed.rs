@@ -13,8 +13,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The maximum number of directories in one another, below the one that the user typed. Nobody nests profiles that deep,
-/// and each additional level makes every lookup of a path slower.
+/// The maximum number of directories in one another, below the one that the user typed. Nobody nests profiles that
+/// deep, and each additional level makes every lookup of a path slower.
 const DEEPEST: usize = 100;
 
 /// The inputs after expansion.
@@ -81,8 +81,8 @@ impl Expanded {
     }
 }
 
-/// The input for a file in a directory. It remembers the path of the directory that the user typed, because only what is
-/// below that path is opened with care (see above). This path is `typed` if the user typed `directory` itself;
+/// The input for a file in a directory. It remembers the path of the directory that the user typed, because only what
+/// is below that path is opened with care (see above). This path is `typed` if the user typed `directory` itself;
 /// otherwise, `directory` was found below another one, and remembers that one's path already.
 fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {

@@ -117,7 +117,8 @@ fn elf_type(head: &[u8]) -> Option<u8> {
     head.get(if is_big { 17 } else { 16 }).copied()
 }
 
-/// True if a text starts with `prefix`, in upper or lower case. White space and a byte order mark before it are ignored.
+/// True if a text starts with `prefix`, in upper or lower case. White space and a byte order mark before it are
+/// ignored.
 fn begins(head: &[u8], prefix: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     head.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))

@@ -401,8 +401,8 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
     }
 }
 
-/// True for text that was quoted in a mail: at least two lines start with `>`, and most lines do. Before and after them,
-/// there may be some text of the mail.
+/// True for text that was quoted in a mail: at least two lines start with `>`, and most lines do. Before and after
+/// them, there may be some text of the mail.
 fn is_quoted(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
     // Few inputs contain the character at all.
@@ -444,8 +444,8 @@ fn is_one_line(head: &[u8]) -> bool {
     memchr::memchr2(b'\n', 0, head).is_none()
 }
 
-/// Unpacks the first bytes of an input (`head`). Returns how it is packed, and up to `most` bytes of the contents. Damage
-/// isn't reported: there are just fewer bytes.
+/// Unpacks the first bytes of an input (`head`). Returns how it is packed, and up to `most` bytes of the contents.
+/// Damage isn't reported: there are just fewer bytes.
 fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     let mut wrappings = Vec::new();
     let mut start = Cow::Borrowed(head);

@@ -193,16 +193,16 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     recordings
 }
 
-/// For an input with rows from several machines, describes the recording of the rows from one of them, which must be the
-/// only ones in the profile. What the input says about itself as a whole (command, kernel) is left out.
+/// For an input with rows from several machines, describes the recording of the rows from one of them, which must be
+/// the only ones in the profile. What the input says about itself as a whole (command, kernel) is left out.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::from_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// Combines what an input says about its recording with what the user stated (`stated`), which takes precedence. Only the
-/// identification of the recording (`input`) comes from the input if it has one.
+/// Combines what an input says about its recording with what the user stated (`stated`), which takes precedence. Only
+/// the identification of the recording (`input`) comes from the input if it has one.
 fn merge_descriptions(recorded: Recording, stated: &Recording) -> Recording {
     Recording {
         input: recorded.input.or_else(|| stated.input.clone()),

@@ -69,8 +69,8 @@ fn size_of(path: &InPath) -> u64 {
 }
 
 /// Reads a group of inputs, and returns results in their order. Adjacent folded stacks are added up in one sum, which
-/// `from_sums` converts to a result; it also gets the error of an input that can't be opened. `read_other` reads any other
-/// input.
+/// `from_sums` converts to a result; it also gets the error of an input that can't be opened. `read_other` reads any
+/// other input.
 pub(super) fn read_texts<'a, T>(
     group: Vec<PathAndOpened<'a>>,
     options: TextOptions<'_>,
@@ -125,8 +125,8 @@ fn may_join(options: TextOptions<'_>) -> bool {
 /// Folded stacks that were concatenated but not parsed yet, and the sums of those parsed before.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
-    /// The name of the format of the concatenated inputs, and the function that opens its reader. `None` before the first
-    /// input.
+    /// The name of the format of the concatenated inputs, and the function that opens its reader. `None` before the
+    /// first input.
     format: Option<(&'static str, OpenLines)>,
     /// The directory of the concatenated inputs, where source maps may be; `None` if no source maps are wanted.
     directory: Option<&'a Path>,

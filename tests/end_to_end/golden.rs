@@ -64,7 +64,8 @@ fn every_case_comes_out_as_expected() {
         }
     }
     assert!(cases > 0, "no cases");
-    let remedy = "UPDATE_GOLDEN=1 cargo test --test golden rewrites them: look at git diff before you commit";
+    let remedy =
+        "UPDATE_GOLDEN=1 cargo test --test end_to_end golden rewrites them: look at git diff before you commit";
     assert!(wrong.is_empty(), "these differ:\n{}\n{remedy}", wrong.join("\n"));
 }
 

@@ -1,7 +1,7 @@
 //! One truth, all writers: the facts that each writer of the table states about a recording, read back by code that
 //! shares nothing with it, is what all the others state: totals in the event's unit, numbers of samples, self and total
-//! weight of every function, and one spelling of what has no name. `cargo test --test truth -- --nocapture` prints the
-//! table.
+//! weight of every function, and one spelling of what has no name. `cargo test --test end_to_end truth -- --nocapture`
+//! prints the table.
 
 mod about;
 mod callgrind;

@@ -59,8 +59,8 @@ impl Search {
         function
     }
 
-    /// Passes on what is known about the callee's cycle to the caller: if the callee can call the function of an earlier
-    /// visit that isn't finished, so can the caller, through the callee.
+    /// Passes on what is known about the callee's cycle to the caller: if the callee can call the function of an
+    /// earlier visit that isn't finished, so can the caller, through the callee.
     fn lower(&mut self, caller: u32, callee: u32) {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }
@@ -70,8 +70,8 @@ impl Search {
     /// visited.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // `open` is in visiting order, so this finds the earliest function in the same cycle. If it is the function itself,
-        // the cycle consists of all functions from there to the end of `open`.
+        // `open` is in visiting order, so this finds the earliest function in the same cycle. If it is the function
+        // itself, the cycle consists of all functions from there to the end of `open`.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

@@ -196,8 +196,8 @@ impl Gathered {
 }
 
 impl FunctionSums {
-    fn to_function(&self) -> GraphFunction {
-        let Self { frame, in_stacks, own, .. } = *self;
+    fn to_function(self) -> GraphFunction {
+        let Self { frame, in_stacks, own, .. } = self;
         let with_calls = own.saturating_add(self.cost_of_callees);
         let total = if self.is_called { self.cost_of_calls_to } else { with_calls };
         GraphFunction { frame, in_stacks, own, total, with_calls }

@@ -132,9 +132,9 @@ impl CallTree {
         ranks
     }
 
-    /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Sibling nodes whose
-    /// labels have the same rank share a box. Parents come before their children, and siblings are sorted by the rank of
-    /// their labels.
+    /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Sibling nodes
+    /// whose labels have the same rank share a box. Parents come before their children, and siblings are sorted by the
+    /// rank of their labels.
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
         // A box without weight would have no width.
         let narrow = narrow.max(1);

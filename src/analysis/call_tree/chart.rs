@@ -115,8 +115,8 @@ impl Chart {
 }
 
 impl RowExtent {
-    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `previous_end` is the end
-    /// of the thread's previous sample; 0 if there is none.
+    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `previous_end` is the
+    /// end of the thread's previous sample; 0 if there is none.
     fn in_time(node: u32, time: u64, covers: u64, previous_end: u64) -> Self {
         // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
         let follows = previous_end > 0 && time.saturating_sub(previous_end) <= covers.saturating_add(covers / 2);

@@ -211,7 +211,8 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
-    /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last one.
+    /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last
+    /// one.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
         let labels = &self.roots[root as usize].0;
         let tree = &mut self.tree;

@@ -118,8 +118,8 @@ impl LineShares {
         }
     }
 
-    /// The location with the most weight; `None` if there are no locations. Of equally heavy ones, the one whose file was
-    /// interned first and, in that file, the one with the lowest line.
+    /// The location with the most weight; `None` if there are no locations. Of equally heavy ones, the one whose file
+    /// was interned first and, in that file, the one with the lowest line.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));

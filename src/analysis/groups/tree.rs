@@ -63,7 +63,8 @@ impl GroupTree {
                     path.push(node);
                 }
             }
-            // Every stack that was entered since the path began is on the path. Before that, there is nothing to remove.
+            // Every stack that was entered since the path began is on the path. Before that, there is nothing to
+            // remove.
             Step::Leave(_) => {
                 path.pop();
             }
@@ -71,7 +72,8 @@ impl GroupTree {
     }
 
     /// Adds paths that start with functions of `groups`, and go on to their callers. Of recursive calls, only the
-    /// outermost counts, so that no weight counts twice. `part_of` returns the frame part ID of a stack's innermost frame.
+    /// outermost counts, so that no weight counts twice. `part_of` returns the frame part ID of a stack's innermost
+    /// frame.
     fn add_callers(
         &mut self,
         profile: &Profile,

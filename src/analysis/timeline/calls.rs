@@ -79,7 +79,8 @@ struct OpenSpan {
 /// All call paths. The top level has the tracks, the levels below have functions.
 #[derive(Debug, Default)]
 struct SpanTree {
-    /// A path without a parent stands for a track: its label is the number of the track. All other labels are functions.
+    /// A path without a parent stands for a track: its label is the number of the track. All other labels are
+    /// functions.
     paths: PrefixTree<Label>,
     /// The sums of each call path, by its ID in `paths`.
     sums: Vec<PathSum>,
@@ -93,8 +94,8 @@ struct PathSum {
 }
 
 impl SelfTimes {
-    /// Adds an interval of self time, unless `self_times` is `None`. If there are more than the maximum number, drops all
-    /// intervals: rows are then sums.
+    /// Adds an interval of self time, unless `self_times` is `None`. If there are more than the maximum number, drops
+    /// all intervals: rows are then sums.
     #[inline]
     fn push(self_times: &mut Option<Self>, interval: SelfTime) {
         let Some(Self { most, list }) = self_times else { return };
@@ -291,8 +292,8 @@ struct PathStack {
 }
 
 impl SpanTree {
-    /// Converts the call paths to a profile with one row per path that has self time or calls. If `self_times` is given,
-    /// the rows are these intervals instead, in the same order. The other parameters are those of
+    /// Converts the call paths to a profile with one row per path that has self time or calls. If `self_times` is
+    /// given, the rows are these intervals instead, in the same order. The other parameters are those of
     /// [`CallSums::into_profile`].
     fn into_profile(
         self,

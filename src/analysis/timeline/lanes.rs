@@ -111,8 +111,8 @@ impl Innermost {
             return None;
         }
         while !may_have(node) {
-            // Go to the next subtree on the right: a right child must go up first. From the right edge of the tree, this
-            // goes up beyond the root.
+            // Go to the next subtree on the right: a right child must go up first. From the right edge of the tree,
+            // this goes up beyond the root.
             while node % 2 == 1 {
                 node /= 2;
             }

@@ -6,8 +6,8 @@ use crate::model::Pid;
 use crate::pipeline::callgrind::{CodeSources, find_pid};
 use crate::runtimes::RUNTIMES;
 
-/// Finds the sources that name the code of the profiled process. `stated` is the process ID in the input's text; `--pid`
-/// overrides it. Fails if there are no such sources, or if the process is unknown and the user named no source.
+/// Finds the sources that name the code of the profiled process. `stated` is the process ID in the input's text;
+/// `--pid` overrides it. Fails if there are no such sources, or if the process is unknown and the user named no source.
 pub(super) fn find_sources(
     stated: Option<i32>,
     options: &CallgrindOptions,

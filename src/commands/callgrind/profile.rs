@@ -142,8 +142,8 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
         // that has the right name.
         false => format!(
             " by their entry points. The profile has no instruction addresses, so of the {all} {event} in memory \
-             without a file, {percent:.1}% count for these functions and the rest for their callers, which are not always the \
-             functions that caused them"
+             without a file, {percent:.1}% count for these functions and the rest for their callers, which are not \
+             always the functions that caused them"
         ),
     };
     let mut line = format!("{}: named {}{details}", to.shown().display(), counted(*functions as u64, "function"));

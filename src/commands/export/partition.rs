@@ -64,8 +64,8 @@ fn data_set_root(options: &ExportOptions) -> Result<&Path> {
     }
 }
 
-/// The names of all files that the data set already has, without extension. Fails if one of them contains the recordings
-/// of many inputs.
+/// The names of all files that the data set already has, without extension. Fails if one of them contains the
+/// recordings of many inputs.
 fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     let mut stems = FxHashSet::default();
     for host in list_directory(samples)? {

@@ -35,8 +35,8 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The options for reading inputs when the output is a table. `usual` are those for the output format in general. In sums
-/// per time bucket, CPUs are only kept apart on request.
+/// The options for reading inputs when the output is a table. `usual` are those for the output format in general. In
+/// sums per time bucket, CPUs are only kept apart on request.
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };

@@ -279,8 +279,8 @@ impl<'o> SpanSelection<'o> {
         })
     }
 
-    /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps the first and then every n-th,
-    /// or the first and then at most one per time interval.
+    /// True if sampling keeps the span. Of the spans with the same thread and name, it keeps the first and then every
+    /// n-th, or the first and then at most one per time interval.
     fn is_sampled(&mut self, head: &SpanHead<'_>) -> bool {
         let sampling = self.options.calls.sampling;
         if sampling == Sampling::All {

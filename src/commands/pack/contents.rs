@@ -33,7 +33,8 @@ pub(super) struct Contents<'a> {
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest has.
+/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest
+/// has.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,

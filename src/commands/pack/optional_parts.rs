@@ -94,8 +94,8 @@ fn add_sources(
     }
 }
 
-/// Opens a text file to pack it. `path` is its recorded path, and `here` its path on this machine. `None` if the file is
-/// missing, isn't text, or is private.
+/// Opens a text file to pack it. `path` is its recorded path, and `here` its path on this machine. `None` if the file
+/// is missing, isn't text, or is private.
 fn open_text(
     role: Role,
     path: &[u8],

@@ -117,8 +117,8 @@ fn count_frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     frames
 }
 
-/// Opens the file inside the container of a process that has mapped it, if the process is still running. `None` if there
-/// is no such process, or if the file there has another build ID.
+/// Opens the file inside the container of a process that has mapped it, if the process is still running. `None` if
+/// there is no such process, or if the file there has another build ID.
 fn open_in_container(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
     if dso.kind != DsoKind::File {
         return None;
@@ -175,8 +175,8 @@ fn add_debugging<'a>(
     }
 }
 
-/// A debug file to pack. `path` is the path where readers of the archive look for it; `None` if they find it by its build
-/// ID.
+/// A debug file to pack. `path` is the path where readers of the archive look for it; `None` if they find it by its
+/// build ID.
 fn debug_program<'a>(image: Image, path: Option<Vec<u8>>) -> Program<'a> {
     Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) }
 }

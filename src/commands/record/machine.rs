@@ -80,7 +80,8 @@ impl Machine {
     }
 }
 
-/// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form `VALUE,UNIT,EVENT,…`.
+/// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form
+/// `VALUE,UNIT,EVENT,…`.
 fn counts(output: &str, event: &str) -> bool {
     output.lines().any(|line| {
         let mut fields = line.split(',');

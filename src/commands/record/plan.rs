@@ -49,8 +49,8 @@ impl Plan {
         self.notes.push(note.into());
     }
 
-    /// Plans the recording of a program that `record` will start. If its runtime is known and can be told to write names,
-    /// the program gets the option or variable for that. Otherwise, a note says what is missing.
+    /// Plans the recording of a program that `record` will start. If its runtime is known and can be told to write
+    /// names, the program gets the option or variable for that. Otherwise, a note says what is missing.
     fn start(mut self, options: &RecordOptions) -> Result<Self> {
         let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
         let Some(runtime) = stated.or_else(|| executed_runtime(&options.program)) else {
@@ -143,7 +143,8 @@ impl Plan {
     }
 }
 
-/// The option by which the user asked for call chains, unless it already is `--call-graph dwarf`. `None` if there is none.
+/// The option by which the user asked for call chains, unless it already is `--call-graph dwarf`. `None` if there is
+/// none.
 fn typed_call_chains(typed: &PerfCommand<'_>) -> Option<String> {
     let how = typed.value(&["call-graph"]);
     if how.is_some_and(|how| how.starts_with(b"dwarf")) {

@@ -57,8 +57,8 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
 }
 
 impl CallReport<'_> {
-    /// The row of the function itself, and the rows of its calls, heaviest first. Calls that cost less than `min_weight` are
-    /// left out.
+    /// The row of the function itself, and the rows of its calls, heaviest first. Calls that cost less than
+    /// `min_weight` are left out.
     fn lines(&self, function: &GraphFunction, min_weight: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let mut calls = 0u64;

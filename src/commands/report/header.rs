@@ -56,8 +56,8 @@ pub(super) fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 || part == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Breaks header lines between words so that they fit `width` terminal columns, including the comment mark. `None` means
-/// that lines may have any width.
+/// Breaks header lines between words so that they fit `width` terminal columns, including the comment mark. `None`
+/// means that lines may have any width.
 pub(super) fn wrap(lines: Vec<String>, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else { return lines };
     let room = width.saturating_sub(MARK.len());

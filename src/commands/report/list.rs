@@ -318,8 +318,8 @@ fn tiers(group: &Group) -> Cell {
     first_known.map_or(Cell::None, |tier| Cell::Word(tier.name()))
 }
 
-/// A short text with the kinds of the function's code, such as `optimized` or `optimized 75.00%, interpreted 25.00%`. Of
-/// more than `most` kinds, only the heaviest are shown.
+/// A short text with the kinds of the function's code, such as `optimized` or `optimized 75.00%, interpreted 25.00%`.
+/// Of more than `most` kinds, only the heaviest are shown.
 fn short_kinds(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {

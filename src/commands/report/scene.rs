@@ -48,8 +48,8 @@ impl Scene<'_> {
         self.options.layout == Layout::Text && self.options.reader.height.is_some()
     }
 
-    /// True if the table is fitted to a width, of a terminal or with `--width`: then it only has the columns that people
-    /// need, and short module names.
+    /// True if the table is fitted to a width, of a terminal or with `--width`: then it only has the columns that
+    /// people need, and short module names.
     pub(super) fn is_fitted(&self) -> bool {
         self.is_on_terminal() || self.options.layout == Layout::Text && self.options.reader.style.width.is_some()
     }
@@ -57,8 +57,8 @@ impl Scene<'_> {
     /// The maximum number of table rows: the user's limit or, on a terminal, as many as have room below `head_lines`
     /// header lines.
     pub(super) fn row_limit(&self, head_lines: usize) -> usize {
-        /// The number of other lines on the screen: a blank line, the column names, the line about omitted rows, and the
-        /// shell's next prompt.
+        /// The number of other lines on the screen: a blank line, the column names, the line about omitted rows, and
+        /// the shell's next prompt.
         const OTHERS: usize = 4;
         /// The number of rows to show even if the terminal must scroll for them.
         const LEAST: usize = 5;
@@ -78,8 +78,8 @@ impl Scene<'_> {
     }
 
     /// The heading of the column with the number of samples. In CSV and JSON it is always `samples`, because programs
-    /// expect the same columns. In text, it is `spans` if the rows are spans; exact costs aren't samples, so the column is
-    /// left out (`None`).
+    /// expect the same columns. In text, it is `spans` if the rows are spans; exact costs aren't samples, so the column
+    /// is left out (`None`).
     pub(super) fn count_column(&self) -> Option<&'static str> {
         match row_word(self.profile) {
             _ if self.options.layout != Layout::Text => Some("samples"),

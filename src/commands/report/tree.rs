@@ -210,8 +210,8 @@ impl<'a> TreeReport<'a> {
         self.scene.min_weight_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
-    /// Makes the report. If its table has too many rows, raises the minimum weight of the rows as far as necessary: cutting
-    /// off the last rows would lose heavy ones. `head` are the lines above the table.
+    /// Makes the report. If its table has too many rows, raises the minimum weight of the rows as far as necessary:
+    /// cutting off the last rows would lose heavy ones. `head` are the lines above the table.
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let head = wrap(head, scene.options.reader.style.width);
@@ -234,8 +234,8 @@ impl<'a> TreeReport<'a> {
         Report { head, table: self.table(&lines), left_out }
     }
 
-    /// The rows of all nodes with at least this weight, parents before children. With `fold`, long runs of nodes with only
-    /// one child become a single row.
+    /// The rows of all nodes with at least this weight, parents before children. With `fold`, long runs of nodes with
+    /// only one child become a single row.
     fn lines(&self, min_weight: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
         let mut pending = Vec::new();
@@ -289,8 +289,8 @@ impl<'a> TreeReport<'a> {
         children.next().is_none().then_some(child)
     }
 
-    /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first. `branches`
-    /// are drawn before each child; if there are several children, they are extended by one level.
+    /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first.
+    /// `branches` are drawn before each child; if there are several children, they are extended by one level.
     fn push_children(&self, node: Option<u32>, branches: &str, min_weight: f64, pending: &mut Vec<PendingNode>) {
         let children: Vec<u32> = self.children(node, min_weight).collect();
         if let [only] = children[..] {
@@ -312,8 +312,8 @@ impl<'a> TreeReport<'a> {
         }
     }
 
-    /// The table for people. A tree of callers has no column for self weight, which would be misleading: a caller's node
-    /// has the weight of the stacks in which that caller is outermost, not the weight of the caller's own code.
+    /// The table for people. A tree of callers has no column for self weight, which would be misleading: a caller's
+    /// node has the weight of the stacks in which that caller is outermost, not the weight of the caller's own code.
     fn table(&self, lines: &[TreeLine]) -> Table {
         let shows_callers = matches!(self.scene.options.rows, Rows::Callers(_));
         let columns: &[&'static str] =

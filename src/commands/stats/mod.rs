@@ -1,5 +1,5 @@
-//! `stats` prints tables about spans of time in measureme profiles and trace events. Each table answers a question that the
-//! user chose, such as which spans took most time ([`Question`]). The spans of several inputs are summed.
+//! `stats` prints tables about spans of time in measureme profiles and trace events. Each table answers a question that
+//! the user chose, such as which spans took most time ([`Question`]). The spans of several inputs are summed.
 
 mod options;
 mod preset;
@@ -58,8 +58,8 @@ fn default_tables(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> R
     answer_questions(Some(first), &preset, options, job, outcome)
 }
 
-/// Answers the questions of the preset about the spans of all inputs. Reads one input after the other, and keeps only the
-/// answers. `first` is the first input if it is already open.
+/// Answers the questions of the preset about the spans of all inputs. Reads one input after the other, and keeps only
+/// the answers. `first` is the first input if it is already open.
 fn answer_questions(
     mut first: Option<Opened>,
     preset: &Preset,

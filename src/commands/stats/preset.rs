@@ -32,8 +32,8 @@ pub enum Question {
     Gaps,
 }
 
-/// A list of questions, and the selection of spans that they are about. It comes from options on the command line, from a
-/// file, or from a built-in list ([`MIRI`], [`CLANG`]).
+/// A list of questions, and the selection of spans that they are about. It comes from options on the command line, from
+/// a file, or from a built-in list ([`MIRI`], [`CLANG`]).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preset {
     /// The questions, in the order in which they are answered.
@@ -81,9 +81,9 @@ impl Preset {
         keys.collect()
     }
 
-    /// Parses a list of questions and settings, one per line, in the form that this module's introduction shows. The text
-    /// from `#` to the end of a line is ignored. `time` parses a time and returns nanoseconds, or what is wrong with the
-    /// text. Errors contain the number of the line.
+    /// Parses a list of questions and settings, one per line, in the form that this module's introduction shows. The
+    /// text from `#` to the end of a line is ignored. `time` parses a time and returns nanoseconds, or what is wrong
+    /// with the text. Errors contain the number of the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
         let mut limits = TimeRange { from: None, to: None };

@@ -120,8 +120,8 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// Adds the spans of one more trace to the answers of all questions. Also collects what messages need: the time range,
-    /// what the tables leave out, and the names of spans and arguments.
+    /// Adds the spans of one more trace to the answers of all questions. Also collects what messages need: the time
+    /// range, what the tables leave out, and the names of spans and arguments.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let selection = select(self.preset, timeline);
         if !timeline.slices.is_empty() {
@@ -139,7 +139,8 @@ impl<'p> Answers<'p> {
             self.count_names(timeline);
         }
         self.arguments.extend(timeline.argument_names.iter().cloned());
-        // The timeline has a list of argument values for each question about an argument, in the order of the questions.
+        // The timeline has a list of argument values for each question about an argument, in the order of the
+        // questions.
         let mut by_args = timeline.by_arg.iter();
         for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
             match (question, answer) {
@@ -188,8 +189,8 @@ impl<'p> Answers<'p> {
 
     /// Counts the spans of each name, and those of them that state an action.
     fn count_names(&mut self, timeline: &Timeline) {
-        // How many spans have each name, by the ID of the name in the timeline. After the last ID, there is an additional
-        // count for spans without a name (`NO_NAME` is larger than all IDs).
+        // How many spans have each name, by the ID of the name in the timeline. After the last ID, there is an
+        // additional count for spans without a name (`NO_NAME` is larger than all IDs).
         let unnamed = timeline.names.len();
         let mut all = vec![0; unnamed + 1];
         let mut with_action = vec![0; unnamed + 1];
@@ -388,8 +389,8 @@ fn arg_table(sums: ArgumentSums) -> Table {
     table
 }
 
-/// Sums of the durations in one timeline, by the ID of a name in it. The last entry is for slices without a name. Sums of
-/// several timelines are merged by the texts of the names, because a name has another ID in each timeline.
+/// Sums of the durations in one timeline, by the ID of a name in it. The last entry is for slices without a name. Sums
+/// of several timelines are merged by the texts of the names, because a name has another ID in each timeline.
 struct TalliesById(Vec<Tally>);
 
 impl TalliesById {
@@ -532,7 +533,8 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection, rule: GapRule) 
     rows
 }
 
-/// The thread ID of a slice, as text. Asynchronous spans, which are on tracks with an ID instead of a thread, are marked.
+/// The thread ID of a slice, as text. Asynchronous spans, which are on tracks with an ID instead of a thread, are
+/// marked.
 fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     let track = timeline.tracks.get(slice.track as usize);
     let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());

@@ -46,8 +46,8 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
     }
 }
 
-/// Reads one input and summarizes it by label. Fails if the input's format has no labels. `opened` is the input if it is
-/// already open.
+/// Reads one input and summarizes it by label. Fails if the input's format has no labels. `opened` is the input if it
+/// is already open.
 fn summarize_input(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {
@@ -99,8 +99,8 @@ fn tables(summary: &LabelSummary) -> TitledTables {
         table.rows.push(row(label, item, percent(item.self_time)));
     }
     let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
-    // The total time is that from the first to the last event of each thread. It is more than the self time of all labels,
-    // because it includes time that no event covers.
+    // The total time is that from the first to the last event of each thread. It is more than the self time of all
+    // labels, because it includes time that no event covers.
     let total_row = LabelTotals { time: total, ..all };
     table.rows.insert(0, row(b"TOTAL", &total_row, percent(total_row.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];

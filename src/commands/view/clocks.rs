@@ -15,8 +15,8 @@ use crate::render::viewer::PageRecording;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
-/// Shifts the times of several recordings so that all start at the same time, and describes the recordings for the page.
-/// Returns an empty list if there is only one; its times don't change.
+/// Shifts the times of several recordings so that all start at the same time, and describes the recordings for the
+/// page. Returns an empty list if there is only one; its times don't change.
 pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [RecordingData]) -> Vec<PageRecording> {
     let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
     if paths.len() < 2 {

@@ -183,8 +183,8 @@ impl<'a> Listings<'a> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
             let numbers = self.hits_of_event(all, &series.name);
-            // Inputs without addresses have no instructions. If the event has samples from such an input, there are fewer
-            // numbers than rows, and no instructions are stored for the event.
+            // Inputs without addresses have no instructions. If the event has samples from such an input, there are
+            // fewer numbers than rows, and no instructions are stored for the event.
             by_event.push(if numbers.len() == series.rows.len() { numbers } else { Vec::new() });
         }
         by_event

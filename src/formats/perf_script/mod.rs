@@ -15,6 +15,13 @@
 //!   anonymous memory and unknown objects (`[unknown]`) are always absolute.
 //! * Nothing is quoted: a symbol may contain anything, including spaces and parentheses.
 //!
+//! | files | for |
+//! |---|---|
+//! | `layout`, `lines`, `header`, `frame`, `fields`, `record_lines` | recognizing the fields of a text, its kinds of lines, and what each line contains |
+//! | `read` | text → stacks |
+//! | `rewrite` | text → the same text with names |
+//! | `output_fields`, `write`, `measured`, `registers`, `branches` | printing samples of perf.data as perf script does (`-F`) |
+//!
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
 
 pub mod branches;

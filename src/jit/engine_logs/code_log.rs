@@ -78,14 +78,14 @@ pub struct CodeLog {
     /// True if the log ends in the middle of a line or record.
     pub torn: bool,
     /// Looks up source lines and inlined calls; `None` if the log has neither.
-    pub positions: Option<Box<dyn LogPositions>>,
+    pub line_decoder: Option<Box<dyn LogPositions>>,
 }
 
 impl CodeLog {
     /// Creates an empty log. `what` names the thing that is counted when it must be skipped ("line").
     pub fn new(clock: LogClock, what: &'static str) -> Self {
         let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
-        Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, positions: None }
+        Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, line_decoder: None }
     }
 
     /// Adds an event: code was created.
@@ -153,10 +153,10 @@ pub struct LogCode {
     pub size: u64,
     /// The machine code, `size` bytes, if it had to be copied from the log. See also `memory`.
     pub bytes: Option<TextId>,
-    /// The range of the log that [`CodeLog::positions`] decodes to source lines. Empty if the code has no lines, or if
+    /// The range of the log that [`CodeLog::line_decoder`] decodes to source lines. Empty if the code has no lines, or if
     /// there is a `position_key`.
-    pub positions: (u64, u64),
-    /// A key by which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log.
+    pub line_range: (u64, u64),
+    /// A key by which [`CodeLog::line_decoder`] finds the source lines, if they aren't in one range of the log.
     pub position_key: Option<TextId>,
     /// The range of the log that is the machine code, if the log contains it verbatim; otherwise empty.
     pub memory: (u64, u64),
@@ -167,13 +167,13 @@ pub struct LogCode {
 impl LogCode {
     /// Creates a code range of which only name, address and size are known.
     pub fn new(name: TextId, addr: u64, size: u64) -> Self {
-        let (positions, memory) = ((0, 0), (0, 0));
-        Self { name, addr, size, bytes: None, positions, position_key: None, memory, unwind: None }
+        let (line_range, memory) = ((0, 0), (0, 0));
+        Self { name, addr, size, bytes: None, line_range, position_key: None, memory, unwind: None }
     }
 
-    /// The range of the log for [`CodeLog::positions`].
-    pub fn positions(&self) -> Range<usize> {
-        to_range(self.positions)
+    /// The range of the log for [`CodeLog::line_decoder`].
+    pub fn line_range(&self) -> Range<usize> {
+        to_range(self.line_range)
     }
 
     /// The range of the log that is the machine code.
@@ -188,7 +188,7 @@ fn to_range((start, end): (u64, u64)) -> Range<usize> {
 
 /// Decodes source lines and inlined calls when they are needed: only code that was sampled needs them.
 pub trait LogPositions: Debug + Send + Sync {
-    /// Decodes the source map of a code range. `entry` is the range [`LogCode::positions`] of the log `file`, or the
+    /// Decodes the source map of a code range. `entry` is the range [`LogCode::line_range`] of the log `file`, or the
     /// bytes of [`LogCode::position_key`]. Damaged input yields fewer lines, but never wrong ones.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a>;
 

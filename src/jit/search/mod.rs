@@ -6,16 +6,16 @@
 //! | round | finds | in |
 //! |---|---|---|
 //! | `marked_dumps` | jitdumps whose marker a process mapped | see below |
-//! | `given` | the files that the user named | `--jitdump`, `--perf-map`, `--jit-log` |
+//! | `given::files` | the files that the user named | `--jitdump`, `--perf-map`, `--jit-log` |
 //! | `files_named_by_pid` | jitdumps and perf maps of processes with JIT memory | see below |
 //! | `unexpected_files` | jitdumps and perf maps of other processes | `--jitdump` and `--perf-map`, the input's directory, `/tmp` |
 //! | `maps_of_parents` | perf maps of a running ancestor that shares its JIT memory | as perf maps |
 //! | `maps_of_shared_memory` | perf maps of another process with the same JIT memory | – |
 //! | `logs_named_by_pid` | runtimes' logs | `--jit-log`, the input's directory, `.`, `/tmp` |
-//! | `cores` | core dumps | `--jit-log`, the input's directory, `.`, `/tmp`, systemd's directory |
+//! | `cores::core_dumps` | core dumps | `--jit-log`, the input's directory, `.`, `/tmp`, systemd's directory |
 //! | `registered_objects` | code registered with GDB's JIT interface | the memory of running processes |
-//! | `orphans` | files with other process IDs, by their contents | all files and directories that the user named, the input's directory, `/tmp` |
-//! | `placed_objects` | ELF objects | `--elf` |
+//! | `orphans::matched_files` | files with other process IDs, by their contents | all files and directories that the user named, the input's directory, `/tmp` |
+//! | `given::placed_objects` | ELF objects | `--elf` |
 //!
 //! Where a file that is named after its process is looked for, in order of precedence ([`Scene::possible_paths`]):
 //!

@@ -195,10 +195,13 @@ mod tests {
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
                 let base = Path::new(file).file_name().unwrap().to_str().unwrap();
                 let base = base.replace('*', "0x1f").replace("TID", "78").replace("PID", "77");
-                let (paths, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
-                    Some("map") => (&for_maps[..], inner_pid(Path::new(&base))),
-                    Some("log") => (&for_logs[..], LogId::find_by_name(&base).find_map(|(_, pid)| pid.map(Pid))),
-                    _ => (&for_dumps[..], inner_pid(Path::new(&base))),
+                let number = inner_pid(Path::new(&base));
+                let (paths, number) = if Path::new(&base).extension() == Some(OsStr::new("map")) {
+                    (&for_maps[..], number)
+                } else if LogId::find_by_name(&base).next().is_some() {
+                    (&for_logs[..], LogId::find_by_name(&base).find_map(|(_, pid)| pid.map(Pid)))
+                } else {
+                    (&for_dumps[..], number)
                 };
                 assert!(paths.iter().any(|named_path| file.starts_with(named_path)), "{}: {file}", runtime.name);
                 let tells_none = LogId::find_by_name(&base).any(|(_, pid)| pid.is_none());

@@ -110,8 +110,8 @@ impl Manifest {
                 format!("unpacks to {files} files of {gib} GiB; the limit is {MOST_FILES} files of {most} GiB");
             return Err(Error::new(message));
         }
-        // A file that is listed thousands of times would be read as often, although the archive contains it only once. So
-        // a small archive could keep its reader busy.
+        // A file that is listed thousands of times would be read as often, although the archive contains it only once.
+        // So a small archive could keep its reader busy.
         let mut paths = HashSet::new();
         for file in &self.files {
             check_path(&file.path)?;

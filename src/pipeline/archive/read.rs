@@ -91,8 +91,8 @@ struct PlainFiles<'a, R: Read> {
 }
 
 impl<'a, R: Read> PlainFiles<'a, R> {
-    /// The next regular file with its name; `None` at the end. Skips directories. A name that is too long for the file's
-    /// header comes from the entry before it. Fails on any other kind of entry.
+    /// The next regular file with its name; `None` at the end. Skips directories. A name that is too long for the
+    /// file's header comes from the entry before it. Fails on any other kind of entry.
     fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
         let mut long_name = None;
         for entry in &mut self.entries {

@@ -23,7 +23,8 @@ pub(super) struct Files<'a> {
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
-/// Opens a file. `None` if it is missing, or if it is another version, about which this warns unless a build ID says so.
+/// Opens a file. `None` if it is missing, or if it is another version, about which this warns unless a build ID says
+/// so.
 fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;
@@ -42,8 +43,8 @@ impl<'a> Files<'a> {
         Self { files, found }
     }
 
-    /// The warning about missing files. `addresses` is the number of addresses in them. `None` if no file is missing, or
-    /// if no address is in one.
+    /// The warning about missing files. `addresses` is the number of addresses in them. `None` if no file is missing,
+    /// or if no address is in one.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();

@@ -55,9 +55,9 @@ pub(crate) struct Answers<'m> {
 }
 
 impl<'m> Answers<'m> {
-    /// Looks up all addresses of the profile: those in files in the files' symbols, all others in the code map. `search`
-    /// says where files with native code are; if it is `None`, addresses in files stay unnamed. `default_pid` is the
-    /// process of addresses for which the profile states none.
+    /// Looks up all addresses of the profile: those in files in the files' symbols, all others in the code map.
+    /// `search` says where files with native code are; if it is `None`, addresses in files stay unnamed. `default_pid`
+    /// is the process of addresses for which the profile states none.
     pub(crate) fn find(
         profile: &dyn Unsymbolized,
         map: &CodeMap<'m>,
@@ -164,8 +164,8 @@ fn locate_code(
 }
 
 impl AddressCounts {
-    /// The warnings about names that may be wrong and addresses that stay unnamed. `remedy` says how to state the process
-    /// of addresses for which the profile states none.
+    /// The warnings about names that may be wrong and addresses that stay unnamed. `remedy` says how to state the
+    /// process of addresses for which the profile states none.
     pub(crate) fn warnings(&self, remedy: &str) -> Vec<Warning> {
         let Self { named, several, without_process, .. } = *self;
         let mut warnings = Vec::new();

@@ -1,12 +1,12 @@
 //! JIT code in the form that a callgrind file needs: by address only, without times, and with unique names.
 //!
-//! callgrind adds up costs over the whole run. If there were several pieces of code at an address one after another, the
-//! last one gets all the cost. It is then marked as ambiguous, so that users can be told how much cost may have a wrong
-//! name.
+//! callgrind adds up costs over the whole run. If there were several pieces of code at an address one after another,
+//! the last one gets all the cost. It is then marked as ambiguous, so that users can be told how much cost may have a
+//! wrong name.
 //!
 //! The symbolizer isn't used for this, for two reasons. It looks up one address at a time, but here costs are summed by
-//! address ranges that belong to the same code. And it leaves out code that a later entry of the same perf map replaced,
-//! but such code is what makes a name ambiguous.
+//! address ranges that belong to the same code. And it leaves out code that a later entry of the same perf map
+//! replaced, but such code is what makes a name ambiguous.
 
 use crate::formats::callgrind::{CodeLine, CodeLookup, JitFunctions};
 use crate::model::Pid;
@@ -23,7 +23,8 @@ use std::hash::BuildHasher;
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// The start addresses of the visible ranges. They are separate from the rest, so that a search touches less memory.
+    /// The start addresses of the visible ranges. They are separate from the rest, so that a search touches less
+    /// memory.
     starts: Vec<u64>,
     /// The address ranges in which entries are visible, sorted and without overlaps.
     visible: Vec<VisibleRange>,

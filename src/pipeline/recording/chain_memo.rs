@@ -65,7 +65,8 @@ impl Hash for ChainKey<'_> {
 #[derive(Debug)]
 pub(crate) struct ChainMemo<'data, V> {
     resolved: LastingCache<ChainKey<'data>, V>,
-    /// A bit for each hash value (modulo [`SEEN_BITS`]): 1 if a chain with it has been seen. Empty until the first chain.
+    /// A bit for each hash value (modulo [`SEEN_BITS`]): 1 if a chain with it has been seen. Empty until the first
+    /// chain.
     seen_bits: Vec<u64>,
     /// True if a chain is never kept when it is first seen.
     only_repeated: bool,
@@ -96,8 +97,8 @@ impl<'data, V> ChainMemo<'data, V> {
         Some(&mut resolved.answer)
     }
 
-    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. Otherwise `value` isn't called.
-    /// `discard` gets the values that are removed: all if the memo is full, or the chain's previous value.
+    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. Otherwise `value` isn't
+    /// called. `discard` gets the values that are removed: all if the memo is full, or the chain's previous value.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,

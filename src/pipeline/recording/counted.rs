@@ -82,8 +82,8 @@ impl Counters<'_> {
         counted
     }
 
-    /// Adds the events for which a sample counts to `members`, each with the amount by which its counter has grown since
-    /// the previous sample. Counters that didn't change are left out. If the values come without the IDs of their
+    /// Adds the events for which a sample counts to `members`, each with the amount by which its counter has grown
+    /// since the previous sample. Counters that didn't change are left out. If the values come without the IDs of their
     /// counters, the sample only counts for its own event.
     fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);

@@ -351,8 +351,8 @@ impl FrameNaming<'_> {
         self.modules.intern((name.to_vec(), build))
     }
 
-    /// The module to show for a mapped file or for memory that no file backs. Its `jit` is set if the file is an image of
-    /// JIT code (by `perf inject --jit`), or if simpleperf says that it contains JIT code.
+    /// The module to show for a mapped file or for memory that no file backs. Its `jit` is set if the file is an image
+    /// of JIT code (by `perf inject --jit`), or if simpleperf says that it contains JIT code.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {

@@ -32,8 +32,8 @@ pub(crate) struct OneSample<'a> {
     pub(crate) addresses: &'a [Option<Addr>],
 }
 
-/// Symbolizes a recording and calls `each` with its samples, in the order of the recording. The recording is read twice,
-/// so that the memory needed grows with the number of distinct stacks, not with the number of samples.
+/// Symbolizes a recording and calls `each` with its samples, in the order of the recording. The recording is read
+/// twice, so that the memory needed grows with the number of distinct stacks, not with the number of samples.
 pub(crate) fn for_each_sample(
     input: &Input,
     path: &Path,

@@ -131,8 +131,8 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> Fram
     let kind = if view.inlined && !view.kind.is_jit() { FrameKind::Inlined } else { view.kind };
     let jit = view.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.find(name, text, view.runtimes));
-    // perf-map-agent lists inlined calls in the name of the code that contains them. They are recognized by the notation
-    // that the agent uses for Java's methods.
+    // perf-map-agent lists inlined calls in the name of the code that contains them. They are recognized by the
+    // notation that the agent uses for Java's methods.
     let joined = view.inlined && jit.is_some_and(java_calls::is_method);
     profile.frame(Frame {
         module,

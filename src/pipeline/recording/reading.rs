@@ -435,8 +435,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         end
     }
 
-    /// Why unwinding the sample's stack copy ended where it did. If several reasons apply, returns the one that the user
-    /// can do most about: recording a larger copy, then unwinding more frames.
+    /// Why unwinding the sample's stack copy ended where it did. If several reasons apply, returns the one that the
+    /// user can do most about: recording a larger copy, then unwinding more frames.
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
         // If the stack copy is shorter than the room for it, it contains the whole stack.
         let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);

@@ -134,9 +134,9 @@ impl<'a> Resolution<'a> {
         Ok(samples)
     }
 
-    /// Reads the samples again, in a second pass, and calls `each` with a profile that has the rows of one chunk, for all
-    /// chunks in order. `samples` are the sums from the first pass, whose IDs the rows get. Returns `tables` without
-    /// rows.
+    /// Reads the samples again, in a second pass, and calls `each` with a profile that has the rows of one chunk, for
+    /// all chunks in order. `samples` are the sums from the first pass, whose IDs the rows get. Returns `tables`
+    /// without rows.
     pub(super) fn each_chunk(
         &self,
         samples: Samples,

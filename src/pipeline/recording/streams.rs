@@ -96,7 +96,8 @@ impl<'input> PlainStream<'input> {
         plain.finish(recording, pool)
     }
 
-    /// A stream whose records are read from the input itself, without copying them. `None` if any of them is compressed.
+    /// A stream whose records are read from the input itself, without copying them. `None` if any of them is
+    /// compressed.
     pub(crate) fn in_place(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool) -> Option<Self> {
         if recording.declares_compression() {
             return None;
@@ -116,8 +117,8 @@ impl<'input> PlainStream<'input> {
         WalkedRecords { records: RecordBytes { bytes, base: self.base }, walk: &self.walk }
     }
 
-    /// Translates the offset of an AUXTRACE record in the input to its offset in this stream. Returns the same offset if
-    /// the records weren't copied.
+    /// Translates the offset of an AUXTRACE record in the input to its offset in this stream. Returns the same offset
+    /// if the records weren't copied.
     pub(crate) fn auxtrace_offset(&self, offset: u64) -> u64 {
         let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
         found.map_or(offset, |index| self.auxtrace[index].to)
@@ -238,7 +239,8 @@ pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     /// The chunks of all streams, one stream after the other.
     list: Vec<RecordBytes<'data>>,
-    /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the end.
+    /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the
+    /// end.
     pub(crate) damage: Option<&'data Error>,
 }
 
@@ -279,7 +281,8 @@ impl<'data> RecordChunks<'data> {
         self.list.last().map_or(0, |chunk| chunk.base + chunk.bytes.len() as u64)
     }
 
-    /// The times of the first and the last sample. If no sample has a time, the first is the maximum, and the last is 0.
+    /// The times of the first and the last sample. If no sample has a time, the first is the maximum, and the last is
+    /// 0.
     pub(crate) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);
         let times = samples.filter_map(|record| recording.time(&record)).filter(|time| time.is_valid());

@@ -179,8 +179,8 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// Adds to each row the width that perf's column of memory accesses has at that row: perf widens the column whenever
-    /// it prints a longer description.
+    /// Adds to each row the width that perf's column of memory accesses has at that row: perf widens the column
+    /// whenever it prints a longer description.
     fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
         let events = &self.loaded.events;
         let mut data_src_width = 0;
@@ -322,8 +322,8 @@ impl<'a> TextWriter<'a> {
         write_registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
-    /// Writes a taken branch as from/to pairs: one pair for each combination of the functions at its ends, because either
-    /// end may be in inlined calls.
+    /// Writes a taken branch as from/to pairs: one pair for each combination of the functions at its ends, because
+    /// either end may be in inlined calls.
     fn write_branch(&self, taken: &TakenBranch, out: &mut Vec<u8>) {
         let fields = self.options.fields;
         let ends = if fields.brstack { BranchEnds::Addresses } else { BranchEnds::Symbols };

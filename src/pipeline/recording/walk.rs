@@ -66,8 +66,8 @@ impl Walk {
         let mut walk = Self::none();
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
-            // Skip a section in which no record starts, because a record that starts before it covers all of it. `end > 0`
-            // keeps the only section of an empty stream, which ends at 0.
+            // Skip a section in which no record starts, because a record that starts before it covers all of it. `end >
+            // 0` keeps the only section of an empty stream, which ends at 0.
             if end >= limits.end && end > 0 {
                 continue;
             }

@@ -56,8 +56,8 @@ impl Gate {
 /// A block of text, and what is known from the text before it.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    /// What the record lines before the block say about processes. Record lines show forks, execs and mappings; perf script
-    /// prints them with `--show-task-events` and `--show-mmap-events`.
+    /// What the record lines before the block say about processes. Record lines show forks, execs and mappings; perf
+    /// script prints them with `--show-task-events` and `--show-mmap-events`.
     pub(super) facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
     pub(super) offset: u64,

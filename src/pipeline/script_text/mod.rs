@@ -269,8 +269,8 @@ struct Round<T> {
 }
 
 impl<T> Round<T> {
-    /// Receives a block, in the order of the text. Passes it on if it is done and all blocks before it are; otherwise keeps
-    /// it for the next round.
+    /// Receives a block, in the order of the text. Passes it on if it is done and all blocks before it are; otherwise
+    /// keeps it for the next round.
     fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
             Work::Done(result, counts) if self.again.is_empty() => {
@@ -355,8 +355,8 @@ fn processes_without_code(map: &CodeMap<'_>, processes: &Processes, facts: &Reco
     processes.by_pid.keys().copied().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// A message about processes for which neither a jitdump nor a perf map was found (`nameless`). `None` if there are none,
-/// or if no frame is unnamed because of that.
+/// A message about processes for which neither a jitdump nor a perf map was found (`nameless`). `None` if there are
+/// none, or if no frame is unnamed because of that.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     // Frames that lack an address in the process or the process's ID couldn't be named by any dump or map.
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;

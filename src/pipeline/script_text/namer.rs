@@ -1,5 +1,5 @@
-//! Names frames in perf script's text by asking the symbolizer. The text doesn't state mappings of JIT code's memory, so
-//! only the code map counts.
+//! Names frames in perf script's text by asking the symbolizer. The text doesn't state mappings of JIT code's memory,
+//! so only the code map counts.
 
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::{Answer, FrameName, FrameQuery};
@@ -34,8 +34,8 @@ pub(super) struct Namer<'m> {
 }
 
 impl<'m> Namer<'m> {
-    /// Prepares naming with the code map in `symbolizer`. `images` is the directory where `inject` would write its images;
-    /// `srcline` says whether source lines are wanted.
+    /// Prepares naming with the code map in `symbolizer`. `images` is the directory where `inject` would write its
+    /// images; `srcline` says whether source lines are wanted.
     pub(super) fn new(
         symbolizer: Symbolizer<'m>,
         looked_up: &'m Processes,

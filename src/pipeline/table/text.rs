@@ -53,7 +53,8 @@ pub(super) struct Text<'a> {
 struct Fitted {
     /// For each column, the maximum width of its cells. Longer texts are cut.
     widths: Vec<usize>,
-    /// For each column, the width to which its cells are padded. Less than the maximum if longer cells should stick out.
+    /// For each column, the width to which its cells are padded. Less than the maximum if longer cells should stick
+    /// out.
     padded_widths: Vec<usize>,
     /// For each column, true if it contains names, which are left-aligned.
     is_left_aligned: Vec<bool>,
@@ -110,7 +111,8 @@ impl Text<'_> {
         Fitted { widths, padded_widths, is_left_aligned }
     }
 
-    /// True if the column with this index contains only names and unknown values. These are left-aligned and may be cut.
+    /// True if the column with this index contains only names and unknown values. These are left-aligned and may be
+    /// cut.
     fn has_only_names(&self, at: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
             matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
@@ -169,9 +171,9 @@ impl Cell {
     }
 }
 
-/// Reduces the widths of columns with names (`has_names`), widest first, until lines fit into `line_width` columns of the
-/// terminal. The column with functions (`symbol_column`) matters most: it is only reduced when names in other columns are
-/// as short as they can be without becoming indistinguishable. If that isn't enough, lines stay too long.
+/// Reduces the widths of columns with names (`has_names`), widest first, until lines fit into `line_width` columns of
+/// the terminal. The column with functions (`symbol_column`) matters most: it is only reduced when names in other
+/// columns are as short as they can be without becoming indistinguishable. If that isn't enough, lines stay too long.
 fn fit(widths: &mut [usize], has_names: &[bool], symbol_column: Option<usize>, line_width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(line_width);
@@ -194,8 +196,8 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay, because names usually start
-/// with a directory or module and end with the file or function itself.
+/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay, because names usually
+/// start with a directory or module and end with the file or function itself.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);

@@ -120,10 +120,10 @@ pub(super) fn jit_log(log: &JitLog, bytes: &[u8]) {
             LogEventKind::Load(code) => {
                 let _ = read.texts.get(code.name);
                 assert!(code.addr.checked_add(code.size).is_some(), "{}: {code:?}", log.id);
-                let in_log = || bytes.get(code.positions()).unwrap_or_default();
+                let in_log = || bytes.get(code.line_range()).unwrap_or_default();
                 let entry = code.position_key.map_or_else(in_log, |key| read.texts.get(key));
                 assert!(bytes.get(code.memory()).is_some(), "{}: {code:?}", log.id);
-                let map = read.positions.as_ref().map(|positions| positions.source_map(bytes, entry));
+                let map = read.line_decoder.as_ref().map(|positions| positions.source_map(bytes, entry));
                 let calls = |map: &SourceMap<'_>| map.calls.len();
                 let known = map.as_ref().map_or(0, calls);
                 let lines = map.iter().flat_map(|map| &map.lines);
@@ -144,8 +144,9 @@ pub(super) fn hotspot(bytes: &[u8]) {
             LogEventKind::Load(code) => {
                 assert!(code.addr.checked_add(code.size).is_some());
                 names += log.texts.get(code.name).len();
-                let entry = &bytes[code.positions()];
-                let calls = log.positions.as_ref().map_or_else(Vec::new, |positions| positions.expanded_calls(entry));
+                let entry = &bytes[code.line_range()];
+                let calls =
+                    log.line_decoder.as_ref().map_or_else(Vec::new, |positions| positions.expanded_calls(entry));
                 assert!(calls.len() <= entry.len() / b"<parse>".len());
             }
             LogEventKind::Unload { load, .. } | LogEventKind::Move { load, .. } => assert!(load < at),

@@ -108,8 +108,8 @@ impl InnermostWeights {
 }
 
 impl SampleCounts {
-    /// Adds a sample of an event. `innermost` is the process of its innermost frame and what that is in, if it may be in
-    /// JIT code.
+    /// Adds a sample of an event. `innermost` is the process of its innermost frame and what that is in, if it may be
+    /// in JIT code.
     pub(super) fn add_innermost(&mut self, event: usize, weight: u64, innermost: Option<(Pid, FramePlace)>) {
         if self.innermost.len() <= event {
             self.innermost.resize_with(event + 1, InnermostWeights::default);

@@ -19,8 +19,8 @@ struct InsertedMapping {
 }
 
 /// Simulates the insertion of a mapping record for each use, and returns those of the inserted mappings that hide
-/// another segment although a sample uses that segment again later. The hidden segment then needs another mapping record.
-/// `uses` must be ordered by first sample.
+/// another segment although a sample uses that segment again later. The hidden segment then needs another mapping
+/// record. `uses` must be ordered by first sample.
 pub(super) fn find_shadowing_insertions(
     uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,

@@ -1,5 +1,5 @@
-//! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks. A word is a
-//! 64-bit value on a stack, which may be a return address. Most aren't, and looking up each would take too long.
+//! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks. A word is
+//! a 64-bit value on a stack, which may be a return address. Most aren't, and looking up each would take too long.
 
 use crate::model::ancestry::{Ancestry, ForkEvent};
 use crate::model::process::Processes;
@@ -76,8 +76,8 @@ const MAX_HULLS: usize = 6;
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
 
 impl JitRanges {
-    /// Collects the JIT ranges of all processes except those in `excluded`. The ranges of a process are those of its own
-    /// code and those of the code that it inherited when it was forked.
+    /// Collects the JIT ranges of all processes except those in `excluded`. The ranges of a process are those of its
+    /// own code and those of the code that it inherited when it was forked.
     pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, excluded: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {

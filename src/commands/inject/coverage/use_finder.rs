@@ -229,8 +229,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is in;
-    /// `None` if there is none.
+    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is
+    /// in; `None` if there is none.
     fn read_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
         // Answers hold for a time, so those for a sample without a time aren't kept.
         let key = ChainKey::from_sample(sample, record.pid, None).zip(record.time);
@@ -300,8 +300,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.answer(record, StackAddr::Frame(frame), |finder| finder.find_frame(record, frame))
     }
 
-    /// Returns the cached answer for an address of a stack, or calls `find` and caches its result. Without a time, nothing
-    /// is cached.
+    /// Returns the cached answer for an address of a stack, or calls `find` and caches its result. Without a time,
+    /// nothing is cached.
     #[inline]
     fn answer(
         &mut self,
@@ -432,8 +432,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.context.symbolizer.locate_address(record.pid, addr, record.time, CpuMode::User)
     }
 
-    /// Notes the use of the JIT code that was found at an address. `None` if there is none, or if the process was injected
-    /// before. The answer holds as long as no mapping hides the code, provided that `located` holds as well.
+    /// Notes the use of the JIT code that was found at an address. `None` if there is none, or if the process was
+    /// injected before. The answer holds as long as no mapping hides the code, provided that `located` holds as well.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {

@@ -69,8 +69,9 @@ enum ImageState {
 }
 
 impl ImageFile {
-    /// Writes an image under the first name that is free or that belongs to an identical file. `earlier` are the images of
-    /// the same process that were written before. They may not have got their names yet, which are taken all the same.
+    /// Writes an image under the first name that is free or that belongs to an identical file. `earlier` are the images
+    /// of the same process that were written before. They may not have got their names yet, which are taken all the
+    /// same.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
@@ -124,7 +125,8 @@ impl ImageFile {
         if !matches!(*state, ImageState::Waiting(_)) {
             return Ok(());
         }
-        // `Existed` stays if an error occurs or if another program created the file, because it must not be deleted then.
+        // `Existed` stays if an error occurs or if another program created the file, because it must not be deleted
+        // then.
         let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {

@@ -1,5 +1,5 @@
-//! Builds the images of one process. Usually there is a single image. If perf has to unwind stacks through the code, there
-//! is one image for each group of neighboring code ([`ImageBuilder::build_set`]).
+//! Builds the images of one process. Usually there is a single image. If perf has to unwind stacks through the code,
+//! there is one image for each group of neighboring code ([`ImageBuilder::build_set`]).
 
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
@@ -79,9 +79,9 @@ impl ProcessImages {
     }
 }
 
-/// Computes where each segment is in the images of its process. A segment is a part of a function: `slots_by_segment` has
-/// the slot of each segment's function, and `place` returns the image and the place of the function in a slot. Segments
-/// whose function is in no image are left out.
+/// Computes where each segment is in the images of its process. A segment is a part of a function: `slots_by_segment`
+/// has the slot of each segment's function, and `place` returns the image and the place of the function in a slot.
+/// Segments whose function is in no image are left out.
 fn find_places(
     codes: &CodeMap<'_>,
     slots_by_segment: impl Iterator<Item = (SegmentId, SlotId)>,

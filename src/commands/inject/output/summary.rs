@@ -52,7 +52,8 @@ impl Summary<'_> {
         }
     }
 
-    /// The lines of the summary: what the input was, what named the code, how many frames have names, what was inserted.
+    /// The lines of the summary: what the input was, what named the code, how many frames have names, what was
+    /// inserted.
     fn lines(&self, context: &InjectContext<'_>) -> Vec<String> {
         let output = context.options.output.shown();
         let output = output.display();

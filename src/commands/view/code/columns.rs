@@ -133,8 +133,8 @@ impl InstructionColumns {
         self.add_lines(listing);
     }
 
-    /// Adds the address that an instruction refers to, if there is one and it is worth showing. `number` is the number of
-    /// the instruction among those of all listings, and `row_index` its index in the listing.
+    /// Adds the address that an instruction refers to, if there is one and it is worth showing. `number` is the number
+    /// of the instruction among those of all listings, and `row_index` its index in the listing.
     fn add_target(
         &mut self,
         number: u64,

@@ -18,7 +18,7 @@ fn codes(log: &CodeLog) -> impl Iterator<Item = (&LogCode, String)> {
 /// The frames at an address according to our reader.
 fn by_us(log: &CodeLog, core: &[u8], addr: u64) -> Vec<String> {
     let (code, name) = codes(log).find(|(code, _)| (code.addr..code.addr + code.size).contains(&addr)).unwrap();
-    let map = log.positions.as_ref().unwrap().source_map(core, log.texts.get(code.position_key.unwrap()));
+    let map = log.line_decoder.as_ref().unwrap().source_map(core, log.texts.get(code.position_key.unwrap()));
     let line = map.line_at(addr - code.addr).unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (mut calls, mut place) = (Vec::new(), format!("{}:{}", text(line.file), line.line));
@@ -81,7 +81,7 @@ fn damaged_cores_do_no_harm() {
         let Ok(log) = (core_log().read)(bytes) else { return };
         for (code, _) in codes(&log) {
             assert!(code.addr.checked_add(code.size).is_some());
-            let (Some(positions), Some(key)) = (&log.positions, code.position_key) else { continue };
+            let (Some(positions), Some(key)) = (&log.line_decoder, code.position_key) else { continue };
             let map = positions.source_map(bytes, log.texts.get(key));
             assert!(map.lines.iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < map.calls.len())));
         }

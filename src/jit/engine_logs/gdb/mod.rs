@@ -96,7 +96,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         }
     }
     if !with_lines.objects.is_empty() {
-        log.positions = Some(Box::new(with_lines));
+        log.line_decoder = Some(Box::new(with_lines));
     }
     Ok(log)
 }

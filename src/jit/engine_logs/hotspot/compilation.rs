@@ -69,7 +69,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let mut reader = CompilationReader { log, loads_by_id: FxHashMap::default(), blobs: BTreeMap::new() };
     reader.read_methods(bytes);
     reader.find_tasks(bytes);
-    reader.log.positions = Some(Box::new(Inlining));
+    reader.log.line_decoder = Some(Box::new(Inlining));
     Ok(reader.log)
 }
 
@@ -155,7 +155,7 @@ impl CompilationReader {
                 && let LogEventKind::Load(code) = &mut self.log.events[*load].kind
             {
                 let len = memmem::find(task, b"</task>").unwrap_or(task.len());
-                code.positions = (start as u64, (start + len) as u64);
+                code.line_range = (start as u64, (start + len) as u64);
             }
         }
     }
@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(log.clock, LogClock::SinceStart { began: Some(1_795_332_023_031_000_000) });
         assert_eq!((log.pid, log.torn, log.skipped.count()), (Some(7635), false, 0));
         let LogEventKind::Load(code) = log.events[3].kind else { panic!() };
-        assert!(LOG[code.positions()].starts_with("<task compile_id='5'"));
+        assert!(LOG[code.line_range()].starts_with("<task compile_id='5'"));
     }
 
     #[test]

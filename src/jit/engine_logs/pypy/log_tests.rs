@@ -46,8 +46,8 @@ fn damaged_logs_do_no_harm() {
         for event in &log.events {
             let LogEventKind::Load(code) = event.kind else { continue };
             assert!(code.addr.checked_add(code.size).is_some());
-            let entry = bytes.get(code.positions()).unwrap_or_default();
-            let map = log.positions.as_ref().unwrap().source_map(bytes, entry);
+            let entry = bytes.get(code.line_range()).unwrap_or_default();
+            let map = log.line_decoder.as_ref().unwrap().source_map(bytes, entry);
             assert!(map.lines.is_sorted_by_key(|line| line.offset));
             assert!(map.lines.iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < map.calls.len())));
         }

@@ -256,7 +256,7 @@ impl PypyLogReader<'_> {
             let time = if is_ticks { time } else { None };
             self.log.load(time, code);
         }
-        self.log.positions = Some(Box::new(Positions { operations, points: self.points }));
+        self.log.line_decoder = Some(Box::new(Positions { operations, points: self.points }));
         self.log
     }
 
@@ -276,7 +276,7 @@ impl PypyLogReader<'_> {
     }
 
     /// Describes the code of a trace for the log. `None` if the trace's addresses are invalid.
-    fn describe_code(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
+    fn describe_code(&mut self, trace: &Trace, name: &[u8], operations: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
             self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
             return None;
@@ -284,9 +284,9 @@ impl PypyLogReader<'_> {
         let size = trace.code.end - trace.code.start;
         let block = trace.block.and_then(|block| self.code.blocks.get(block));
         let bytes = block.and_then(|block| block.slice(&trace.code)).map(|bytes| self.log.texts.push(bytes));
-        let positions = (positions.entry.start as u64, positions.entry.end as u64);
+        let line_range = (operations.entry.start as u64, operations.entry.end as u64);
         let name = self.log.texts.intern(name);
-        Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
+        Some(LogCode { bytes, line_range, ..LogCode::new(name, trace.code.start, size) })
     }
 
     /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge is named after

@@ -85,7 +85,7 @@ fn names(text: &str) -> Vec<String> {
 }
 
 fn source_map<'a>(log: &'a CodeLog, text: &'a str, code: &LogCode) -> SourceMap<'a> {
-    log.positions.as_ref().unwrap().source_map(text.as_bytes(), &text.as_bytes()[code.positions()])
+    log.line_decoder.as_ref().unwrap().source_map(text.as_bytes(), &text.as_bytes()[code.line_range()])
 }
 
 /// Offset, line, and inlined call of each line entry.
@@ -191,7 +191,7 @@ fn every_prefix_and_every_flipped_byte_is_read() {
             let LogEventKind::Load(code) = event.kind else { continue };
             assert!(code.addr.checked_add(code.size).is_some());
             let map =
-                log.positions.as_ref().unwrap().source_map(bytes, bytes.get(code.positions()).unwrap_or_default());
+                log.line_decoder.as_ref().unwrap().source_map(bytes, bytes.get(code.line_range()).unwrap_or_default());
             assert!(map.lines.iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < map.calls.len())));
         }
     };

@@ -37,7 +37,7 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
         }
     }
     let V8LogReader { mut log, sources, .. } = reader;
-    log.positions = Some(Box::new(sources.finish()));
+    log.line_decoder = Some(Box::new(sources.finish()));
     Ok(log)
 }
 
@@ -145,7 +145,7 @@ impl<'a> V8LogReader<'a> {
         if let Some(load) = last.load
             && let LogEventKind::Load(code) = &mut self.log.events[load as usize].kind
         {
-            code.positions = (last.offset as u64, end as u64);
+            code.line_range = (last.offset as u64, end as u64);
             self.sources.add_inlined(&info, &last.creation);
         }
     }

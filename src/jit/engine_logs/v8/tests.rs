@@ -100,7 +100,7 @@ fn inlined_calls_are_reported_with_their_lines_and_the_outer_code_s_mark() {
     let log = read(INLINING);
     let file = [LOG, INLINING].concat();
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
-    let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
+    let map = log.line_decoder.as_ref().unwrap().source_map(&file, &file[code.line_range()]);
     let shown = |offset: u64| {
         let line = map.line_at(offset).unwrap();
         let calls =
@@ -123,7 +123,7 @@ fn a_function_that_the_log_does_not_report_is_inlined_all_the_same() {
         code-source-info,0x5000,81,0,1,C0O0C39O18I0,F0O1,S0xee\n";
     let (log, file) = (read(text), [LOG, text].concat());
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
-    let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
+    let map = log.line_decoder.as_ref().unwrap().source_map(&file, &file[code.line_range()]);
     assert_eq!(*map.calls[0].function, *b"(unknown)");
     assert_eq!((map.lines[1].line, map.lines[1].file), (0, &b""[..]), "nor is there the script");
 }
@@ -134,7 +134,7 @@ fn a_position_in_a_call_that_is_not_listed_shows_nothing() {
         code-source-info,0x5000,81,0,1,C0O0C39O18I1C45O19I0,F0O1,S0xee\ncode-move,0x5000,0xfffffffffffffff0\n";
     let (log, file) = (read(text), [LOG, text].concat());
     let LogEventKind::Load(code) = log.events[0].kind else { panic!() };
-    let map = log.positions.as_ref().unwrap().source_map(&file, &file[code.positions()]);
+    let map = log.line_decoder.as_ref().unwrap().source_map(&file, &file[code.line_range()]);
     assert_eq!(map.lines.iter().map(|line| line.offset).collect::<Vec<_>>(), [0, 45]);
     assert_eq!(log.events.len(), 1, "nor is code believed to have moved beyond the end of memory");
 }
@@ -160,7 +160,7 @@ fn every_prefix_and_every_flipped_byte_is_read_with_its_positions() {
         assert!(log.events.len() <= 4);
         for event in &log.events {
             let LogEventKind::Load(code) = event.kind else { continue };
-            let map = log.positions.as_ref().unwrap().source_map(file, &file[code.positions()]);
+            let map = log.line_decoder.as_ref().unwrap().source_map(file, &file[code.line_range()]);
             assert!(map.lines.len() <= 8 && map.calls.len() <= 4);
         }
     };

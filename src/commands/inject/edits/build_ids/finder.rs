@@ -142,8 +142,8 @@ impl BuildIdFinder {
         self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_recorded_file(path, image))
     }
 
-    /// True if `image`, which was found by its path, is the file that was mapped when recording. See the introduction of
-    /// this module.
+    /// True if `image`, which was found by its path, is the file that was mapped when recording. See the introduction
+    /// of this module.
     fn is_recorded_file(&self, path: &[u8], image: &Image) -> bool {
         let is_below_root = !self.search.symfs.is_empty();
         if is_below_root {

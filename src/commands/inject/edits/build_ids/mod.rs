@@ -125,8 +125,8 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     if may_have_id { Some(mmap) } else { None }
 }
 
-/// The edit that replaces a mapping record by an MMAP2 record with the build ID. `None` if the new record can't be built,
-/// because its event is unknown or because it would be too long.
+/// The edit that replaces a mapping record by an MMAP2 record with the build ID. `None` if the new record can't be
+/// built, because its event is unknown or because it would be too long.
 fn set_build_id(input: &PlainRecording<'_>, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };

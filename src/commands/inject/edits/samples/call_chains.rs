@@ -1,7 +1,7 @@
 //! `--convert-callchain`: turns copies of user stacks into plain call chains.
 //!
-//! The new chains contain return addresses as they are on the stack: each is the address after a call instruction. Chains
-//! that the kernel records with frame pointers are the same in this respect.
+//! The new chains contain return addresses as they are on the stack: each is the address after a call instruction.
+//! Chains that the kernel records with frame pointers are the same in this respect.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -134,8 +134,8 @@ fn convert_samples<'a>(
     Ok(all)
 }
 
-/// Plans edits to the attr records of a pipe: each gets the attributes of its event in `recording`, where the events have
-/// call chains instead of stack copies.
+/// Plans edits to the attr records of a pipe: each gets the attributes of its event in `recording`, where the events
+/// have call chains instead of stack copies.
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.first_pass.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
