@@ -107,7 +107,7 @@ impl CallGraph {
         for (calls, event) in threads {
             gathered.add(calls, event);
         }
-        let functions = gathered.functions.iter().map(FunctionSums::to_function).collect();
+        let functions = gathered.functions.into_iter().map(FunctionSums::to_function).collect();
         Some(Self { functions, edges: gathered.edges })
     }
 

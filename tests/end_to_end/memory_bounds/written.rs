@@ -5,9 +5,14 @@ use super::*;
 use std::io::Write as _;
 
 /// Formats that are read and written, but for trace events, whose shapes are written by hand.
-fn written_formats() -> Vec<&'static str> {
-    let formats = formats().iter().filter(|format| format.is_read && format.is_written && format.name != "chrome");
-    formats.map(|format| &*format.name).collect()
+const WRITTEN_FORMATS: &[&str] = &["firefox", "speedscope", "pprof", "otlp", "callgrind", "folded"];
+
+#[test]
+fn every_format_that_is_read_and_written_is_listed() {
+    for format in formats().iter().filter(|format| format.is_read && format.is_written) {
+        let is_listed = format.name == "chrome" || WRITTEN_FORMATS.contains(&&*format.name);
+        assert!(is_listed, "{} is not in WRITTEN_FORMATS", format.name);
+    }
 }
 
 /// A shape in another format, as it is written.
@@ -32,7 +37,7 @@ fn a_written_file_is_read_in_bounded_memory() {
     let directory = tempfile::tempdir().unwrap();
     let texts = texts();
     let mut shapes = Vec::new();
-    for format in written_formats() {
+    for format in WRITTEN_FORMATS {
         shapes.extend(texts.iter().map(|shape| in_format(directory.path(), shape, format)));
     }
     check_all(shapes);
@@ -290,7 +295,7 @@ fn by_hand() -> Vec<Shape> {
 fn formats_that_are_written_take_bounded_memory() {
     let shapes = by_hand();
     let is_here = |name: &str| shapes.iter().any(|shape| shape.format == name);
-    for format in written_formats() {
+    for format in WRITTEN_FORMATS {
         assert!(is_here(format), "{format} has no input");
     }
     check_all(shapes);
