@@ -295,6 +295,36 @@ fn processes_that_share_a_location_do_not_share_its_name() {
     assert!(folded.contains("f;f 5") && folded.contains("other 5") && folded.contains("g 5"), "{folded}");
 }
 
+#[test]
+fn a_damaged_message_is_reported_wherever_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join("perf-77.map"), b"1000 1000 f\n").unwrap();
+    let whole = shared();
+    let damaged = &whole[..whole.len() - 3];
+    // Each message follows its length, as the collector writes them.
+    for (parts, is_damaged) in [
+        ([&whole[..], &whole, &whole], false),
+        ([damaged, &whole, &whole], true),
+        ([&whole, damaged, &whole], true),
+        ([damaged, &whole, damaged], true),
+    ] {
+        let framed = parts.iter().flat_map(|part| [&(part.len() as u32).to_be_bytes()[..], part].concat());
+        fs::write(dir.path().join("bare.otlp"), framed.collect::<Vec<u8>>()).unwrap();
+        let run = |strict: &[&str]| {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+            command.args(["inject", "-f", "-i", "bare.otlp", "-o", "out.otlp"]).args(strict).current_dir(dir.path());
+            command.output().unwrap()
+        };
+        let output = run(&[]);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        let count = parts.iter().filter(|part| part.len() < whole.len()).count();
+        let stated = if count == 1 { "1 message".to_owned() } else { format!("{count} messages") };
+        assert_eq!(said.contains(&stated), is_damaged, "{said}");
+        assert_eq!(run(&["--strict"]).status.success(), !is_damaged);
+    }
+}
+
 /// A message with one sample: process 77 entered the kernel at 0x2000.
 fn interrupted() -> Vec<u8> {
     let message = |fields: &[Field]| Value::Bytes(encode(fields));

@@ -67,10 +67,14 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
             Err(error) => skipped.add(error),
         }
     }
-    if let Some(error) = first_error
-        && read == 0
-    {
-        return Err(error);
+    if let Some(error) = first_error {
+        if read == 0 {
+            return Err(error);
+        }
+        // The warning quotes the error that was added first.
+        let later = std::mem::replace(&mut skipped, Skipped::new("message"));
+        skipped.add(error);
+        skipped.append(later);
     }
     warnings.extend(skipped.into_warning());
     warnings.extend(std::mem::take(&mut profile.unknown).into_warning());
