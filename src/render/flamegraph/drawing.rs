@@ -133,7 +133,7 @@ pub(super) fn function_tree(
             return Err(Error::new(format!("no function is named {base} (--base); functions in this input: {there}")));
         }
     }
-    if tree.total() == 0 { Err(no_samples()) } else { Ok(tree) }
+    if tree.total() == 0 { Err(no_samples(Some(series))) } else { Ok(tree) }
 }
 
 /// The self weight of the whole tree by kind of code. Empty if the profile states no kinds.
@@ -207,7 +207,7 @@ fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, S
 impl Drawing {
     /// The flame graph of one event, with equal stacks merged.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let tree = function_tree(profile, series, options, look)?;
         let by_category = self_weight_by_category(&tree, look.reversed);
         let categories_known = !by_category.is_empty();
@@ -243,7 +243,7 @@ impl Drawing {
 
     /// The chart of one event over time, with the threads one below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
@@ -294,7 +294,7 @@ impl Drawing {
 
     /// Title and facts of one event's flame graph, without boxes.
     pub(super) fn without_boxes(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let mut drawing = Self::empty(profile, series, options, look);
         let total = drawing.amounts.text(sum_weights(series, options.weight));
         drawing.facts = facts(profile, series, options.weight, &total);
@@ -340,7 +340,7 @@ impl Drawing {
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
-        if self.total == 0 || self.rows == 0 { Err(no_samples()) } else { Ok(self) }
+        if self.total == 0 || self.rows == 0 { Err(no_samples(None)) } else { Ok(self) }
     }
 
     /// The name of a box.
