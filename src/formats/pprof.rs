@@ -282,7 +282,7 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
             let (mut event, mut event_label) = (0, None);
@@ -296,7 +296,10 @@ impl PprofDraft {
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
                 let time = row.time.filter(|_| self.time_label.is_some());
-                let number = *numbers.entry((track, stack, time)).or_insert(self.sums.len());
+                // Samples with negative weights stay apart, or their counts would cancel out with those of others. This
+                // can't be done if a sample has values of several events: these may have different signs.
+                let is_negative = weight < 0 && sharing == Sharing::OneEvent;
+                let number = *numbers.entry((track, stack, time, is_negative)).or_insert(self.sums.len());
                 if number == self.sums.len() {
                     self.labels
                         .entry((event, track))
