@@ -5,7 +5,8 @@
 //! decide between functions that are otherwise equal: editing code above a function or building in another directory
 //! doesn't make it a new function. An unknown module or file in one of the profiles doesn't tell functions apart: if
 //! only one function on the other side fits, they are paired. If several functions are left on both sides, those in the
-//! same file are paired in the order of their lines; others by their callers and callees, then in the order of numbers
+//! same file are paired in the order of their lines (if one side has more of them, so that their lines have moved as
+//! evenly as possible); others by their callers and callees, then in the order of numbers
 //! in their names. A function has at most one partner, so that two lambdas of a class stay two.
 
 use crate::model::mapping_kind::base_name;
@@ -73,6 +74,22 @@ enum Side {
     Callee,
 }
 
+/// The callers and callees of the functions that are compared, by their indexes in the lists of both profiles.
+struct BothNeighbors {
+    old: FxHashMap<usize, Neighbors>,
+    new: FxHashMap<usize, Neighbors>,
+}
+
+impl BothNeighbors {
+    /// How similar the callers and callees of two functions are ([`similarity`]).
+    fn similarity(&self, earlier: usize, later: usize) -> u32 {
+        match (self.old.get(&earlier), self.new.get(&later)) {
+            (Some(earlier), Some(later)) => similarity(earlier, later),
+            _ => 0,
+        }
+    }
+}
+
 /// Returns `before` with its functions renamed like their partners in `after`. With `exact_names`, names may only
 /// differ in directories and lines.
 pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
@@ -129,9 +146,10 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
         }
         let old_neighbors = old.neighbors(ambiguous.iter().flat_map(|group| &group.earlier).copied(), step);
         let new_neighbors = new.neighbors(ambiguous.iter().flat_map(|group| &group.later).copied(), step);
+        let neighbors = BothNeighbors { old: old_neighbors, new: new_neighbors };
         for group in ambiguous {
-            let unpaired = pairs.add_by_path(old, new, group);
-            pairs.add_most_similar(old, new, &unpaired, &old_neighbors, &new_neighbors);
+            let unpaired = pairs.add_by_path(old, new, group, &neighbors);
+            pairs.add_most_similar(old, new, &unpaired, &neighbors);
         }
     }
     // Functions that only fit because something about them is unknown must not take the partners of those that fit
@@ -246,7 +264,13 @@ impl Pairs {
 
     /// Pairs functions of a group with the same source file, in the order of their lines. Functions in a group have the
     /// same name and module. Returns those that are left, sorted by file and line.
-    fn add_by_path(&mut self, old: &Functions<'_>, new: &Functions<'_>, group: Candidates) -> Candidates {
+    fn add_by_path(
+        &mut self,
+        old: &Functions<'_>,
+        new: &Functions<'_>,
+        group: Candidates,
+        neighbors: &BothNeighbors,
+    ) -> Candidates {
         let Candidates { mut earlier, mut later } = group;
         earlier.sort_by_cached_key(|index| old.list[*index].order());
         later.sort_by_cached_key(|index| new.list[*index].order());
@@ -258,25 +282,89 @@ impl Pairs {
         for &index in &later {
             by_path.entry(&new.list[index].path).or_default().later.push(index);
         }
-        let has_moved = earlier.len() == later.len()
-            && by_path.len() == 2
-            && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
-        if has_moved && old.have_lines(&earlier) {
+        let has_moved =
+            by_path.len() == 2 && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
+        let mut files: Vec<Candidates> = by_path.into_values().collect();
+        if has_moved {
             // In each profile, all functions of the group are in one file, but the paths differ: it is the same file in
             // another directory.
-            self.add_in_order(&earlier, &later);
-            return Candidates::default();
+            files = vec![Candidates { earlier: earlier.clone(), later: later.clone() }];
         }
-        for file in by_path.values() {
-            // If a function was added or removed, their order doesn't say which belong together.
-            let is_same_number = file.earlier.len() == file.later.len();
-            if is_same_number && (file.earlier.len() == 1 || old.have_lines(&file.earlier)) {
-                self.add_in_order(&file.earlier, &file.later);
+        for file in &files {
+            let have_lines = old.have_lines(&file.earlier) && new.have_lines(&file.later);
+            if file.earlier.len() == file.later.len() {
+                if have_lines || file.earlier.len() == 1 && !has_moved {
+                    self.add_in_order(&file.earlier, &file.later);
+                }
+            } else if have_lines && !file.are_too_many() {
+                self.add_moved_evenly(old, new, file, neighbors);
             }
         }
         earlier.retain(|index| self.partners[*index].is_none());
         later.retain(|index| !self.is_taken[*index]);
         Candidates { earlier, later }
+    }
+
+    /// Pairs the functions of a file, sorted by their lines, of which one profile has more than the other. All of the
+    /// shorter list get a partner, in the same order. Of all ways to do so, takes the one in which callers and callees
+    /// agree best, and among these the one in which lines moved most evenly: code that was added or removed moves all
+    /// functions below it by the same number of lines.
+    fn add_moved_evenly(
+        &mut self,
+        old: &Functions<'_>,
+        new: &Functions<'_>,
+        file: &Candidates,
+        neighbors: &BothNeighbors,
+    ) {
+        let has_more_later = file.later.len() > file.earlier.len();
+        let (short, long) = if has_more_later { (&file.earlier, &file.later) } else { (&file.later, &file.earlier) };
+        let sides = |at_short: usize, at_long: usize| {
+            let (short, long) = (short[at_short], long[at_long]);
+            if has_more_later { (short, long) } else { (long, short) }
+        };
+        let moved = |at_short: usize, at_long: usize| {
+            let (earlier, later) = sides(at_short, at_long);
+            i64::from(new.list[later].line) - i64::from(old.list[earlier].line)
+        };
+        let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
+        for at_short in 0..short.len() {
+            let mut row = vec![None; long.len()];
+            for (at_long, cell) in row.iter_mut().enumerate().skip(at_short) {
+                let (earlier, later) = sides(at_short, at_long);
+                let shift = moved(at_short, at_long);
+                let mut found: Option<Alignment> = None;
+                let previous = best.last().map_or(&[][..], Vec::as_slice);
+                let before = previous.iter().take(at_long).enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
+                let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
+                for (at_previous, alignment) in before.chain(start) {
+                    let last_shift = if at_short == 0 { 0 } else { moved(at_short - 1, at_previous) };
+                    // Added functions move others down, and removed ones move others up.
+                    let is_contrary = if has_more_later { shift < last_shift } else { shift > last_shift };
+                    let next = Alignment {
+                        disagreement: alignment.disagreement + MOST_SIMILAR - neighbors.similarity(earlier, later),
+                        contrary: alignment.contrary + u32::from(is_contrary),
+                        changes: alignment.changes + u32::from(shift != last_shift),
+                        lines: alignment.lines + shift.abs_diff(last_shift),
+                        previous: at_previous,
+                    };
+                    if found.is_none_or(|found| next.cost() < found.cost()) {
+                        found = Some(next);
+                    }
+                }
+                *cell = found;
+            }
+            best.push(row);
+        }
+        let last_row = best.last().map_or(&[][..], Vec::as_slice);
+        let ends = last_row.iter().enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
+        let Some((mut at_long, _)) = ends.min_by_key(|(at, alignment)| (alignment.cost(), *at)) else { return };
+        for at_short in (0..short.len()).rev() {
+            let (earlier, later) = sides(at_short, at_long);
+            self.add(earlier, later);
+            if let Some(alignment) = best[at_short][at_long] {
+                at_long = alignment.previous;
+            }
+        }
     }
 
     /// Pairs the functions of a group, the most similar first. Similarity counts directories, then lines, then callers
@@ -286,26 +374,22 @@ impl Pairs {
         old: &Functions<'_>,
         new: &Functions<'_>,
         group: &Candidates,
-        old_neighbors: &FxHashMap<usize, Neighbors>,
-        new_neighbors: &FxHashMap<usize, Neighbors>,
+        neighbors: &BothNeighbors,
     ) {
         if group.are_too_many() {
             self.add_in_order(&group.earlier, &group.later);
             return;
         }
-        let none = Neighbors::default();
         let mut ranked = Vec::new();
         for (earlier_rank, &earlier) in group.earlier.iter().enumerate() {
             for (later_rank, &later) in group.later.iter().enumerate() {
                 let (old_function, new_function) = (&old.list[earlier], &new.list[later]);
                 let is_same_place =
                     (old_function.line, old_function.column) == (new_function.line, new_function.column);
-                let earlier_neighbors = old_neighbors.get(&earlier).unwrap_or(&none);
-                let later_neighbors = new_neighbors.get(&later).unwrap_or(&none);
                 let key = (
                     Reverse(common_ending(&old_function.path, &new_function.path)),
                     Reverse(is_same_place),
-                    Reverse(similarity(earlier_neighbors, later_neighbors)),
+                    Reverse(neighbors.similarity(earlier, later)),
                     earlier_rank.abs_diff(later_rank),
                     earlier_rank,
                     later_rank,
@@ -322,6 +406,27 @@ impl Pairs {
     }
 }
 
+/// The first functions of two lists, paired in order. Each has a partner in the longer list.
+#[derive(Debug, Clone, Copy, Default)]
+struct Alignment {
+    /// How much callers and callees of the pairs differ.
+    disagreement: u32,
+    /// How often a function moved in the other direction than where functions were only added, or only removed.
+    contrary: u32,
+    /// How often a function moved by another number of lines than the one above it, and by how many lines altogether.
+    changes: u32,
+    lines: u64,
+    /// The index in the longer list of the last partner but one.
+    previous: usize,
+}
+
+impl Alignment {
+    /// What is to be as small as possible.
+    fn cost(&self) -> (u32, u32, u32, u64) {
+        (self.disagreement, self.contrary, self.changes, self.lines)
+    }
+}
+
 /// The only element of `indexes` for which `fits` is true. `None` if there is none or more than one.
 fn find_only(indexes: &[usize], fits: impl Fn(usize) -> bool) -> Option<usize> {
     let mut fitting = indexes.iter().copied().filter(|index| fits(*index));
@@ -335,8 +440,11 @@ fn common_ending(one: &[u8], other: &[u8]) -> usize {
     parts(one).zip(parts(other)).take_while(|(one, other)| one == other).count()
 }
 
-/// Compares the callers and callees of two functions: 0 (nothing in common) to 8 (same weights). Finer differences
-/// would be chance.
+/// The result of [`similarity`] for functions with the same callers and callees.
+const MOST_SIMILAR: u32 = 8;
+
+/// Compares the callers and callees of two functions: 0 (nothing in common) to [`MOST_SIMILAR`] (same weights). Finer
+/// differences would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {
@@ -351,7 +459,7 @@ fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
         }
     }
     // Callers and callees each contribute up to 1 to `common`.
-    (common * 4.0).round() as u32
+    ((common * 4.0).round() as u32).min(MOST_SIMILAR)
 }
 
 fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
@@ -572,6 +680,25 @@ mod tests {
         let before = [("JS:* /a.js:10:1", 1), ("JS:* /a.js:20:1", 1)];
         let after = [("JS:* /a.js:20:1", 1), ("JS:* /a.js:30:1", 1)];
         assert_eq!(aligned(&before, &after, false), ["JS:* /a.js:20:1", "JS:* /a.js:30:1"]);
+        // A third one was added above, between or below them, and moved those below it.
+        let old = [("JS:* /a.js:4:1", 1), ("JS:* /a.js:10:1", 1)];
+        for (lines, first, second) in
+            [(&[2, 5, 11][..], 5, 11), (&[4, 7, 13], 4, 13), (&[4, 10, 17], 4, 10), (&[1, 2, 24, 30], 24, 30)]
+        {
+            let new: Vec<String> = lines.iter().map(|line| format!("JS:* /b/a.js:{line}:1")).collect();
+            let new: Vec<(&str, u64)> = new.iter().map(|name| (&**name, 1)).collect();
+            let expected = [first, second].map(|line| format!("JS:* /b/a.js:{line}:1"));
+            assert_eq!(aligned(&old, &new, false), expected, "{lines:?}");
+            // One of them was removed.
+            let kept = aligned(&new, &old, false);
+            let partners =
+                new.iter().zip(&kept).filter(|((name, _), partner)| name != partner).map(|((name, _), _)| *name);
+            assert_eq!(partners.collect::<Vec<_>>(), expected, "{lines:?}");
+        }
+        // Callees count more than lines.
+        let before = [("JS:* /a.js:4:1|f", 8), ("JS:* /a.js:10:1|g", 8), ("JS:* /a.js:4:1", 1), ("JS:* /a.js:10:1", 1)];
+        let after = [("JS:* /a.js:2:1|f", 8), ("JS:* /a.js:5:1", 8), ("JS:* /a.js:11:1|g", 8), ("JS:* /a.js:2:1", 1)];
+        assert_eq!(aligned(&before, &after, false)[2..], ["JS:* /a.js:2:1", "JS:* /a.js:11:1"]);
         // Two functions have the same name, in two files.
         let before = [("py::init:/x/a.py", 1), ("py::init:/x/b.py", 1)];
         let after = [("py::init:/y/b.py", 1), ("py::init:/y/a.py", 1)];

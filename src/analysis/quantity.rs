@@ -1,7 +1,7 @@
 //! Formats weights for people: `7.00 ms`, `1,234,567 cycles`.
 
 use crate::model::printable::readable;
-use crate::model::stacks::{Profile, Unit, Weight};
+use crate::model::stacks::{Counting, MILLION, MILLIONTHS, Profile, Series, Unit, Weight};
 
 /// Formats a weight with its unit. If `kind` is [`Weight::Samples`], `weight` is a number of samples, whatever the unit
 /// is.
@@ -10,16 +10,18 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
         _ if kind == Weight::Samples => counted(weight, "sample"),
         Unit::Nanos => duration(weight),
         Unit::Samples => counted(weight, "sample"),
+        Unit::Named(name) if name == MILLIONTHS => fraction(weight),
         Unit::Named(name) => format!("{} {}", grouped(weight), readable(name.as_bytes())),
     }
 }
 
-/// What the profile's rows are called, in the singular: `sample` or `span`. `None` if the rows are costs of recorded
+/// What the rows of an event are called, in the singular: `sample` or `span`. `None` if the rows are costs of recorded
 /// calls, which are exact amounts rather than samples.
-pub fn row_word(profile: &Profile) -> Option<&'static str> {
+pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
-        _ if profile.cut_to_time || profile.rows_last => Some("span"),
+        // A trace may have samples beside its spans.
+        _ if (profile.cut_to_time || profile.rows_last) && series.counting == Counting::Exact => Some("span"),
         _ => Some("sample"),
     }
 }
@@ -39,6 +41,15 @@ pub fn duration(nanos: u64) -> String {
     // Two decimals below 10, one below 100, none above. These limits are where rounding gives 10.0 and 100.
     let decimals = [9.995, 99.95].iter().filter(|&&limit| number < limit).count();
     format!("{number:.decimals$} {name}")
+}
+
+/// Formats a weight that is counted in millionths, with as many decimals as it needs: `1,250.5`.
+pub fn fraction(millionths: u64) -> String {
+    let decimals = format!("{:06}", millionths % MILLION);
+    match decimals.trim_end_matches('0') {
+        "" => grouped(millionths / MILLION),
+        decimals => format!("{}.{decimals}", grouped(millionths / MILLION)),
+    }
 }
 
 /// Formats a number with commas between groups of three digits.
@@ -76,6 +87,16 @@ mod tests {
         ];
         for (nanos, text) in cases {
             assert_eq!(duration(nanos), text);
+        }
+    }
+
+    #[test]
+    fn millionths_are_shown_as_fractions() {
+        let millionths = Unit::Named(MILLIONTHS.to_owned());
+        for (weight, text) in
+            [(0, "0"), (1, "0.000001"), (250_000, "0.25"), (1_234_500_000, "1,234.5"), (7_000_000, "7")]
+        {
+            assert_eq!(quantity(weight, &millionths, Weight::Period), text);
         }
     }
 

@@ -7,7 +7,7 @@ use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load};
-use crate::pipeline::outputs::each_event;
+use crate::pipeline::outputs::{each_event, report_negative};
 use crate::pipeline::{Job, Outcome};
 use crate::render::flamegraph;
 use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
@@ -42,6 +42,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let before = match &options.before {
         Some((before, difference)) => {
             let before = load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?;
+            before.series.iter().for_each(|series| report_negative(series, &mut outcome));
             Some((align(&before, &profile, difference.compare.exact_names), *difference))
         }
         None => None,

@@ -96,7 +96,7 @@ fn describe_samples(profile: &Profile) -> String {
     let others = profile.series.len() - 1;
     let more = if others > 0 { format!(", {}", counted(others as u64, "more event")) } else { String::new() };
     let event = readable(series.name.as_bytes());
-    match row_word(profile) {
+    match row_word(profile, series) {
         Some(word) if series.name == "samples" => format!("{}{more}", counted(count(series), word)),
         Some(word) => format!("{} of {event}{more}", counted(count(series), word)),
         None => {

@@ -238,6 +238,23 @@ fn every_format_that_is_written_and_read_is_converted() {
     }
 }
 
+#[test]
+fn counts_of_equal_stacks_with_weights_of_both_signs_do_not_cancel_out() {
+    let mut profile = Profile::new();
+    let series = profile.series_named("alloc_space", Unit::Named("bytes".to_owned()));
+    let name = profile.name(b"f");
+    let frame = profile.frame(Frame::new(name, FrameKind::User));
+    let (track, stack) = (profile.track(Track::default()), Some(profile.stack(None, frame)));
+    let row = Row { track, stack, weight: 100, count: 3, time: None };
+    profile.push(series, row);
+    profile.push_negative(series, Row { weight: 40, count: 2, ..row });
+    for format in ["pprof", "otlp", "otlp-json"] {
+        let facts = facts(&read(&write(&profile, format), format), ALL);
+        let EventFacts { total, count, .. } = facts["alloc_space"];
+        assert_eq!((total, count), (60, 5), "{format}");
+    }
+}
+
 /// A sample of the random profiles: event, thread, functions from the outside in, weight and count. All but the last
 /// two are indices.
 type RandomSample = (usize, usize, Vec<usize>, i64, u64);

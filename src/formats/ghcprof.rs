@@ -147,8 +147,9 @@ struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
-    /// The source file, and line and column where the cost center starts. Empty and 0 if unknown, as for the constants
-    /// of a module (`CAF`).
+    /// The source file, and line and column where the cost center starts. Empty and 0 if unknown. The constants of a
+    /// module (`CAF`) are in all of the module. Its name is their file, which tells those of several modules apart in
+    /// formats that only have names.
     file: &'d [u8],
     start: (u32, u32),
     /// Share of the total in percent, without callees: `time` of the time, `alloc` of the allocated bytes.
@@ -165,7 +166,10 @@ impl<'d> CenterLine<'d> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, source, .., last] = words[..] else { return None };
-        let (file, start) = parse_source(source).unwrap_or_default();
+        let (mut file, start) = parse_source(source).unwrap_or_default();
+        if file.is_empty() && (name == b"CAF" || name.starts_with(b"CAF:")) {
+            file = module;
+        }
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
         // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees,
         // those without callees, the number of entries, and the cost center's number. A line without ticks and bytes

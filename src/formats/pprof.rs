@@ -286,8 +286,9 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // The index in `sums` of each sample of the events that share samples.
-        let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
+        // The index in `sums` of each sample of the events that share samples. The flag is true for negative weights that
+        // are kept apart.
+        let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
             let (mut event, mut event_label) = (0, None);
@@ -301,7 +302,10 @@ impl PprofDraft {
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
                 let time = row.time.filter(|_| self.time_label.is_some());
-                let sum_index = *indices.entry((track, stack, time)).or_insert(self.sums.len());
+                // Samples with negative weights stay apart, or their counts would cancel out with those of others. This
+                // can't be done if a sample has values of several events: these may have different signs.
+                let is_negative = weight < 0 && sharing == Sharing::OneEvent;
+                let sum_index = *indices.entry((track, stack, time, is_negative)).or_insert(self.sums.len());
                 if sum_index == self.sums.len() {
                     self.labels
                         .entry((event, track))

@@ -41,6 +41,11 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(has_counts_in_front),
     },
     UnreadFormat {
+        name: "a callgrind file without the line that names its costs (events:)",
+        remedy: "if its head was cut off, add a line such as events: Ir at the start, with one name per cost",
+        signature: Is(lacks_events),
+    },
+    UnreadFormat {
         name: "the output of Austin with three metrics per sample (time, idle time and memory)",
         remedy: "record one of them with austin -i INTERVAL (without --full)",
         signature: Is(|head| head.starts_with(b"# austin: ") && has(head, "\n# mode: full\n")),
@@ -552,13 +557,43 @@ fn is_decimal(word: &[u8]) -> bool {
         && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// UTF-16 text without a byte order mark: every second byte of ASCII letters is zero.
+/// UTF-16 text without a byte order mark: every second byte of ASCII characters is zero. Up to a quarter of the
+/// characters may be others, as in names of functions in other languages.
 fn is_unmarked_utf16(head: &[u8]) -> bool {
-    const LOOKED_AT: usize = 32;
+    const LOOKED_AT: usize = 256;
     let (pairs, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<2>();
-    let is_little_endian = pairs.iter().all(|[low, high]| *high == 0 && is_ascii_text(*low));
-    let is_big_endian = pairs.iter().all(|[high, low]| *high == 0 && is_ascii_text(*low));
-    pairs.len() >= 4 && (is_little_endian || is_big_endian)
+    let little_endian = pairs.iter().filter(|[low, high]| *high == 0 && is_ascii_text(*low)).count();
+    let big_endian = pairs.iter().filter(|[high, low]| *high == 0 && is_ascii_text(*low)).count();
+    // A character that isn't ASCII has no zero byte at the place of ASCII's character, so pairs of zeros are no text.
+    let has_zeros = pairs.contains(&[0, 0]);
+    pairs.len() >= 4 && !has_zeros && little_endian.max(big_endian) * 4 >= pairs.len() * 3
+}
+
+/// The functions of a callgrind file without its headers: file or object, function, and lines of numbers.
+fn lacks_events(head: &[u8]) -> bool {
+    let mut has_function = false;
+    for line in head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
+        if line.starts_with(b"fn=") {
+            has_function = true;
+        } else if has_function && line.first().is_some_and(|first| first.is_ascii_digit() || b"+-*".contains(first)) {
+            return line.iter().all(|byte| byte.is_ascii_hexdigit() || b" x+-*.".contains(byte));
+        } else if !line.is_empty() && !line.starts_with(b"#") && !is_callgrind_line(line) {
+            return false;
+        }
+    }
+    false
+}
+
+/// True for headers and names of a callgrind file.
+fn is_callgrind_line(line: &[u8]) -> bool {
+    let end = line.iter().position(|byte| !byte.is_ascii_lowercase()).unwrap_or(line.len());
+    match line.get(end) {
+        Some(b':') => end > 0,
+        Some(b'=') => {
+            matches!(&line[..end], b"fl" | b"fi" | b"fe" | b"ob" | b"fn" | b"cfn" | b"cfl" | b"cfi" | b"cob" | b"calls")
+        }
+        _ => false,
+    }
 }
 
 fn is_ascii_text(byte: u8) -> bool {
@@ -931,6 +966,7 @@ pub(super) mod tests {
         ("heaptrack", b"v 10500 3\nx 5 ./x\nX ./x\nI 1000 10\n"),
         ("memray", b"memray\0\x0a\0\0\0"),
         ("perf annotate", b" Percent |\tSource code & Disassembly of x for cycles (12 samples)\n----\n"),
+        ("a callgrind file without", b"fl=a.c\nfn=main\n1 30\n+2 5\n"),
         ("callgrind_annotate", b"----------------------------------------\nProfile data file 'callgrind.out.1' (creator: callgrind-3.19.0)\n"),
         ("callgrind_annotate", b"----------------------------------------\nCommand:            ./x\nMassif arguments:   (none)\n"),
         ("valgrind report (XML)", b"<?xml \

@@ -377,6 +377,15 @@ pub(crate) enum Wrapping {
     Utf16(ByteOrder),
     /// Text quoted in a mail: lines start with `>`.
     Quoted,
+    /// Text pasted from an indented document.
+    Indented(Indent),
+}
+
+/// The blanks or tabs that are in front of every line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Indent {
+    blank: u8,
+    count: usize,
 }
 
 /// The unpacked content of an input, whose format may be unknown.
@@ -397,6 +406,7 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
         _ if is_quoted(bytes) => Some(Wrapping::Quoted),
+        [b' ' | b'\t' | b'\r' | b'\n', ..] => common_indent(bytes).map(Wrapping::Indented),
         _ => None,
     }
 }
@@ -421,7 +431,42 @@ fn is_quoted(bytes: &[u8]) -> bool {
     quoted >= 2 && quoted > 2 * others
 }
 
-/// The number of bytes in which [`is_quoted`] looks for lines.
+/// How lines start in formats in which the first column matters, but that can be indented as a whole. perf script's text
+/// and folded stacks aren't listed: their readers accept any indentation.
+const INDENTED_LINES: &[&[u8]] = &[
+    b"# callgrind format",
+    b"version: 1",
+    b"creator:",
+    b"events:",
+    b"positions:",
+    b"desc: ",
+    b"Analysis of sampling ",
+    b"Function Stack,",
+    b"COST CENTRE ",
+];
+
+/// The blanks or tabs that all lines at the start of a text have in front, if the text is in one of the formats of
+/// [`INDENTED_LINES`]. `None` for other texts.
+fn common_indent(bytes: &[u8]) -> Option<Indent> {
+    let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
+    // The last line may be cut off within its indentation.
+    let lines = head.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let mut common: Option<Indent> = None;
+    let mut is_known = false;
+    for line in lines {
+        let blank = line[0];
+        let count = line.iter().take_while(|byte| **byte == blank).count();
+        let count = common.map_or(count, |common| if common.blank == blank { common.count.min(count) } else { 0 });
+        if count == 0 || !matches!(blank, b' ' | b'\t') {
+            return None;
+        }
+        common = Some(Indent { blank, count });
+        is_known |= INDENTED_LINES.iter().any(|start| line.trim_ascii_start().starts_with(start));
+    }
+    common.filter(|_| is_known)
+}
+
+/// The number of bytes in which [`is_quoted`] and [`common_indent`] look for lines.
 const QUOTED_HEAD: usize = 1 << 12;
 
 /// The number of bytes at the start within which the first quoted line must start.
@@ -487,6 +532,7 @@ fn unpack_layers<'a>(
                 Box::new(Utf16Reader { reader, decoder: Some(Utf16Decoder::new(*order)), text: Vec::new(), taken: 0 })
             }
             Wrapping::Quoted => Box::new(QuotedReader { reader, place: QuotedPlace::Start }),
+            Wrapping::Indented(indent) => Box::new(IndentedReader { reader, indent: *indent, removed: 0 }),
         };
     }
     Ok(reader)
@@ -520,6 +566,37 @@ impl<R: Read> Read for Utf16Reader<R> {
         buffer[..len].copy_from_slice(&self.text[self.taken..self.taken + len]);
         self.taken += len;
         Ok(len)
+    }
+}
+
+/// Removes the indentation of lines, or as much of it as a line has.
+struct IndentedReader<R> {
+    reader: R,
+    indent: Indent,
+    /// How many blanks were removed from the current line. [`Indent::count`] behind its start.
+    removed: usize,
+}
+
+impl<R: Read> Read for IndentedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let len = self.reader.read(buffer)?;
+            let mut kept = 0;
+            for at in 0..len {
+                let byte = buffer[at];
+                if self.removed < self.indent.count && byte == self.indent.blank {
+                    self.removed += 1;
+                    continue;
+                }
+                self.removed = if byte == b'\n' { 0 } else { self.indent.count };
+                buffer[kept] = byte;
+                kept += 1;
+            }
+            // Nothing kept of some bytes isn't the end of the input.
+            if kept > 0 || len == 0 {
+                return Ok(kept);
+            }
+        }
     }
 }
 

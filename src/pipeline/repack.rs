@@ -15,7 +15,9 @@ pub(crate) fn compress(
     match wrappings.split_first() {
         None => write(out),
         // Text encodings and marks of quotes aren't restored: the output is always plain UTF-8.
-        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_) | Wrapping::Quoted, inner)) => compress(inner, out, write),
+        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_) | Wrapping::Quoted | Wrapping::Indented(_), inner)) => {
+            compress(inner, out, write)
+        }
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
             write_in_blocks(&mut gzip, |blocks| compress(inner, blocks, write))?;

@@ -203,8 +203,26 @@ fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
         assert_eq!(costs(&table(&out), "free"), (-3000, -3000), "{to}");
         assert_eq!(costs(&table(&out), "{main}"), (196, 1196), "{to}");
     }
-    let folded = jitgraft(&["collapse", "--event", "Bytes"], &path);
-    assert!(String::from_utf8_lossy(&folded.stderr).contains("1 negative weight (-3,000 in total)"));
+    let (page, picture) = (directory.path().join("x.html"), directory.path().join("x.svg"));
+    let (page, picture) = (page.to_str().unwrap(), picture.to_str().unwrap());
+    for command in [
+        &["collapse", "--event", "Bytes"][..],
+        &["view", "-o", page],
+        &["flamegraph", "--event", "Bytes", "-o", picture],
+        &["flamegraph", "--event", "Bytes", "--style", "inferno", "-o", picture],
+    ] {
+        let output = jitgraft(command, &path);
+        assert!(output.status.success());
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(said.contains("1 negative weight (-3,000 in total)"), "{command:?}: {said}");
+    }
+    // Where there is nothing else, the reason is not that filters left nothing.
+    let (_directory, only) = file("cachegrind.out.8", b"events: Bytes\nfl=a.php\nfn=free\n9 -7\n");
+    for style in ["page", "inferno"] {
+        let output = jitgraft(&["flamegraph", "--style", style, "-o", picture], &only);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && !said.contains("filters"), "{style}: {said}");
+    }
 }
 
 #[test]

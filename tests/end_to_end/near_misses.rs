@@ -20,6 +20,14 @@ fn utf16(text: &str, mark: bool, big: bool) -> Vec<u8> {
     units.flat_map(|unit: u16| if big { unit.to_be_bytes() } else { unit.to_le_bytes() }).collect()
 }
 
+/// A text with this in front of each line that isn't empty.
+fn indented(text: &str, indent: &str) -> Vec<u8> {
+    text.lines()
+        .map(|line| if line.is_empty() { "\n".to_owned() } else { format!("{indent}{line}\n") })
+        .collect::<String>()
+        .into_bytes()
+}
+
 fn marked(text: &str) -> Vec<u8> {
     format!("\u{feff}{text}").into_bytes()
 }
@@ -43,6 +51,12 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         ("folded stacks in UTF-16", utf16(FOLDED, true, false), FOLDED_READ),
         ("folded stacks in big-endian UTF-16", utf16(FOLDED, true, true), FOLDED_READ),
         ("UTF-16 without a mark", utf16(FOLDED, false, false), Refused(&["UTF-16", "iconv"])),
+        (
+            "UTF-16 without a mark, in another language",
+            utf16("main;größe;läuft 5\nmain;déjà 6\n", false, false),
+            Refused(&["UTF-16", "iconv"]),
+        ),
+        ("big-endian UTF-16 without a mark", utf16(&SCRIPT.replace(" f+", " é+"), false, true), Refused(&["UTF-16"])),
         ("UTF-32", b"\xff\xfe\0\0m\0\0\0".to_vec(), Refused(&["UTF-32", "iconv"])),
         ("perf script with a mark", marked(SCRIPT), SCRIPT_READ),
         ("perf script in UTF-16", utf16(SCRIPT, true, false), SCRIPT_READ),
@@ -59,6 +73,36 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
             "Rust's names by the rules of C++",
             b"main;a::Vec$LT$T$GT$::f::h0123456789abcdef 5\n".to_vec(),
             Read("main;a::Vec<T>::f 5\n"),
+        ),
+        (
+            "folded stacks with fractions, one too small",
+            b"main;a 0.5\nmain;b 0.0000004\nmain;c 1e-9\nmain;d 0.000001\n".to_vec(),
+            Skipping("main;a 0.5\nmain;d 0.000001\n"),
+        ),
+        ("a callgrind file whose object comes before the events", b"ob=/bin/x\nfl=a.c\nevents: Ir\nfn=main\n1 30\n".to_vec(), Read("main 30\n")),
+        ("a callgrind file without its head", b"fl=a.c\nfn=main\n1 30\n+2 5\n".to_vec(), Refused(&["callgrind", "events:"])),
+        (
+            "a callgrind file whose head has no events",
+            b"cmd: x\nob=(1) x\nfn=(1) main\n0x400 1 30\n".to_vec(),
+            Refused(&["callgrind", "events:"]),
+        ),
+        (
+            "perf script with few digits in its times",
+            b"t 7 1.5: 3 cycles:u: \n\t    55d0 f+0x1 (/bin/x)\n\nt 7 [001] 2.0: 4 cycles:u: \n\t    55e0 g+0x1 (/bin/x)\n\n".to_vec(),
+            Read("t;f 3\nt;g 4\n"),
+        ),
+        (
+            "perf script with few digits in its times, quoted",
+            b"> t 7/8 1.25: 3 cycles: \n> \t    55d0 f+0x1 (/bin/x)\n>\n".to_vec(),
+            Read("t;f 3\n"),
+        ),
+        ("an indented callgrind file", indented(CALLGRIND, "    "), Read("main 30\n")),
+        ("a callgrind file indented by a tab, behind an empty line", [b"\n".to_vec(), indented(CALLGRIND, "\t")].concat(), Read("main 30\n")),
+        ("an indented callgrind file in UTF-16", utf16(&String::from_utf8(indented(CALLGRIND, "  ")).unwrap(), true, false), Read("main 30\n")),
+        (
+            "an indented text of sample",
+            indented("Analysis of sampling app (pid 7) every 1 millisecond\nCall graph:\n    5 Thread_1\n      5 main  (in app) + 4  [0x1004]\n        2 f  (in app) + 8  [0x1008]\n\nTotal number in stack:\n", "    "),
+            Read("app;main 3\napp;main;f 2\n"),
         ),
         ("quoted folded stacks", b"> main;a 5\n> main;b 6\n".to_vec(), FOLDED_READ),
         ("folded stacks quoted twice", b">> main;a 5\r\n> > main;b 6\r\n>>\r\n".to_vec(), FOLDED_READ),

@@ -106,7 +106,8 @@ def bare(symbol, names):
     """A name without the location that is appended to functions of one name, and without the mark of texts that a
     spreadsheet would take for a formula."""
     symbol = re.sub(r"^'(?=[-+=@])", "", symbol)
-    return symbol if symbol in names else re.sub(r" \([^()]*\.\w+(:\d+)*\)$", "", symbol)
+    symbol = "[unknown]" if symbol == "<unknown>" else symbol
+    return symbol if symbol in names else re.sub(r" \([^()]*(\.\w+(:\d+)*|:\d+)\)$", "", symbol)
 
 
 def compare(jitgraft, path, work):
@@ -130,7 +131,8 @@ def compare(jitgraft, path, work):
         index, unit = places[0]
         event = ["--event", name]
         others = [other for other in events if other != name]
-        if (name, unit) == ("samples", "count") and others:
+        has_own_samples = any(other.endswith(":samples") for other in others)
+        if (name, unit) == ("samples", "count") and others and not has_own_samples:
             event = ["--event", others[0], "--weight", "samples"]
         if name.endswith(":samples") and unit == "count":
             event = ["--event", name.removesuffix(":samples"), "--weight", "samples"]

@@ -187,6 +187,8 @@ pub struct Oddities {
     pub timeless: u64,
     /// The number of complete spans without a duration.
     pub endless: u64,
+    /// The number of complete spans with a CPU time in place of a duration, which is used.
+    pub cpu_durations: u64,
     /// The number of instants that have call stacks of their own.
     pub stacks: u64,
     /// The number of events whose phase isn't one of the format's.

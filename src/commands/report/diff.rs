@@ -107,7 +107,7 @@ fn warn_of_other_total(scene: &Scene<'_>, comparison: &Comparison) -> Option<Str
     let describe = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
-        let amount = match row_word(scene.profile) {
+        let amount = match row_word(scene.profile, scene.series) {
             // The rows are costs of recorded calls, which have no unit other than the name of the event.
             None => format!("{} {}", grouped(amount), readable(scene.series.name.as_bytes())),
             Some(_) => quantity(amount, &scene.series.unit, scene.options.weight),
@@ -151,9 +151,9 @@ fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: 
     let mut cells = vec![Cell::Percent(change.share_before(comparison)), Cell::Percent(change.share_after(comparison))];
     match comparison.evidence {
         Evidence::Exact => cells.extend([
-            Cell::Signed(change.before.weight),
-            Cell::Signed(change.after.weight),
-            Cell::Signed(change.difference()),
+            scene.weight(change.before.weight),
+            scene.weight(change.after.weight),
+            scene.weight(change.difference()),
         ]),
         _ => cells.push(Cell::Points(change.delta(comparison))),
     }

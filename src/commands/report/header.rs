@@ -2,10 +2,10 @@
 //! a name.
 
 use crate::analysis::code_shares::CodeShares;
-use crate::analysis::quantity::{counted, grouped, quantity, row_word};
+use crate::analysis::quantity::{counted, fraction, grouped, quantity, row_word};
 use crate::error::Result;
 use crate::model::printable::readable;
-use crate::model::stacks::{Profile, Sampling, Series, Unit, Weight};
+use crate::model::stacks::{MILLIONTHS, Profile, Sampling, Series, Unit, Weight};
 use crate::pipeline::table::cut_middle;
 use std::io::Write;
 use unicode_width::UnicodeWidthStr;
@@ -27,7 +27,7 @@ pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight)
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
     // Costs of recorded calls are amounts of the event, without samples.
-    let Some(word) = row_word(profile) else {
+    let Some(word) = row_word(profile, series) else {
         return format!("{sign}{} {}", grouped(whole), readable(series.name.as_bytes()));
     };
     let mut line = format!("{}{event}{rate}", counted(samples, word));
@@ -35,6 +35,7 @@ pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight)
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}
         Unit::Samples => line += &format!(", weights of {sign}{}", grouped(whole)),
+        Unit::Named(name) if name == MILLIONTHS => line += &format!(", weights of {sign}{}", fraction(whole)),
         unit => line += &format!(", {sign}{}", quantity(whole, unit, weight)),
     }
     if profile.about.lost > 0 {

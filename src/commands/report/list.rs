@@ -283,7 +283,7 @@ fn shares(group: &Group, whole: i64) -> [Cell; 2] {
 
 /// The cells for the self weight, the total weight, and the number of samples if there is a column for it.
 fn sums(group: &Group, scene: &Scene<'_>) -> Vec<Cell> {
-    let mut cells = vec![Cell::Signed(group.own.weight), Cell::Signed(group.total.weight)];
+    let mut cells = vec![scene.weight(group.own.weight), scene.weight(group.total.weight)];
     cells.extend(scene.count_column().map(|_| Cell::Count(group.own.count)));
     cells
 }

@@ -6,7 +6,7 @@ use super::options::{Limit, ReportOptions};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::quantity::{grouped, row_word};
 use crate::error::{Error, Result};
-use crate::model::stacks::{FrameId, Profile, Series, Weight};
+use crate::model::stacks::{FrameId, MILLIONTHS, Profile, Series, Unit, Weight};
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::io::Write;
 
@@ -81,7 +81,7 @@ impl Scene<'_> {
     /// expect the same columns. In text, it is `spans` if the rows are spans; exact costs aren't samples, so the column
     /// is left out (`None`).
     pub(super) fn count_column(&self) -> Option<&'static str> {
-        match row_word(self.profile) {
+        match row_word(self.profile, self.series) {
             _ if self.options.layout != Layout::Text => Some("samples"),
             Some("span") => Some("spans"),
             Some(_) => Some("samples"),
@@ -92,6 +92,16 @@ impl Scene<'_> {
     /// A weight as a percentage of the event's total.
     pub(super) fn share(&self, weight: i64) -> Cell {
         Cell::Percent(header::percent(weight, self.whole))
+    }
+
+    /// A weight in the event's unit. Weights that are counted in millionths become fractions, as they are in the input.
+    pub(super) fn weight(&self, weight: i64) -> Cell {
+        match &self.series.unit {
+            Unit::Named(unit) if unit == MILLIONTHS && self.options.weight == Weight::Period => {
+                Cell::Millionths(weight)
+            }
+            _ => Cell::Signed(weight),
+        }
     }
 
     /// The source file of a function.

@@ -348,7 +348,7 @@ impl<'a> TreeReport<'a> {
             let (own, total) = (self.tree.own(node), self.tree.total(node));
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.total_and_self(node));
-            cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
+            cells.extend([self.scene.weight(total.weight), self.scene.weight(own.weight), Cell::Count(total.count)]);
             cells.extend([cell(self.module(node)), Cell::text(self.name(node))]);
             table.rows.push(cells);
             let first_child = todo.len();

@@ -18,6 +18,7 @@ use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::any::{LoadOptions, load, load_and_inspect};
 use crate::pipeline::open::shown;
+use crate::pipeline::outputs::report_negative;
 use crate::pipeline::recording::Examined;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -97,6 +98,9 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
         }
         None => None,
     };
+    for series in before.iter().chain([&profile]).flat_map(|profile| &profile.series) {
+        report_negative(series, outcome);
+    }
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, inputs));

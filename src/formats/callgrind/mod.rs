@@ -47,8 +47,10 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Header(b"positions" | b"creator" | b"part", _) => is_known = true,
             Statement::Header(b"version", value) => is_known |= value == b"1",
             Statement::Header(..) => {}
-            Statement::Spec(Keyword::Fn | Keyword::Fl | Keyword::Fi | Keyword::Ob, _) => return events,
-            Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => {}
+            Statement::Spec(Keyword::Fn, _) => return events,
+            Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob, _) if events => return true,
+            // Some writers state the object or file of the first function before the events.
+            Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob | Keyword::Frfn | Keyword::Rec, _) => {}
             Statement::Other if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
             Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
         }

@@ -110,9 +110,12 @@ impl<'a> Header<'a> {
         let mut cpu = None;
         for (start, word) in words {
             // Without a thread ID, only the line's first word can be the time.
-            if (ids.is_some() || line[..start].trim_ascii().is_empty())
-                && let Some(PrintedTime { time, has_nanos }) = parse_any_time(line, word)
-            {
+            let time = match ids {
+                Some(_) => parse_any_time(line, word),
+                None if line[..start].trim_ascii().is_empty() => parse_time(word),
+                None => None,
+            };
+            if let Some(PrintedTime { time, has_nanos }) = time {
                 let (comm_end, Ids { pid, tid }) = ids.unwrap_or_default();
                 let comm = strip_guest(line[..comm_end].trim_ascii());
                 let rest = &line[start + word.len()..];
@@ -272,22 +275,23 @@ fn strip_guest(comm: &[u8]) -> &[u8] {
     comm
 }
 
-/// Parses a time. Also accepts the format of simpleperf's first `report_sample.py`, which separates fields by tabs and
-/// prints the microseconds without leading zeros.
+/// Parses the time of a line that states a thread, with any number of digits up to nine: other tools and people who
+/// shorten a text print fewer than perf. simpleperf's first `report_sample.py`, which separates fields by tabs, prints
+/// the microseconds without leading zeros.
 fn parse_any_time(line: &[u8], word: &[u8]) -> Option<PrintedTime> {
     let time = parse_time(word);
-    if time.is_some() || !word.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
+    if time.is_some() {
         return time;
     }
     let text = word.strip_suffix(b":")?;
-    // Times with six digits were parsed above, so these have at most five.
     let dot = text.iter().position(|&byte| byte == b'.')?;
-    let (seconds, micros) = (&text[..dot], &text[dot + 1..]);
-    if micros.len() > 5 {
-        return None;
-    }
-    let micros = decimal(seconds)?.checked_mul(1_000_000)?.checked_add(decimal(micros)?)?;
-    Some(PrintedTime { time: Nanos(micros.checked_mul(1000)?), has_nanos: false })
+    let (seconds, fraction) = (decimal(&text[..dot])?, &text[dot + 1..]);
+    let digits = u32::try_from(fraction.len()).ok().filter(|digits| (1..=9).contains(digits))?;
+    let is_simpleperf = digits < 6 && memchr::memchr(b'\t', line).is_some();
+    // The value of the last digit in nanoseconds.
+    let unit = if is_simpleperf { 1_000 } else { 10u64.pow(9 - digits) };
+    let nanos = seconds.checked_mul(1_000_000_000)?.checked_add(decimal(fraction)? * unit)?;
+    Some(PrintedTime { time: Nanos(nanos), has_nanos: false })
 }
 
 /// A time as perf printed it.
@@ -298,7 +302,7 @@ struct PrintedTime {
     has_nanos: bool,
 }
 
-/// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. `None` for other words.
+/// Parses a time as perf prints it: `477.666805:` or, with `--ns`, `477.666805123:`. `None` for other words.
 fn parse_time(word: &[u8]) -> Option<PrintedTime> {
     let text = word.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
@@ -425,6 +429,10 @@ mod tests {
                 "php\t31795 [001] 622.42:\t\t1001001 cpu-clock:",
                 ("php", None, Some(31795), Some(622_000_042_000), Some("cpu-clock")),
             ),
+            ("a 1 1.0: 1 cycles: ", ("a", None, Some(1), Some(1_000_000_000), Some("cycles"))),
+            ("a 1/2 [003] 1.25: cycles:u: ", ("a", Some(1), Some(2), Some(1_250_000_000), Some("cycles:u"))),
+            ("a 1 1.12345678: cycles: ", ("a", None, Some(1), Some(1_123_456_780), Some("cycles"))),
+            ("a 1.5 7 1.000: cycles: ", ("a 1.5", None, Some(7), Some(1_000_000_000), Some("cycles"))),
         ];
         for (line, (comm, pid, tid, time, event)) in cases {
             assert_eq!(parse(line), (comm.into(), pid, tid, time, event.map(str::to_owned)), "{line}");

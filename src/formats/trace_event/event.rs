@@ -21,6 +21,8 @@ pub(super) struct TraceEvent<'a> {
     pub(super) time: Option<i64>,
     /// The duration (`dur`); `None` if absent.
     pub(super) duration: Option<i64>,
+    /// The duration in CPU time of the thread (`tdur`); `None` if absent.
+    pub(super) cpu_duration: Option<i64>,
     /// The process (`pid`); `None` if absent.
     pub(super) pid: Option<Owner<'a>>,
     /// The thread (`tid`); `None` if absent.
@@ -205,6 +207,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                 Member::Ph => event.phase = map.next_value::<Text<'_>>()?.0.bytes().next().unwrap_or(0),
                 Member::Ts => event.time = nanoseconds(strip_quotes(next_raw(&mut map)?)),
                 Member::Dur => event.duration = nanoseconds(strip_quotes(next_raw(&mut map)?)),
+                Member::Tdur => event.cpu_duration = nanoseconds(strip_quotes(next_raw(&mut map)?)),
                 Member::Pid => event.pid = map.next_value::<PerhapsOwner<'_>>()?.0,
                 Member::Tid => event.tid = map.next_value::<PerhapsOwner<'_>>()?.0,
                 Member::Id => {
@@ -258,6 +261,7 @@ enum Member {
     Ph,
     Ts,
     Dur,
+    Tdur,
     Pid,
     Tid,
     Id,

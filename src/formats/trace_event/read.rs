@@ -195,8 +195,17 @@ fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     // Overlapping spans are only dropped, and counted in `overlaps`, if the user asked to count as Perfetto does. That
     // needs no warning.
-    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks, unknown } =
-        timeline.oddities;
+    let Oddities {
+        misplaced_ends,
+        unmatched_ends,
+        overlaps: _,
+        late,
+        timeless,
+        endless,
+        cpu_durations,
+        stacks,
+        unknown,
+    } = timeline.oddities;
     let unfinished = timeline.unfinished_count();
     let findings = [
         (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
@@ -205,6 +214,7 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (late, "event", "too far out of order to be sorted"),
         (timeless, "event", "ignored, for lack of a time (ts)"),
         (endless, "complete span", "(ph X) without a valid duration (dur), counted as zero"),
+        (cpu_durations, "complete span", "(ph X) without a duration (dur); the CPU time (tdur) was taken instead"),
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
         (unknown, "event", "without a known phase (ph) ignored"),
     ];

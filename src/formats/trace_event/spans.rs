@@ -262,10 +262,16 @@ impl<'o> SpanBuilder<'o> {
         }
         let key = self.thread_key(event);
         let thread = self.thread_index(key);
-        let duration = event.duration.unwrap_or(0).max(0);
-        if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
+        let mut duration = event.duration;
+        if event.phase == b'X' && duration.is_none() && !self.compat {
+            // The time that the thread ran is the best that is known of how long the span took.
+            duration = event.cpu_duration;
+            self.timeline.oddities.cpu_durations += u64::from(duration.is_some());
+        }
+        if event.phase == b'X' && duration.is_none_or(|duration| duration < 0) {
             self.timeline.oddities.endless += 1;
         }
+        let duration = duration.unwrap_or(0).max(0);
         // jitgraft only writes complete spans.
         let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
         let (phase, origin) = (event.phase, event.offset);
@@ -565,6 +571,9 @@ impl<'o> SpanBuilder<'o> {
                 self.process_event(&event);
             }
         }
+        if !self.compat {
+            self.end_spans_inside_ended_ones();
+        }
         if !self.is_clang {
             for &index in &self.details {
                 self.timeline.slices[index].sub = NO_NAME;
@@ -583,6 +592,16 @@ impl<'o> SpanBuilder<'o> {
         self.timeline.nest(&has_complete_spans);
         let (names, process_names) = (self.thread_names, self.process_names);
         Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }
+    }
+
+    /// Ends spans that are still open inside a span that has ended. While events follow on the same track, this is
+    /// done with the next one.
+    fn end_spans_inside_ended_ones(&mut self) {
+        let Timeline { slices, oddities, .. } = &mut self.timeline;
+        let by_id = self.by_id.values_mut().map(|track| &mut track.stack);
+        for stack in self.threads.iter_mut().map(|thread| &mut thread.stack).chain(by_id) {
+            oddities.misplaced_ends += stack.pass(i64::MAX, slices);
+        }
     }
 
     /// The track of a thread, with the thread's name.
@@ -742,6 +761,35 @@ mod tests {
             ("thread", Some(-7), Some(2)),
         ];
         assert_eq!(tracks, expected.map(|(comm, pid, tid)| (comm.to_owned(), pid, tid)));
+    }
+
+    #[test]
+    fn a_span_ends_at_the_latest_with_the_span_around_it() {
+        // Whether or not an event follows on the track.
+        let open = r#"{"ph":"B","name":"a","ts":0},{"ph":"B","name":"b","ts":1},{"ph":"B","name":"c","ts":2},{"ph":"E","name":"a","ts":10}"#;
+        let ids = open.replace(r#""B","#, r#""b","id":1,"#).replace(r#""E","#, r#""e","id":1,"#);
+        let ended = |lane| [("a".to_owned(), 0, 10, lane), ("b".to_owned(), 1, 9, lane), ("c".to_owned(), 2, 8, lane)];
+        assert_eq!(spans(&format!("[{open}]")), ended(0));
+        assert_eq!(spans(&format!("[{ids}]")), ended(1));
+        let complete = r#"{"ph":"X","name":"x","ts":10,"dur":1}"#;
+        // Complete spans are added at once, the others when their order is known.
+        assert_eq!(spans(&format!("[{open},{complete}]"))[1..], ended(0));
+        let instant = r#"{"ph":"i","name":"i","ts":11}"#;
+        assert_eq!(spans(&format!("[{open},{instant}]"))[..3], ended(0));
+        assert_eq!(trace(&format!("[{open}]")).timeline.oddities.misplaced_ends, 1);
+    }
+
+    #[test]
+    fn a_complete_span_without_a_duration_takes_the_cpu_time_of_its_thread() {
+        let json = r#"[{"ph":"X","name":"a","ts":0,"tdur":4},{"ph":"X","name":"b","ts":10,"dur":5,"tdur":3},
+            {"ph":"X","name":"c","ts":20},{"ph":"X","name":"d","ts":30,"tdur":-1},{"ph":"X","name":"e","ts":40,"tdur":"2"}]"#;
+        let durations: Vec<i64> = spans(json).into_iter().map(|(_, _, duration, _)| duration).collect();
+        assert_eq!(durations, [4, 5, 0, 0, 2]);
+        let oddities = trace(json).timeline.oddities;
+        assert_eq!((oddities.cpu_durations, oddities.endless), (3, 2));
+        let compat = ReadOptions { perfetto_compat: true, ..ReadOptions::default() };
+        let trace = read_trace(json.as_bytes(), &compat, |_, _| Ok(())).unwrap();
+        assert_eq!((trace.timeline.oddities.cpu_durations, trace.timeline.oddities.endless), (0, 4));
     }
 
     #[test]

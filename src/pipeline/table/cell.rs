@@ -1,6 +1,7 @@
 //! The values in a table, and how each is written in the different layouts.
 
 use crate::model::printable::{csv_cell, readable};
+use crate::model::stacks::MILLION;
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub enum Cell {
     Count(u64),
     /// An integer that may be negative.
     Signed(i64),
+    /// A number, in millionths. It is shown with as many decimals as it needs.
+    Millionths(i64),
     /// A percentage. In text, it is shown with two decimals and `%`; in CSV and JSON, it is a plain number.
     Percent(f64),
     /// A difference between percentages. In text, it is shown with two decimals and its sign; in CSV and JSON, it is a
@@ -93,6 +96,7 @@ impl Cell {
             }
             Self::Count(count) => write!(out, "{count}"),
             Self::Signed(number) => write!(out, "{number}"),
+            Self::Millionths(number) => write!(out, "{}", decimal_text(number)),
             Self::Percent(percent) if is_text => write!(out, "{percent:.2}%"),
             Self::Points(points) if is_text => write!(out, "{points:+.2}"),
             Self::Percent(number) | Self::Points(number) => write!(out, "{number:.4}"),
@@ -102,12 +106,20 @@ impl Cell {
     }
 }
 
+/// A number of millionths as a decimal fraction without trailing zeros.
+fn decimal_text(millionths: i64) -> String {
+    let size = millionths.unsigned_abs();
+    let text = format!("{}{}.{:06}", if millionths < 0 { "-" } else { "" }, size / MILLION, size % MILLION);
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
 impl Serialize for Cell {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Signed(number) => serializer.serialize_i64(*number),
+            Self::Millionths(number) => serializer.serialize_f64(*number as f64 / MILLION as f64),
             // Round to four decimals as in CSV, so that both formats have the same numbers.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
             Self::Word(word) => serializer.serialize_str(word),

@@ -1,8 +1,8 @@
 //! Formats the amounts of a flame graph for people: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
 
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::{fraction, grouped};
 use crate::model::printable::readable;
-use crate::model::stacks::{Series, Unit, Weight};
+use crate::model::stacks::{MILLION, MILLIONTHS, Series, Unit, Weight};
 
 /// The unit of a flame graph's weights, and how amounts are formatted.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,8 @@ pub(super) enum Scale {
     Whole,
     /// A rounded number with a letter for thousands, millions and so on (`1.2 G`).
     Large,
+    /// A number with a fraction (`12.5`).
+    Fraction,
 }
 
 /// Units of time, the longest first, each with its length in nanoseconds.
@@ -44,10 +46,15 @@ impl Amounts {
         if let Some(name) = name {
             return Self { scale: Scale::Whole, name: name.to_owned(), factor };
         }
+        let mut factor = factor;
         let (scale, name) = match (&series.unit, weight) {
             (Unit::Samples, _) | (_, Weight::Samples) => (Scale::Whole, "samples"),
             (Unit::Nanos, _) => (Scale::Time, ""),
             (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),
+            (Unit::Named(name), _) if name == MILLIONTHS => {
+                factor /= MILLION as f64;
+                (Scale::Fraction, series.name.as_str())
+            }
             // A count of events is shown with the event's name as its unit.
             (Unit::Named(name), _) if name == "count" && !series.name.is_empty() => {
                 (Scale::Large, series.name.as_str())
@@ -66,6 +73,7 @@ impl Amounts {
             Scale::Large if amount >= 10_000.0 => {
                 format!("{} {}", format_in_unit(amount, LARGE).unwrap_or_default(), self.name)
             }
+            Scale::Fraction => format!("{} {}", fraction((amount * MILLION as f64).round() as u64), self.name),
             Scale::Whole | Scale::Large => format!("{} {}", grouped(amount.round() as u64), self.name),
         }
     }
@@ -113,6 +121,12 @@ mod tests {
         assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.2 G cycles");
         assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 9_999), "9,999 cycles");
         assert_eq!(format_amount(Unit::Named("bytes".to_owned()), 1_572_864), "1.5 MiB");
+        let fractions = Series { name: "samples".to_owned(), ..series(Unit::Named(MILLIONTHS.to_owned())) };
+        let amounts = Amounts::new(&fractions, Weight::Period, None, None);
+        assert_eq!(
+            (amounts.text(15_750_000), amounts.text(1)),
+            ("15.75 samples".to_owned(), "0.000001 samples".to_owned())
+        );
     }
 
     #[test]

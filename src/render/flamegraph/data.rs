@@ -44,6 +44,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
         Scale::Bytes => "bytes",
         Scale::Whole => "whole",
         Scale::Large => "large",
+        Scale::Fraction => "fraction",
     };
     json!({
         "title": drawing.title,

@@ -63,7 +63,7 @@ fn build_tree(
 
 impl<'a> Side<'a> {
     fn event(&self) -> Result<&'a Series> {
-        self.profile.series.get(self.series).ok_or_else(no_samples)
+        self.profile.series.get(self.series).ok_or_else(|| no_samples(None))
     }
 }
 

@@ -138,7 +138,7 @@ pub(super) fn function_tree(
             )));
         }
     }
-    if tree.total() == 0 { Err(no_samples()) } else { Ok(tree) }
+    if tree.total() == 0 { Err(no_samples(Some(series))) } else { Ok(tree) }
 }
 
 /// The self weight of the whole tree by kind of code. Empty if the profile states no kinds.
@@ -211,7 +211,7 @@ fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, S
 impl Drawing {
     /// The flame graph of one event, with equal stacks merged.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let tree = function_tree(profile, series, options, look)?;
         let by_category = self_weight_by_category(&tree, look.reversed);
         let categories_known = !by_category.is_empty();
@@ -248,7 +248,7 @@ impl Drawing {
 
     /// The chart of one event over time, with the threads one below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         // Names get no suffix for their kind of code: colors show the kind.
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
@@ -302,7 +302,7 @@ impl Drawing {
 
     /// The drawing of one event with title and facts; the caller adds the boxes.
     pub(super) fn without_boxes(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let mut drawing = Self::empty(profile, series, options, look);
         let total = drawing.amounts.text(sum_weights(series, options.weight));
         drawing.facts = facts(profile, series, options.weight, &total);
@@ -348,7 +348,7 @@ impl Drawing {
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
-        if self.total == 0 || self.rows == 0 { Err(no_samples()) } else { Ok(self) }
+        if self.total == 0 || self.rows == 0 { Err(no_samples(None)) } else { Ok(self) }
     }
 
     /// The name of a box.

@@ -16,7 +16,7 @@ use std::io::Write;
 
 /// Draws one event of a profile.
 pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
-    let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+    let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
     let look = &Look { count_name: Some(count_name), ..look.clone() };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
@@ -29,6 +29,9 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
         append_lines(&tree, narrowest(&tree, look), &mut lines);
+    }
+    if lines.is_empty() {
+        return Err(no_samples(Some(series)));
     }
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
@@ -96,7 +99,7 @@ fn count_name(series: &Series, weight: Weight) -> String {
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut dyn Write) -> Result<()> {
     let lines: Vec<Cow<'_, str>> = lines.map(readable_line).collect();
     if lines.is_empty() {
-        return Err(no_samples());
+        return Err(no_samples(None));
     }
     // inferno adds weights without checking for overflow, so sums that are too large must not get there.
     let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());

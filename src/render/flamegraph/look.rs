@@ -3,6 +3,7 @@
 use super::fit::Cut;
 use crate::analysis::comparison::CompareOptions;
 use crate::error::{Error, ErrorKind};
+use crate::model::stacks::Series;
 #[cfg(feature = "cli")]
 use inferno::flamegraph::Palette;
 #[cfg(feature = "cli")]
@@ -108,7 +109,9 @@ pub struct Difference {
     pub compare: CompareOptions,
 }
 
-/// The error for a flame graph without any samples.
-pub(super) fn no_samples() -> Error {
-    Error::new("no samples to draw: none match the filters").with_kind(ErrorKind::NoSamples)
+/// The error for a flame graph of an event without any samples, or with negative weights only.
+pub(super) fn no_samples(series: Option<&Series>) -> Error {
+    let has_negative = series.is_some_and(|series| !series.negative.is_empty());
+    let reason = if has_negative { "no weight is above 0" } else { "none match the filters" };
+    Error::new(format!("no samples to draw: {reason}")).with_kind(ErrorKind::NoSamples)
 }

@@ -411,7 +411,7 @@ fn length_of(nanos: u64) -> String {
 
 /// The word that the page uses for the rows of a profile, such as samples.
 fn counted_rows(profile: &Profile) -> &'static str {
-    match row_word(profile) {
+    match profile.series.first().and_then(|series| row_word(profile, series)) {
         None => "cost",
         Some("span") => "call",
         Some(word) => word,

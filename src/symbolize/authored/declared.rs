@@ -235,6 +235,8 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
     }
+    // Tools that turn a private method into a function leave out the `#`.
+    let authored = authored.strip_prefix('#').unwrap_or(authored);
     let Some(offset) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
     let (before, after) = (&word[..offset], &word[offset + authored.len()..]);
     let digits = after.strip_prefix('$').unwrap_or(after);
@@ -339,6 +341,9 @@ mod tests {
         assert_eq!(found("|export async function words()", "words", Role::Whole), plain("words"));
         assert_eq!(found("|class Matrix {", "_Matrix2", Role::Whole), plain("Matrix"));
         assert_eq!(found("|const words$1 = 1", "words$1", Role::Whole), plain("words$1"));
+        assert_eq!(found("|#hidden(n) {", "hidden", Role::Whole), plain("#hidden"));
+        assert_eq!(found("|#hidden(n) {", "_hidden2", Role::Whole), plain("#hidden"));
+        assert_eq!(found("|#hidden(n) {", "other", Role::Whole), None);
         assert_eq!(found("|function f(obj) { return obj }", "obj", Role::Whole), plain("obj"));
         assert_eq!(found("|f(words2)\nwords", "words", Role::Whole), None, "another word, another line");
         assert_eq!(found("|lexer.act = f", "lexer", Role::Property), None, "an object is no property");

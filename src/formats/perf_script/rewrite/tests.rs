@@ -222,7 +222,7 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
     let (named, counts) = rewritten(&text, Style::default());
     assert_eq!(named, expected);
     assert_eq!(counts, sum);
-    assert!(counts.named > 20 && counts.unresolved > 20 && counts.frameless > 0, "{counts:?}");
+    assert!(counts.named > 10 && counts.unresolved > 20 && counts.frameless > 0, "{counts:?}");
 }
 
 #[test]

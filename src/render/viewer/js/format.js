@@ -1,5 +1,6 @@
 // Formats numbers in the same way as jitgraft's tables do.
 
+const FRACTION = new Intl.NumberFormat("en-US", { maximumFractionDigits: 6 });
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
 const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
@@ -35,14 +36,16 @@ export function byteCount(bytes) {
 
 /** An amount in an event's unit. */
 export function amount(value, unit) {
+  if (unit === "millionths") return FRACTION.format(value / 1e6);
   return unit === "nanoseconds" ? duration(value) : `${grouped(value)} ${unit}`;
 }
 
-/** An amount in one of the scales of SVG files: "time", "bytes", or a count with the unit `name`, which is rounded if
+/** An amount in one of the scales of SVG files: "time", "bytes", "fraction", or a count with the unit `name`, which is rounded if
  * the scale is "large". */
 export function scaledAmount(value, scale, name) {
   if (scale === "time") return duration(value);
   if (scale === "bytes") return byteCount(value);
+  if (scale === "fraction") return `${FRACTION.format(value)} ${name}`;
   const number = scale === "large" && value >= MOST_IN_FULL ? inLargestUnit(value, LARGE) : grouped(value);
   return `${number} ${name}`;
 }
