@@ -10,6 +10,7 @@ use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::mistaken;
 use crate::pipeline::open::{self, Input, PeekedInput};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
@@ -53,7 +54,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         ScriptInput::Recording(input) => input,
         ScriptInput::Nothing => {
             outcome.warnings.push(in_file(open::empty(&options.input)).into_warning());
-            Output::create(&options.output, &run)?.commit()?;
+            commit(Output::create(&options.output, &run)?, &mut outcome)?;
             return Ok(outcome);
         }
         ScriptInput::Text(text, _progress) => {
@@ -76,7 +77,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         outcome.warnings.push(Warning::new(message).in_file(&shown, None));
     }
     write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 
