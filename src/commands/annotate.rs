@@ -35,6 +35,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
             std::slice::from_ref(&options.input),
             &recording.filter,
             !recording.event.is_empty(),
+            &[],
             job,
         );
         return Err(Error::new(why).in_file(&path));

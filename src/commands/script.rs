@@ -66,7 +66,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     if loaded.samples.rows.is_empty() {
         let RecordingOptions { filter, event, .. } = &options.recording;
-        let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
+        let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), &[], job);
         if !event.is_empty() || *filter != Filter::default() {
             return Err(Error::new(why).in_file(&shown));
         }
