@@ -19,7 +19,7 @@ fn main() -> ExitCode {
 fn run() -> ExitCode {
     let cli = match Cli::from_words(std::env::args_os()) {
         Ok(cli) => cli,
-        Err(usage) => return stderr::say_usage(usage),
+        Err(usage) => return stderr::say_usage(usage, &Cli::describe()),
     };
     match cli.run() {
         Ok(code) => code,

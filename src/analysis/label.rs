@@ -286,6 +286,12 @@ fn module_in(label: &[u8]) -> Option<&[u8]> {
     Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
 }
 
+/// True if a label stands for functions without a name, such as `[libc.so.6]` or `[unknown]`.
+pub fn is_unnamed(label: &str) -> bool {
+    let bytes = label.as_bytes();
+    module_in(marked(bytes).map_or(bytes, |(name, _)| name)).is_some()
+}
+
 /// A function name without its argument list, which starts at the first parenthesis outside of all brackets. Names that
 /// start with a parenthesis are kept, and so are Go's receivers and C++'s anonymous namespaces.
 fn without_arguments(name: &str) -> &str {

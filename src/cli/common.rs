@@ -64,6 +64,9 @@ impl Common {
                 .chain(&code(outcome))
                 .chain(&names(outcome))
                 .for_each(stderr::say);
+            for path in &outcome.written {
+                stderr::say(format_args!("wrote {}", path.display()));
+            }
         }
         outcome.failed.iter().for_each(stderr::say_error);
         match outcome.ended {

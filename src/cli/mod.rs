@@ -124,6 +124,11 @@ impl Cli {
         Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
     }
 
+    /// Describes the whole command line.
+    pub fn describe() -> clap::Command {
+        Self::command()
+    }
+
     /// Runs the command, and prints its summary and warnings to stderr.
     pub fn run(self) -> Result<ExitCode> {
         let job = self.common.job()?;
@@ -144,7 +149,7 @@ impl Cli {
             Command::Doctor(args) => args.run(&job)?,
             Command::Runtimes(args) => args.run(&job)?,
             Command::Formats(args) => args.run(&job)?,
-            Command::Summary(args) => args.run(&job)?,
+            Command::Summary(args) => args.run(&job, &Self::command())?,
             Command::Inputs(args) => args.run(Self::command())?,
             Command::Completions(args) => args.run(Self::command())?,
             Command::Man(args) => args.run(Self::command())?,

@@ -3,7 +3,7 @@
 use super::output::check_name;
 use super::stderr;
 use crate::commands::record::{self, RecordOptions};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::OutPath;
 use crate::model::perf_command::PerfCommand;
 use crate::pipeline::{Job, Outcome};
@@ -29,9 +29,9 @@ pub(super) struct RecordArgs {
     /// The recording; dumps and maps are saved next to it
     #[arg(short, long, value_name = "FILE", default_value = "perf.data")]
     output: PathBuf,
-    /// Samples per second
-    #[arg(short = 'F', long, value_name = "N", default_value_t = 999)]
-    freq: u32,
+    /// Samples per second; max for as many as the kernel allows
+    #[arg(short = 'F', long, value_name = "N", default_value = "999", value_parser = frequency)]
+    freq: String,
     /// Record running processes (comma-separated)
     #[arg(short, long, value_name = "PID")]
     pid: Option<String>,
@@ -57,8 +57,8 @@ impl RecordArgs {
                 Some(value) if option.is(&["runtime"]) => runtime = Some(value),
                 Some(value) if option.is(&["o", "output"]) => output = value.into(),
                 Some(value) if option.is(&["p", "pid"]) => pid = Some(value),
-                Some(value) if option.is(&["F", "freq"]) && value.parse::<u32>().is_ok() => {
-                    freq = value.parse().unwrap_or(freq);
+                Some(value) if option.is(&["F", "freq"]) => {
+                    freq = frequency(&value).map_err(|why| Error::usage(format!("-F {value}: {why}")))?;
                 }
                 _ if option.is(&["dry-run"]) => dry_run = true,
                 _ => perf.extend(option.words()),
@@ -69,4 +69,15 @@ impl RecordArgs {
         let options = RecordOptions { runtime, perf, program, output, frequency: freq, pid, dry_run };
         record::run(&options, job, &mut |line| stderr::say(line))
     }
+}
+
+/// Checks a value of `-F`.
+fn frequency(text: &str) -> Result<String, String> {
+    match text.parse::<u32>() {
+        Ok(1..) => {}
+        Ok(0) => return Err("must be at least 1".to_owned()),
+        Err(_) if text == "max" => {}
+        Err(_) => return Err("must be a whole number, or max".to_owned()),
+    }
+    Ok(text.to_owned())
 }

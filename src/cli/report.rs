@@ -4,6 +4,7 @@ use super::common::one_of;
 use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};
 use super::output::{check_name, extension};
 use super::stderr;
+use crate::analysis::category::Category;
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
@@ -12,6 +13,7 @@ use crate::io::{OutPath, Terminal, is_color_forced};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
+use crate::runtimes::NamedRuntime;
 use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use clap::builder::{NonEmptyStringValueParser, PossibleValue};
@@ -54,7 +56,7 @@ pub(super) struct ReportArgs {
     dso: Vec<String>,
     /// Only code of this kind (see the column), such as JIT
     ///
-    /// Repeatable.
+    /// A runtime or language stands for its kind of code: js for JIT, rust for native. Repeatable.
     #[arg(long, value_name = "KIND", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
     #[arg(help_heading = "Filters")]
     kind: Vec<String>,
@@ -322,7 +324,7 @@ impl ReportArgs {
                 symbol: self.symbol,
                 symbols: self.symbols,
                 modules: self.dso,
-                kinds: self.kind,
+                kinds: self.kind.into_iter().map(kind_of_code).collect(),
                 tiers: self.tier,
             },
             layout,
@@ -332,5 +334,14 @@ impl ReportArgs {
             check_comparison(Some(before), &options.inputs)?;
         }
         report::run(&options, job)
+    }
+}
+
+/// The kind of code that the user means: the word itself, or the kind of the runtime or language with this name.
+fn kind_of_code(typed: String) -> String {
+    match NamedRuntime::find(&typed) {
+        Ok(NamedRuntime::Runtime(_)) => Category::Jit(None).name().to_owned(),
+        Ok(NamedRuntime::CompiledLanguage) => Category::Native.name().to_owned(),
+        Err(_) => typed,
     }
 }

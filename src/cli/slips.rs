@@ -2,6 +2,8 @@
 
 use crate::contract::format::Format;
 use crate::formats;
+use clap::Command;
+use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words that users type as a command, although there is no such command. Each has a hint.
@@ -105,9 +107,9 @@ const DUCKDB: &str = if cfg!(feature = "tables") {
     "DuckDB reads what --to csv writes; --to parquet needs a build with --features tables"
 };
 
-/// A hint that says what the user probably meant, for an error of the command line. `words` is the whole command line.
-/// `None` if there is no hint.
-pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
+/// A hint that says what the user probably meant, for an error of the command line. `words` is the whole command line,
+/// and `cli` describes all commands. `None` if there is no hint.
+pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let word = find_text(error, ContextKind::InvalidSubcommand)?;
@@ -122,6 +124,9 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
             let flag = flag.split([' ', '=']).next().unwrap_or(flag);
             if ["--by", "--group-by", "--sort"].contains(&flag) {
                 return find_hint(KEYS, word).map(str::to_owned);
+            }
+            if ["--pid", "--tid"].contains(&flag) && word.chars().any(char::is_alphabetic) {
+                return Some(format!("--comm {word} selects processes and threads by name"));
             }
             if flag != "--to" {
                 return None;
@@ -141,6 +146,9 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
         ErrorKind::UnknownArgument => {
             let word = find_text(error, ContextKind::InvalidArg)?;
             let flag = word.split('=').next().unwrap_or(word);
+            if let Some(hint) = hint_for_late_command(flag, words, cli) {
+                return Some(hint);
+            }
             if let Some(hint) = find_hint(FLAGS, flag) {
                 return Some(hint.to_owned());
             }
@@ -154,20 +162,46 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
+/// The hint for a command that comes after the unknown flag or after a file. `None` if the command comes first.
+fn hint_for_late_command(flag: &str, words: &[String], cli: &Command) -> Option<String> {
+    let position = words.iter().skip(1).position(|word| cli.find_subcommand(word).is_some())? + 1;
+    let (before, command) = (&words[1..position], &words[position]);
+    if before.iter().any(|word| word.split('=').next() == Some(flag)) {
+        return Some(format!("the command comes before its flags: jitgraft {command} {flag} …"));
+    }
+    let is_file_first = before.first().is_some_and(|word| !word.starts_with('-'));
+    is_file_first.then(|| format!("the command comes first: jitgraft {command} FILE"))
+}
+
 /// Removes tips of clap that would mislead the user from an error about an unknown flag or command. clap proposes to pass
 /// such a word as a value after `--`, but nobody means an input file of that name. clap also proposes the flag or command
 /// with the most similar spelling; if jitgraft has a hint of its own (`has_hint`), that proposal would contradict it.
-pub(super) fn remove_misleading_tips(error: &mut clap::Error, has_hint: bool) {
+/// `words` is the whole command line, and `cli` describes all commands.
+pub(super) fn remove_misleading_tips(error: &mut clap::Error, has_hint: bool, words: &[String], cli: &Command) {
     if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
         return;
     }
     if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
         tips.retain(|tip| !has_hint && !tip.to_string().contains("as a value"));
-        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        if !tips.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+        }
     }
     if has_hint {
         error.remove(ContextKind::SuggestedArg);
+        // The line contains the proposed flag.
+        if let Some(usage) = usage_of_command(words, cli) {
+            error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
+        }
     }
+}
+
+/// The usage line of the command that was typed. `None` if no command was typed.
+fn usage_of_command(words: &[String], cli: &Command) -> Option<StyledStr> {
+    let mut cli = cli.clone();
+    cli.build();
+    let name = words.iter().skip(1).find(|word| cli.find_subcommand(word).is_some())?;
+    Some(cli.find_subcommand_mut(name)?.render_usage())
 }
 
 /// A text that clap stored in an error, such as the word that it doesn't know. `None` if the error has no text of this
@@ -243,6 +277,7 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::Cli;
+    use clap::CommandFactory;
 
     #[test]
     fn slips_lead_on() {
@@ -285,10 +320,15 @@ mod tests {
             ("inject --pid 7 in", Some("export --pid")),
             ("collapse --group-by pid in", Some("use --by")),
             ("report --no-such-flag", None),
+            ("-o flame.svg flamegraph perf.data", Some("jitgraft flamegraph -o")),
+            ("--limit=3 report perf.data", Some("jitgraft report --limit")),
+            ("report --pid node perf.data", Some("--comm node")),
+            ("view --tid main perf.data", Some("--comm main")),
+            ("report --pid 1.5 perf.data", None),
         ] {
             let words: Vec<String> = ["jitgraft"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();
             let error = Cli::from_words(words.iter().map(Into::into)).unwrap_err();
-            let said = super::hint(&error, &words);
+            let said = super::hint(&error, &words, &Cli::command());
             assert_eq!(said.is_some(), hint.is_some(), "{line}: {said:?}");
             let said = said.unwrap_or_default();
             assert!(said.contains(hint.unwrap_or_default()), "{line}");
@@ -298,16 +338,21 @@ mod tests {
 
     #[test]
     fn an_unknown_flag_gets_no_misleading_tip() {
-        for line in
-            ["inject --pid 7 in", "report --no-such-flag in", "report --percentlimit 2 in", "collapse --from 1 in"]
-        {
+        for line in [
+            "inject --pid 7 in",
+            "report --no-such-flag in",
+            "report --percentlimit 2 in",
+            "collapse --from 1 in",
+            "flamegraph --format svg in",
+        ] {
             let words: Vec<String> = ["jitgraft"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();
             let mut error = Cli::from_words(words.iter().map(Into::into)).unwrap_err();
-            let has_hint = super::hint(&error, &words).is_some();
-            super::remove_misleading_tips(&mut error, has_hint);
+            let has_hint = super::hint(&error, &words, &Cli::command()).is_some();
+            super::remove_misleading_tips(&mut error, has_hint, &words, &Cli::command());
             let text = error.to_string();
-            assert!(!text.contains("as a value"), "{line}: {text}");
+            assert!(!text.contains("as a value") && !text.contains("\n\n\n"), "{line}: {text}");
             assert_eq!(text.contains("a similar argument exists"), line.contains("percentlimit"), "{line}: {text}");
+            assert!(!has_hint || text.contains(" [OPTIONS]"), "{line}: {text}");
         }
     }
 

@@ -8,6 +8,7 @@ use super::slips;
 use crate::error::Error;
 use crate::io::guard;
 use crate::model::printable::{printable, readable};
+use clap::Command;
 use clap::error::ErrorKind;
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -29,11 +30,11 @@ pub fn say_error(error: &Error) {
 }
 
 /// Prints an error of the command line, or the help or version that the user requested; clap returns these as an error,
-/// too. Returns clap's exit code, or 1 if help couldn't be written.
-pub fn say_usage(mut usage: clap::Error) -> ExitCode {
+/// too. `cli` describes all commands. Returns clap's exit code, or 1 if help couldn't be written.
+pub fn say_usage(mut usage: clap::Error, cli: &Command) -> ExitCode {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    let hint = slips::hint(&usage, &words);
-    slips::remove_misleading_tips(&mut usage, hint.is_some());
+    let hint = slips::hint(&usage, &words, cli);
+    slips::remove_misleading_tips(&mut usage, hint.is_some(), &words, cli);
     // clap doesn't escape control characters in words that it quotes from the command line.
     let is_printable = std::env::args_os().all(|word| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_)));
     let written = if let Some(text) = slips::about_number(&usage) {

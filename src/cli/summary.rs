@@ -5,7 +5,7 @@ use super::input::InputArgs;
 use crate::commands::summary::{self, SummaryOptions};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::io;
+use crate::io::{self, InPath};
 use crate::pipeline::{Job, Outcome};
 use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};
@@ -23,12 +23,22 @@ pub(super) struct SummaryArgs {
 }
 
 impl SummaryArgs {
-    pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+    /// Summarizes the file. `cli` describes all commands.
+    pub(super) fn run(self, job: &Job, cli: &Command) -> Result<Outcome> {
         let (mut inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         match (inputs.pop(), inputs.is_empty()) {
             (Some(input), true) => summary::run(&SummaryOptions { input, load }, job),
-            _ => Err(Error::usage("the summary is for one file; for several, use jitgraft report FILE…")),
+            (last, _) => {
+                let mut words = inputs.iter().chain(&last).filter_map(|input| match input {
+                    InPath::Path(path) if !io::is_there(path) => path.to_str(),
+                    _ => None,
+                });
+                let command = words.find(|word| cli.find_subcommand(word).is_some());
+                let error = Error::usage("the summary is for one file; for several, use jitgraft report FILE…");
+                Err(error
+                    .with_remedy(command.map(|command| format!("the command comes first: jitgraft {command} FILE"))))
+            }
         }
     }
 }

@@ -50,7 +50,7 @@ impl ManArgs {
         command.build();
         let written = write_pages(&OutDirectory::make(&self.directory)?, &command);
         written.map_err(|error| Error::new("cannot write there").because(error).in_file(&self.directory))?;
-        Ok(Outcome::default())
+        Ok(Outcome { written: vec![self.directory], ..Outcome::default() })
     }
 }
 

@@ -10,6 +10,7 @@ use crate::io::{Output, Run};
 use crate::model::printable::readable;
 use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::open::{Input, shown};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 
@@ -34,6 +35,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
             std::slice::from_ref(&options.input),
             &recording.filter,
             !recording.event.is_empty(),
+            &[],
             job,
         );
         return Err(Error::new(why).in_file(&path));
@@ -51,6 +53,6 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
         AnnotateFormat::Text(ref style) => text::write(&annotation, style, &mut output)?,
         AnnotateFormat::Json => write_text(&mut output, |out| json::write(&annotation, out))?,
     }
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }

@@ -4,6 +4,7 @@ use crate::doctor::{Finding, Subject, json, text};
 use crate::error::Result;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::pipeline::open::shown;
+use crate::pipeline::outputs::commit;
 use crate::pipeline::recording::RecordingOptions;
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
@@ -67,7 +68,7 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
             })?;
         }
     }
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -1,11 +1,10 @@
 //! `runtimes` shows how to make each runtime write the names of its code, from the table [`RUNTIMES`].
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::perf_command::PerfCommand;
 use crate::pipeline::Outcome;
-use crate::runtimes;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, RunFacts, Runtime};
+use crate::runtimes::{CommandLine, CorrectedCommand, Environment, NamedRuntime, RUNTIMES, RunFacts, Runtime};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -17,17 +16,12 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
                 write_line(runtime, out)?;
             }
         }
-        Some(name) => write_all(find_runtime(name)?, out)?,
+        Some(name) => match NamedRuntime::find(name)? {
+            NamedRuntime::Runtime(runtime) => write_all(runtime, out)?,
+            NamedRuntime::CompiledLanguage => write_compiled(name, out)?,
+        },
     }
     Ok(Outcome::default())
-}
-
-/// Finds a runtime by its name or by the name of its program. The error lists the known names.
-pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
-    runtimes::find_runtime(name).ok_or_else(|| {
-        let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        Error::new(format!("no runtime named {name}")).with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
-    })
 }
 
 /// Writes the name of a runtime and its best switch.
@@ -35,6 +29,18 @@ fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     let first = runtime.switches.first();
     let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.instructions(runtime.called));
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
+}
+
+/// Writes how to record a program in a language that is compiled before it runs.
+fn write_compiled(language: &str, out: &mut dyn Write) -> Result<()> {
+    writeln!(out, "{language}")?;
+    writeln!(
+        out,
+        "  {:<14} nothing: it is compiled before it runs, and the names are in the program's symbols",
+        "switch on"
+    )?;
+    writeln!(out, "  {:<14} jitgraft record -- PROGRAM ...", "record with")?;
+    Ok(writeln!(out, "  {:<14} functions of stripped programs", "stays unnamed")?)
 }
 
 /// Writes everything that is known about a runtime, as a list of labels and texts.
@@ -45,7 +51,8 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
         text => writeln!(out, "  {label:<14} {text}"),
     };
     row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
-    row("runs", &runtime.aliases.join(", "))?;
+    row("other names", &runtime.aliases.join(", "))?;
+    row("started by", &runtime.launchers.join(", "))?;
     for (index, switch) in runtime.switches.iter().enumerate() {
         if index == 0 {
             row("switch on", &switch.instructions(runtime.called))?;

@@ -10,6 +10,7 @@ use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::mistaken;
 use crate::pipeline::open::{self, Input, PeekedInput};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
@@ -54,7 +55,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         ScriptInput::Recording(input) => input,
         ScriptInput::Nothing => {
             outcome.warnings.push(in_file(open::empty(&options.input)).into_warning());
-            Output::create(&options.output, &run)?.commit()?;
+            commit(Output::create(&options.output, &run)?, &mut outcome)?;
             return Ok(outcome);
         }
         ScriptInput::Text(text, _progress) => {
@@ -66,7 +67,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let loaded = recording::load(&input, &shown, &options.recording, job, &mut outcome).map_err(in_file)?;
     if loaded.samples.rows.is_empty() {
         let RecordingOptions { filter, event, .. } = &options.recording;
-        let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), job);
+        let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), &[], job);
         if !event.is_empty() || *filter != Filter::default() {
             return Err(Error::new(why).in_file(&shown));
         }
@@ -77,7 +78,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         outcome.warnings.push(Warning::new(message).in_file(&shown, None));
     }
     write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 

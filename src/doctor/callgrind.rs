@@ -59,6 +59,7 @@ impl CountedDiagnosis {
             runtime,
             others: 0,
             advice: None,
+            settable_switch: None,
             too_old: None,
         };
         let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);

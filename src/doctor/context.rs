@@ -84,8 +84,9 @@ impl<'a> DoctorContext<'a> {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
         let advice = runtime.and_then(|runtime| runtime.advice_for(self.run_facts(pid, runtime, &memory)));
+        let settable_switch = runtime.and_then(|runtime| runtime.best_switch(self.run_facts(pid, runtime, &memory)));
         let too_old = runtime.and_then(|runtime| runtime.too_old(self.version(pid, runtime)));
-        ExaminedProcess { pid, comm, runtime, others: 0, advice, too_old }
+        ExaminedProcess { pid, comm, runtime, others: 0, advice, settable_switch, too_old }
     }
 
     /// True if the process mapped a jitdump or a file with a jitdump's name, or inherited such a mapping.

@@ -90,9 +90,11 @@ pub struct Finding {
     /// The part of the recorded command to change for a new recording without this problem. `None` if a new recording
     /// would have the same problem, or if changing the command isn't enough.
     pub(super) change: Option<Change>,
-    /// The recorded command with the missing options added, quoted for a shell. `None` if running it would not solve the
-    /// problem.
+    /// A command that records the program again, without the problem, quoted for a shell. `None` if a new recording would
+    /// have the same problem.
     pub command: Option<String>,
+    /// True if the remedy only says how to record again. A command then replaces it.
+    pub(super) is_solved_by_command: bool,
     /// The frames that the finding concerns.
     pub highlight: Highlight,
     /// A switch in the recorded command that did not reach the process, but would have prevented the problem.
@@ -110,6 +112,7 @@ impl Finding {
             remedy: remedy.into(),
             change: None,
             command: None,
+            is_solved_by_command: false,
             highlight: Highlight::Nothing,
             lost_switch: None,
         }
@@ -125,6 +128,12 @@ impl Finding {
     #[must_use]
     pub(super) fn with_change(self, change: Option<Change>) -> Self {
         Self { change, ..self }
+    }
+
+    /// Like [`Self::with_change`], for a finding whose remedy only says how to record again.
+    #[must_use]
+    pub(super) fn solved_by_change(self, change: Option<Change>) -> Self {
+        Self { change, is_solved_by_command: true, ..self }
     }
 
     /// Sets the frames that the finding concerns.
@@ -186,6 +195,7 @@ mod tests {
             runtime: None,
             others: 2,
             advice: None,
+            settable_switch: None,
             too_old: None,
         };
         let file = printable(&format!("/tmp/{PROCESS}.map"));

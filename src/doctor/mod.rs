@@ -35,12 +35,14 @@ mod tally;
 pub(crate) mod text;
 mod wording;
 
+use crate::analysis::filter::Filter;
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result};
 use crate::formats::perf_data::{Form, Header, Recording};
 use crate::io::{self, InPath};
 use crate::model::Pid;
 use crate::model::stacks::Keep;
+use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Examined, RecordingOptions, with_samples};
 use crate::pipeline::{Job, Outcome};
@@ -71,7 +73,11 @@ impl Subject {
     pub(crate) fn examine(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         if let Some(pid) = parse_pid(path) {
             let force = options.sources.force;
-            return LiveDiagnosis::examine(pid, Path::new("/proc"), force, &mut outcome.warnings).map(Self::Running);
+            let proc = Path::new("/proc");
+            if !io::is_there(&proc.join(pid.to_string())) {
+                return Err(Error::new(format!("no process {pid} is running, and no file has this name")));
+            }
+            return LiveDiagnosis::examine(pid, proc, force, &mut outcome.warnings).map(Self::Running);
         }
         let input = Input::open(path)?;
         if matches!(input.format.read, Read::Addresses) {
@@ -152,7 +158,14 @@ fn examine_recording(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Diagnosis> {
-    let (path, warnings) = (&shown(path), &mut outcome.warnings);
+    let warnings = &mut outcome.warnings;
     // Keep each sample instead of sums, because the rules look at the times of unnamed samples.
-    with_samples(input, path, options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))
+    let diagnosis =
+        with_samples(input, &shown(path), options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))?;
+    let by_event = !options.event.is_empty();
+    if diagnosis.samples == 0 && (by_event || options.filter != Filter::default()) {
+        let inputs = std::slice::from_ref(path);
+        return Err(Error::new(explain_no_samples(inputs, &options.filter, by_event, &[], job)));
+    }
+    Ok(diagnosis)
 }

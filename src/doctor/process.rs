@@ -18,6 +18,8 @@ pub struct ExaminedProcess {
     /// How to make the runtime write names, with only those of the runtime's switches that this process can use. `None`
     /// if it can use none of them.
     pub advice: Option<String>,
+    /// The best of these switches that `jitgraft record` can turn on. `None` if there is none.
+    pub settable_switch: Option<&'static Switch>,
     /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
     pub too_old: Option<String>,
 }
@@ -46,10 +48,33 @@ impl ExaminedProcess {
                     --perf-map or --jit-log"
                 .to_owned();
         };
-        match (&self.advice, &self.too_old) {
-            (Some(advice), _) => format!("{advice}; or pass the file with --jitdump, --perf-map or --jit-log"),
-            (None, Some(too_old)) => too_old.clone(),
-            (None, None) => runtime.cannot_name(),
+        match (self.settable_switch, &self.advice, &self.too_old) {
+            (Some(switch), ..) if self.passes_on(switch, runtime) => format!(
+                "record it with `{}`: {} (writes {}). If it has written that file already, pass it with --jitdump, \
+                 --perf-map or --jit-log",
+                self.record_command(runtime),
+                switch.instructions(runtime.called).replacen("run ", "this runs ", 1),
+                switch.leaves.join(", ")
+            ),
+            (_, Some(advice), _) => format!("{advice}; or pass the file with --jitdump, --perf-map or --jit-log"),
+            (_, None, Some(too_old)) => too_old.clone(),
+            (_, None, None) => runtime.cannot_name(),
+        }
+    }
+
+    /// True if the process's program passes the switch on to the runtime. A program that embeds the runtime only does so
+    /// if a variable turns on the switch.
+    fn passes_on(&self, switch: &Switch, runtime: &Runtime) -> bool {
+        let is_in_variable = !switch.flags.is_empty() && !runtime.flag_variables.is_empty();
+        runtime.is_program(self.comm.as_bytes()) || !switch.variables.is_empty() || is_in_variable
+    }
+
+    /// The command of `jitgraft record` for programs of the process's runtime.
+    fn record_command(&self, runtime: &Runtime) -> String {
+        if runtime.is_program(self.comm.as_bytes()) {
+            format!("jitgraft record -- {} …", runtime.called)
+        } else {
+            format!("jitgraft record --runtime {} -- PROGRAM", runtime.typed_name())
         }
     }
 

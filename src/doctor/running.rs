@@ -15,7 +15,7 @@ use crate::jit::perf_map;
 use crate::model::Pid;
 use crate::model::shell;
 use crate::pipeline::running::RunningProcess;
-use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, Stacks, Switch};
+use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, Switch};
 use std::path::{Path, PathBuf};
 
 /// The diagnosis of a running process.
@@ -32,7 +32,7 @@ pub(crate) struct LiveDiagnosis {
     /// already written a jitdump or perf map.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
-    /// The `perf record` command to record this process.
+    /// The command of `jitgraft record` for this process.
     pub(super) record: String,
 }
 
@@ -59,8 +59,10 @@ impl LiveDiagnosis {
         let version = runtime.and_then(|runtime| runtime.find_version(memory.iter().copied()));
         let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
         let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
+        let settable_switch = runtime.and_then(|runtime| runtime.best_switch(facts));
         let too_old = runtime.and_then(|runtime| runtime.too_old(version));
-        let process = ExaminedProcess { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
+        let comm = running.comm.clone();
+        let process = ExaminedProcess { pid, comm, runtime, others: 0, advice, settable_switch, too_old };
         let mut sources = Vec::new();
         let mut findings = Vec::new();
         let mut refused = Vec::new();
@@ -90,8 +92,7 @@ impl LiveDiagnosis {
         }
         findings.extend(find_missing_frame_pointers(&process, &running));
         let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
-        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(facts));
-        let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
+        let record = format!("jitgraft record -p {pid} -- sleep 10");
         let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));
         for finding in findings.iter_mut().filter(|finding| finding.change == Some(Change::Program)) {
             finding.command = command.clone();
@@ -271,7 +272,7 @@ mod tests {
         let diagnosis = diagnosed("/usr/bin/node", "node --perf-basic-prof", true, &map, "");
         assert_eq!(problems(&diagnosis), [""; 0]);
         assert_eq!((diagnosis.inner, diagnosis.jit_bytes, diagnosis.sources[0].codes), (Some(Pid(7)), 0x10_0000, 1));
-        assert_eq!(diagnosis.record, "perf record -F 999 -k mono -g -p 4711 -- sleep 10");
+        assert_eq!(diagnosis.record, "jitgraft record -p 4711 -- sleep 10");
     }
 
     #[test]

@@ -4,8 +4,7 @@ use super::causes::{Cause, Status};
 use super::doubtful;
 use super::places::{FunctionRole, Owner, PlaceFacts};
 use crate::model::{Nanos, Pid};
-use crate::pipeline::recording::Examined;
-use crate::pipeline::recording::StackEnd;
+use crate::pipeline::recording::{Examined, StackEnd, goes_astray};
 use crate::runtimes::{RUNTIMES, Runtime};
 use crate::symbolize::dso::DsoId;
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,14 +150,9 @@ struct TalliedStack<'a> {
 }
 
 impl TalliedStack<'_> {
-    /// True if the outer frames are garbage, because the kernel followed a register that is not a frame pointer. In code
-    /// that uses this register for other things, the chain runs in a circle or from one object to the next, until it has
-    /// as many frames as the kernel may record.
+    /// True if the outer frames are garbage ([`goes_astray`]).
     fn goes_astray(&self) -> bool {
-        /// The number of outermost frames to check. The circles are shorter than this.
-        const END: usize = 16;
-        // An address where nothing was mapped can't be a return address, so the frames beyond it are not real either.
-        self.frames.iter().rev().take(END).any(|frame| frame.owner == Owner::Nowhere)
+        goes_astray(self.frames.iter().rev().map(|frame| frame.owner == Owner::Nowhere))
     }
 }
 

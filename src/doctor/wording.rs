@@ -9,7 +9,7 @@ use std::path::Path;
 pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
 /// Advice to copy stacks instead of following frame pointers.
-pub(super) const DWARF: &str = "record with perf record --call-graph dwarf";
+pub(super) const DWARF: &str = "record with jitgraft record --call-graph dwarf";
 
 pub(super) fn printable(text: &str) -> String {
     readable(text.as_bytes()).into_owned()

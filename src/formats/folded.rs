@@ -447,7 +447,15 @@ impl<'o> FoldedLines<'o> {
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
-    let spelling = Spelling { by, annotate, shortening, reversed: false, by_category: false, by_start: false };
+    let spelling = Spelling {
+        by,
+        annotate,
+        shortening,
+        reversed: false,
+        by_category: false,
+        by_start: false,
+        join_unnamed: false,
+    };
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();

@@ -129,6 +129,15 @@ impl Output {
         })
     }
 
+    /// The path of the file that will appear. `None` if the output goes to a descriptor that was already open, or to a
+    /// device or pipe.
+    pub fn new_path(&self) -> Option<&Path> {
+        match &self.out.get_ref().kind {
+            DestinationKind::Open(..) => None,
+            DestinationKind::New(_) => Some(&self.shown),
+        }
+    }
+
     /// True if the output goes to a terminal.
     pub fn is_terminal(&self) -> bool {
         matches!(&self.out.get_ref().kind, DestinationKind::Open(file, _) if file.is_terminal())

@@ -60,6 +60,9 @@ fn hint_for_missing(path: &Path) -> Option<String> {
     if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
+    if name == "perf.data.old" {
+        return Some("perf keeps the previous perf.data under this name; or name the earlier recording".to_owned());
+    }
     if name == "perf.data" {
         return Some("record one with `jitgraft record -- PROGRAM`, or pass its path with -i FILE".to_owned());
     }

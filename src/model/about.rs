@@ -48,6 +48,8 @@ pub struct About {
     pub processes: BTreeMap<Pid, ProcessLife>,
     /// Remarks to show along with the stacks, for instance that the stacks are an estimate.
     pub notes: Vec<String>,
+    /// A sentence that says why stacks are truncated. `None` if none are, or if the reason is unknown.
+    pub truncation: Option<String>,
     /// Events other than samples (renames, forks, exits, losses), by time.
     pub moments: Vec<Moment>,
     /// The value types of the pprof profile that was read, so that they can be written again; `None` for other inputs.
@@ -369,6 +371,7 @@ impl About {
             module.mapped.extend(&other.mapped);
         }
         self.notes.extend(other.notes.iter().cloned());
+        self.truncation = self.truncation.take().or_else(|| other.truncation.clone());
         self.moments.extend(other.moments.iter().cloned());
         self.moments.sort_by_key(|moment| moment.time);
         for (pid, process) in &other.processes {

@@ -107,8 +107,9 @@ pub(crate) fn report_no_samples(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let by_event = !options.event.is_empty();
-    let why = explain_no_samples(inputs, &options.filter, by_event, job);
-    if by_event || options.filter != Filter::default() {
+    let names = &options.read.only;
+    let why = explain_no_samples(inputs, &options.filter, by_event, names, job);
+    if by_event || !names.is_empty() || options.filter != Filter::default() {
         return Err(Error::new(why).with_kind(ErrorKind::NoSamples));
     }
     outcome.warnings.push(Warning::new(&why));
@@ -117,9 +118,16 @@ pub(crate) fn report_no_samples(
 }
 
 /// Explains why the inputs have no samples. If a filter may be the reason, reads the inputs again without it, to list
-/// what the filter could select. With `by_event`, the user chose events.
-pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
-    nothing_left::explain(filter, by_event, || {
+/// what the filter could select. With `by_event`, the user chose events. `names` are the names of spans that the user
+/// chose.
+pub(crate) fn explain_no_samples(
+    inputs: &[InPath],
+    filter: &Filter,
+    by_event: bool,
+    names: &[String],
+    job: &Job,
+) -> String {
+    nothing_left::explain(filter, by_event, names, || {
         let can_be_read_again = inputs.iter().all(|input| input.is_file() || input.is_directory());
         if !can_be_read_again {
             return None;

@@ -37,6 +37,8 @@ pub struct Outcome {
     pub failed: Vec<Error>,
     /// Lines for stderr that summarize what was done.
     pub summary: Vec<String>,
+    /// The files that were written, if `summary` doesn't name them.
+    pub written: Vec<PathBuf>,
     /// For recordings: how many frames have names, and how many haven't.
     pub frames: FrameCounts,
     /// For recordings: for each event, how its weight is divided among kinds of code.

@@ -76,7 +76,7 @@ pub(crate) fn load_merged(
     let (mut profile, mut outcome) = merged.finish(inputs.len(), job)?;
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
-    let is_filtered = !options.event.is_empty() || options.filter != Filter::default();
+    let is_filtered = !options.event.is_empty() || !options.read.only.is_empty() || options.filter != Filter::default();
     if is_filtered && profile.series.iter().all(Series::is_empty) {
         // If inputs were skipped, don't read all inputs again to list what the filters could select: the skipped ones
         // would fail again.

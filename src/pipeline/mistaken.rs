@@ -3,8 +3,9 @@
 use crate::contract::format::Read;
 use crate::error::{Error, ErrorKind};
 use crate::formats::{FORMATS, unread};
-use crate::io;
+use crate::io::{self, InPath};
 use crate::jit::{jitdump, perf_map};
+use crate::runtimes::find_runtime_of_source;
 use std::path::Path;
 
 /// For a known kind of file that isn't a profile, recognized by its first bytes: a message about it, and what the user
@@ -34,6 +35,21 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
     let names: Vec<&str> = readable.map(|format| format.name).collect();
     let remedy = format!("jitgraft reads {}", names.join(", "));
     Error::new("is in an unknown format").with_kind(ErrorKind::UnknownFormat).with_remedy(Some(remedy))
+}
+
+/// Like [`unknown_format`], for an input of this path. Source code is recognized by its extension: newcomers pass the
+/// program instead of a recording of it.
+pub(crate) fn unknown_file(head: &[u8], path: &InPath) -> Error {
+    let is_known = head.is_empty() || unread::recognize(head).is_some() || known_message(head).is_some();
+    if !is_known
+        && let InPath::Path(path) = path
+        && let Some(runtime) = find_runtime_of_source(path)
+    {
+        let remedy = format!("record it with `jitgraft record -- {} {}`", runtime.called, path.display());
+        let error = Error::new("is source code, not a profile").with_kind(ErrorKind::UnknownFormat);
+        return error.with_remedy(Some(remedy));
+    }
+    unknown_format(head)
 }
 
 /// A kind of file: a function that recognizes its first bytes, a message about it, and what the user should do.

@@ -3,7 +3,7 @@
 use crate::analysis::filter::Filter;
 use crate::model::Nanos;
 use crate::model::printable::readable;
-use crate::model::stacks::{Profile, Track};
+use crate::model::stacks::{Profile, Row, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -11,12 +11,23 @@ use std::collections::BTreeMap;
 const SHOWN: usize = 8;
 
 /// Explains why there are no samples. If the inputs can be read again, `unfiltered` returns all their samples, with the
-/// properties that filters look at.
-pub(super) fn explain(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
-    if *filter == Filter::default() && !by_event {
+/// properties that filters look at. `names` are the names of spans that the user chose.
+pub(super) fn explain(
+    filter: &Filter,
+    by_event: bool,
+    names: &[String],
+    unfiltered: impl FnOnce() -> Option<Profile>,
+) -> String {
+    if *filter == Filter::default() && !by_event && names.is_empty() {
         return "no samples were recorded".to_owned();
     }
-    let alternatives = unfiltered().map(|profile| list_alternatives(&profile, filter)).unwrap_or_default();
+    let mut alternatives = Vec::new();
+    if let Some(profile) = unfiltered() {
+        alternatives = list_alternatives(&profile, filter);
+        if !names.is_empty() {
+            alternatives.extend(list_functions(&profile).map(|spans| format!("spans in this input: {spans}")));
+        }
+    }
     if alternatives.is_empty() {
         return "no samples: none were recorded, or none match the filters".to_owned();
     }
@@ -52,9 +63,22 @@ fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
 /// The values that samples have for a filter, those with the most samples first. `None` if samples have no such
 /// property.
 fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -> Option<String> {
+    list_by_count(profile, |row| value_of(profile.track_of(row.track)))
+}
+
+/// The innermost functions of all stacks, those with the most samples first. `None` if there are no stacks.
+fn list_functions(profile: &Profile) -> Option<String> {
+    list_by_count(profile, |row| {
+        let frame = profile.frames_up(row.stack).next()?;
+        Some(readable(profile.name_of(profile.frame_of(frame).name)).into_owned())
+    })
+}
+
+/// The values of all rows, those with the most samples first. `None` if no row has one.
+fn list_by_count(profile: &Profile, value_of: impl Fn(&Row) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {
-        if let Some(value) = value_of(profile.track_of(row.track))
+        if let Some(value) = value_of(row)
             && !value.is_empty()
         {
             *counts.entry(value).or_default() += row.count;

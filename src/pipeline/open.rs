@@ -84,7 +84,7 @@ impl Input {
             streams.push(StreamFile { bytes: open_part(&door, &path)?, path });
         }
         let main = Unpacked { bytes, wrappings: Vec::new() };
-        Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None)? })
+        Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None, input)? })
     }
 
     /// Creates the input for the recording in an archive.
@@ -92,7 +92,7 @@ impl Input {
         let main = Unpacked { bytes: archive.recording()?, wrappings: Vec::new() };
         let streams: Vec<_> = archive.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
         let streams = (!streams.is_empty()).then_some(streams);
-        Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None)? })
+        Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None, &InPath::Stdin)? })
     }
 
     /// Creates the input for bytes in memory.
@@ -106,22 +106,23 @@ impl Input {
             let owner = rustix::process::geteuid().as_raw();
             return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
         }
-        Self::from_unpacked(unpack(Bytes::Owned(bytes))?, None)
+        Self::from_unpacked(unpack(Bytes::Owned(bytes))?, None, &InPath::Stdin)
     }
 
     /// Reads the rest of an unpacked stream into a temporary file.
     pub(crate) fn from_stream(stream: Stream) -> Result<Self> {
-        Self::from_unpacked(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
+        Self::from_unpacked(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None, &InPath::Stdin)
     }
 
-    /// Creates an input from unpacked contents. Detects the format, unless it is known.
-    fn from_unpacked(unpacked: Unpacked, known_format: Option<&'static Format>) -> Result<Self> {
+    /// Creates an input from unpacked contents. Detects the format, unless it is known. `path` is only needed for error
+    /// messages.
+    fn from_unpacked(unpacked: Unpacked, known_format: Option<&'static Format>, path: &InPath) -> Result<Self> {
         let Unpacked { bytes, wrappings } = unpacked;
         let format = match known_format {
             Some(format) => format,
             None => {
                 let head = head_of(&bytes);
-                detect(head).ok_or_else(|| mistaken::unknown_format(head))?
+                detect(head).ok_or_else(|| mistaken::unknown_file(head, path))?
             }
         };
         Ok(Self { bytes, format, streams: None, wrappings, packed: None })
@@ -264,11 +265,11 @@ impl PeekedFile {
             let is_packed_and_short = !wrappings.is_empty() && start.len() < HEAD;
             let may_need_more = is_packed_and_short || is_one_line(&start);
             if !may_need_more || most >= LONGEST_HEAD {
-                return Err(mistaken::unknown_format(&start));
+                return Err(mistaken::unknown_file(&start, &self.path));
             }
             // There are no more bytes. If they are packed, `look_inside` may have left out the end of the contents.
             if is_whole_input {
-                return if wrappings.is_empty() { Err(mistaken::unknown_format(&start)) } else { Ok(None) };
+                return if wrappings.is_empty() { Err(mistaken::unknown_file(&start, &self.path)) } else { Ok(None) };
             }
             most = (most << 4).min(LONGEST_HEAD);
         }
@@ -290,12 +291,12 @@ impl PeekedFile {
             if unpacked.bytes.is_empty() {
                 return Err(empty(&self.path));
             }
-            return Input::from_unpacked(unpacked, known_format);
+            return Input::from_unpacked(unpacked, known_format, &self.path);
         };
         if file.metadata()?.len() == 0 {
             return Err(empty(&self.path));
         }
-        Input::from_unpacked(unpack(io::map_open_file(file)?)?, known_format)
+        Input::from_unpacked(unpack(io::map_open_file(file)?)?, known_format, &self.path)
     }
 }
 

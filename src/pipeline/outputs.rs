@@ -8,6 +8,14 @@ use crate::model::stacks::{Profile, Series};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
+/// Completes an output. If it is a new file, its path becomes part of the outcome, so that it is printed at the end.
+pub(crate) fn commit(output: Output, outcome: &mut Outcome) -> Result<()> {
+    let path = output.new_path().map(Path::to_owned);
+    output.commit()?;
+    outcome.written.extend(path);
+    Ok(())
+}
+
 /// Calls `write` for every event with samples. If there is only one, it is written to `to`. Each of several is written
 /// to a file next to it that has the event's name (`out.cycles.svg` for `out.svg`); on standard output, only the first
 /// is written. Outputs are created before the first is written, up to a maximum number of open files.
@@ -75,11 +83,12 @@ pub(crate) fn each_event_named(
         let outputs = chunk.iter().map(|event| Output::create(&event.path, run)).collect::<Result<Vec<Output>>>()?;
         for (event, mut output) in chunk.iter().zip(outputs) {
             write(event.index, &mut output)?;
-            output.commit()?;
-            if events.len() > 1
-                && let OutPath::Path(path) = &event.path
-            {
-                outcome.summary.push(format!("{}: event {}", path.display(), event.name));
+            match &event.path {
+                OutPath::Path(path) if events.len() > 1 => {
+                    output.commit()?;
+                    outcome.summary.push(format!("{}: event {}", path.display(), event.name));
+                }
+                _ => commit(output, outcome)?,
             }
         }
     }

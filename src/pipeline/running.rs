@@ -51,7 +51,7 @@ impl RunningProcess {
             if io::is_there(dir) {
                 return Error::new(format!("cannot read the mappings of process {pid}")).because(error);
             }
-            Error::new(format!("no process {pid} is running, and no file has this name"))
+            Error::new(format!("no process {pid} is running"))
         })?;
         let comm = read_file("comm").unwrap_or_default();
         let status = read_file("status").unwrap_or_default();

@@ -37,7 +37,7 @@ pub(crate) fn write(
             }
             let mut output = Output::create(to, run)?;
             write_text(&mut output, |out| (writer.run)(profile, options, out))?;
-            output.commit()
+            outputs::commit(output, outcome)
         }
     }
 }

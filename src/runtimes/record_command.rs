@@ -1,5 +1,6 @@
 //! Completes a `perf record` command, which is then run or printed.
 
+use crate::model::mapping_kind::base_name;
 use crate::model::perf_command::{PerfCommand, PerfOption};
 use crate::model::shell;
 use crate::runtimes::{Assignment, CorrectedCommand, Stacks};
@@ -93,12 +94,54 @@ impl RecordCommand {
         self
     }
 
+    /// The command line of `jitgraft record` that runs this command, for a shell, without the options that `jitgraft
+    /// record` adds by itself. `runtime` is the runtime to name on it, and `stacks` is how `jitgraft record` records the
+    /// stacks of this program unless an option says otherwise. `None` if the command isn't one of `perf record`.
+    pub fn to_jitgraft_record(&self, runtime: Option<&str>, stacks: Stacks) -> Option<String> {
+        let is_perf_record = match &self.called[..] {
+            [perf, record] => base_name(perf) == b"perf" && record == b"record",
+            _ => false,
+        };
+        if !is_perf_record {
+            return None;
+        }
+        let is_added = |option: &PerfOption<'_>| match option.value {
+            None => option.is(&["g"]) && stacks == Stacks::FramePointers,
+            Some(b"dwarf") => option.is(&["call-graph"]) && stacks == Stacks::Copies,
+            Some(b"mono") => option.is(&["k", "clockid"]),
+            Some(b"999") => option.is(&["F", "freq"]),
+            Some(b"perf.data") => option.is(&["o", "output"]),
+            Some(_) => false,
+        };
+        let kept: Vec<PerfOption<'_>> = self.perf().each_option().filter(|option| !is_added(option)).collect();
+        let mut words: Vec<Vec<u8>> = vec![b"jitgraft".to_vec(), b"record".to_vec()];
+        if let Some(runtime) = runtime {
+            words.extend([b"--runtime".to_vec(), runtime.into()]);
+        }
+        if kept.iter().any(is_also_option_of_jitgraft) {
+            // All options after one that jitgraft doesn't have are passed to perf.
+            words.extend([b"-k".to_vec(), b"mono".to_vec()]);
+        }
+        words.extend(kept.iter().flat_map(PerfOption::words));
+        if !self.program.is_empty() {
+            words.push(b"--".to_vec());
+            words.extend_from_slice(&self.program);
+        }
+        let variables = self.variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
+        Some(variables + &shell::line(words.iter().map(|word| &word[..])))
+    }
+
     /// The words to execute: perf with its options, and the program.
     pub fn words(&self) -> Vec<&[u8]> {
         let separator = if self.program.is_empty() { None } else { Some(&b"--"[..]) };
         let own = self.called.iter().chain(&self.options).map(|word| &word[..]);
         own.chain(separator).chain(self.program.iter().map(|word| &word[..])).collect()
     }
+}
+
+/// True for options of perf that jitgraft would take for its own, or would refuse.
+fn is_also_option_of_jitgraft(option: &PerfOption<'_>) -> bool {
+    option.is(&["q", "quiet", "v", "verbose", "threads"])
 }
 
 impl fmt::Display for RecordCommand {
@@ -118,6 +161,46 @@ mod tests {
     fn corrected(line: &str, stacks: Stacks) -> String {
         let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
         RecordCommand::from_perf(PerfCommand::parse(&words).unwrap()).with_clock().with_stacks(stacks).to_string()
+    }
+
+    #[test]
+    fn what_jitgraft_record_adds_is_left_out() {
+        use Stacks::{Copies, FramePointers};
+        for (line, runtime, stacks, wanted) in [
+            (
+                "/usr/bin/perf record -k mono -F 999 -o perf.data -g -- node a.js",
+                None,
+                FramePointers,
+                Some("jitgraft record -- node a.js"),
+            ),
+            (
+                "perf record -k raw -F 99 -o a.data -g -- node a.js",
+                None,
+                FramePointers,
+                Some("jitgraft record -k raw -F 99 -o a.data -- node a.js"),
+            ),
+            ("perf record -ag -k mono", None, FramePointers, Some("jitgraft record -a")),
+            ("perf record --call-graph dwarf php a.php", None, Copies, Some("jitgraft record -- php a.php")),
+            (
+                "perf record --call-graph dwarf make",
+                Some("node"),
+                FramePointers,
+                Some("jitgraft record --runtime node --call-graph dwarf -- make"),
+            ),
+            (
+                "perf record -F max -g --threads -- app",
+                None,
+                FramePointers,
+                Some("jitgraft record -k mono -F max --threads -- app"),
+            ),
+            ("perf mem record -g -- app", None, FramePointers, None),
+        ] {
+            let words: Vec<Vec<u8>> = line.split(' ').map(|word| word.as_bytes().to_vec()).collect();
+            let record = words.iter().position(|word| word == b"record").unwrap();
+            let perf = PerfCommand::parse_options(&words[..=record], &words[record + 1..]);
+            let shown = RecordCommand::from_perf(perf).to_jitgraft_record(runtime, stacks);
+            assert_eq!(shown.as_deref(), wanted, "{line}");
+        }
     }
 
     #[test]

@@ -13,8 +13,12 @@ pub struct Runtime {
     pub name: &'static str,
     /// The command that runs programs with the runtime, such as `node`.
     pub called: &'static str,
-    /// Languages, libraries and launchers that use the runtime. Users may look it up by these names.
+    /// Other names by which users may look up the runtime: languages, libraries, abbreviations.
     pub aliases: &'static [&'static str],
+    /// Programs that start the runtime, such as `npm`. Users may look it up by these names, too.
+    pub launchers: &'static [&'static str],
+    /// Extensions of source files that the runtime's program runs, without a dot.
+    pub source_extensions: &'static [&'static str],
     /// The value of `profile.frame.type` for the runtime's code. It is a well-known value of OpenTelemetry's semantic
     /// conventions (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>) or, if there is none, a
     /// word of jitgraft's own.
@@ -84,6 +88,8 @@ pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
     aliases: &[],
+    launchers: &[],
+    source_extensions: &[],
     frame_type: "",
     programs: &[],
     libraries: &[],
@@ -274,6 +280,12 @@ impl Runtime {
             (Some(one), Some(other)) => one.functions == other.functions,
             _ => false,
         }
+    }
+
+    /// True if users may look up the runtime by this name. Case doesn't matter.
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        let names = self.aliases.iter().chain(self.launchers).chain([&self.name]);
+        names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// True if one of the runtime's executables has this file name.

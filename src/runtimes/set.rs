@@ -70,17 +70,6 @@ impl RuntimeSet {
     }
 }
 
-/// Finds a runtime by its name, by a language or library that uses it, or by the name of its executable.
-pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
-    for runtime in RUNTIMES {
-        let is_alias = runtime.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
-        if is_alias || runtime.name.eq_ignore_ascii_case(name) {
-            return Some(runtime);
-        }
-    }
-    RuntimeSet::from_files(std::iter::once(name.as_bytes())).first()
-}
-
 /// The runtimes of a recording's processes, according to the files that they mapped. Each file name is examined once.
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
@@ -183,6 +172,7 @@ fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], Runtim
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtimes::find_runtime;
     use crate::runtimes::{CommandLine, Environment};
 
     #[test]
@@ -224,18 +214,6 @@ mod tests {
         assert_eq!(version("python", "/usr/lib/libpython3.13t.so.1.0").as_deref(), Some("3.13"));
         assert_eq!(version("ruby", "/usr/lib/libruby-3.1.so.3.1.2").as_deref(), Some("3.1"));
         assert_eq!(version("php", "/usr/bin/php8.2").as_deref(), Some("8.2"));
-    }
-
-    #[test]
-    fn a_program_on_a_runtime_finds_it() {
-        let find = |name: &str| find_runtime(name).map(|runtime| runtime.name);
-        for language in ["jruby", "Clojure", "groovy", "scala", "kotlin", "/usr/lib/jvm/libjvm.so"] {
-            assert_eq!(find(language), Some("OpenJDK"), "{language}");
-        }
-        assert_eq!(find("llvmlite"), Some("numba"));
-        assert_eq!(find("elixir"), Some("Erlang"));
-        assert_eq!(find("electron"), Some("Chromium"));
-        assert_eq!(find("perl"), None);
     }
 
     #[test]

@@ -46,6 +46,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "JAX",
         frame_type: "llvm",
         called: "python",
+        aliases: &["xla"],
         libraries: &["libjax_common.so", "xla_extension.so", "_jax.so"],
         switches: &[REGISTERED],
         unnamed: "code of processes that left no core dump (XLA writes no perf map or jitdump)",
@@ -169,6 +170,9 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Node.js",
         called: "node",
+        source_extensions: &["js", "mjs", "cjs"],
+        aliases: &["js", "javascript", "ts", "typescript", "v8"],
+        launchers: &["npm", "npx", "yarn", "pnpm", "tsc", "tsx", "ts-node"],
         flag_variables: &[FlagVariable::flags("NODE_OPTIONS")],
         options_with_value: &[
             "-r",
@@ -279,6 +283,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "QML",
         called: "qmlscene",
+        aliases: &["qt"],
         frame_type: "qml",
         programs: &["qmlscene*", "qml", "qml6", "qmltestrunner*"],
         libraries: &["libQt5Qml.so*", "libQt6Qml.so*"],
@@ -328,7 +333,11 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "OpenJDK",
         callers: Callers::Found,
         called: "java",
-        aliases: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
+        source_extensions: &["java"],
+        aliases: &["jvm", "jdk", "jre", "hotspot", "graalvm", "maven"],
+        launchers: &[
+            "jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell", "gradle", "mvn", "sbt", "ant",
+        ],
         flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
         options_with_value: &[
             "-cp",
@@ -455,7 +464,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Erlang",
         called: "erl",
-        aliases: &["elixir", "iex"],
+        aliases: &["beam"],
+        launchers: &["elixir", "iex", "gleam"],
         flag_variables: &[
             FlagVariable::flags("ERL_FLAGS"),
             FlagVariable::flags("ERL_AFLAGS"),
@@ -495,6 +505,9 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "PHP",
         called: "php",
+        source_extensions: &["php"],
+        aliases: &["laravel", "symfony"],
+        launchers: &["composer"],
         shares_memory: true,
         options_with_value: &["-d", "-c", "-z"],
         version_flag: "--version",
@@ -554,6 +567,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "PostgreSQL",
         called: "postgres",
+        aliases: &["pg"],
         frame_type: "llvm",
         // No `programs`, because postgres only runs JIT code once it has loaded this library.
         libraries: &["llvmjit.so"],
@@ -581,6 +595,8 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Wasmtime",
         callers: Callers::Found,
         called: "wasmtime",
+        source_extensions: &["wasm", "wat"],
+        aliases: &["wasm", "webassembly"],
         subcommands: &["run", "serve"],
         options_with_value: &["-C", "-O", "-D", "-W", "-S"],
         frame_type: "wasm",
@@ -657,6 +673,8 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "MoarVM",
         callers: Callers::Found,
         called: "raku",
+        source_extensions: &["raku", "p6"],
+        aliases: &["perl6"],
         programs: &["raku", "rakudo", "rakudo-m", "moar"],
         frame_type: "raku",
         libraries: &["libmoar.so*"],
@@ -686,6 +704,8 @@ pub const RUNTIMES: &[Runtime] = &[
         name: ".NET",
         callers: Callers::Found,
         called: "dotnet",
+        aliases: &["csharp", "c#", "fsharp", "f#", "net", ".net core", "clr", "coreclr", "powershell"],
+        launchers: &["pwsh"],
         version_flag: "--version",
         version_prefixes: &["Microsoft.NETCore.App/"],
         frame_type: "dotnet",
@@ -748,6 +768,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Julia",
         called: "julia",
+        source_extensions: &["jl"],
+        aliases: &["jl"],
         frame_type: "julia",
         programs: &["julia"],
         libraries: &["libjulia*"],
@@ -762,6 +784,9 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Ruby",
         called: "ruby",
+        source_extensions: &["rb"],
+        aliases: &["yjit", "zjit"],
+        launchers: &["rails", "rake", "irb", "bundle"],
         options_with_value: &["-I", "-r", "-C"],
         version_flag: "--version",
         version_prefixes: &["libruby-", "libruby.so.", "/ruby"],
@@ -831,6 +856,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "LuaJIT",
         called: "luajit",
+        source_extensions: &["lua"],
+        aliases: &["lua"],
         options_with_value: &["-e", "-l"],
         frame_type: "luajit",
         programs: &["luajit*"],
@@ -861,6 +888,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "JavaScriptCore",
         called: "jsc",
+        aliases: &["webkit", "safari"],
         programs: &["jsc", "WebKitWebProcess"],
         libraries: &["libjavascriptcoregtk-*"],
         switches: &[Switch {
@@ -877,6 +905,8 @@ pub const RUNTIMES: &[Runtime] = &[
         ignoring_variables: "EI",
         letters_with_value: "cmWX",
         called: "python",
+        source_extensions: &["py"],
+        aliases: &["py"],
         options_with_value: &["-X", "-W", "--check-hash-based-pycs"],
         version_flag: "--version",
         version_prefixes: &["/python", "/libpython"],
@@ -949,6 +979,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Guile",
         called: "guile",
+        source_extensions: &["scm"],
+        aliases: &["scheme"],
         frame_type: "guile",
         programs: &["guile", "guile-*"],
         libraries: &["libguile-*"],
@@ -960,6 +992,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "SBCL",
         called: "sbcl",
+        source_extensions: &["lisp"],
+        aliases: &["lisp", "common-lisp"],
         frame_type: "sbcl",
         programs: &["sbcl"],
         unnamed: "all Lisp code (SBCL writes no perf map or jitdump, and its core file with the code is not ELF; its \
@@ -1000,6 +1034,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "PCRE2",
         frame_type: "pcre2",
         called: "grep -P",
+        aliases: &["pcre", "regex"],
         libraries: &["libpcre2-*"],
         is_library: true,
         unnamed: "compiled regular expressions (PCRE2 writes no perf map or jitdump); the functions that call them \

@@ -215,3 +215,60 @@ fn doctor_counts_the_chains_that_are_shown_as_cut() {
     // The chains that end where threads begin are whole: that is all there is to state.
     assert_eq!(told[0]["findings"].as_array().unwrap().len(), 1, "{told:#}");
 }
+
+/// The sentence about truncated stacks that a command prints on standard error; empty if it prints none.
+fn sentence(scene: &Scene, words: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+    command.args(words.split(' ')).arg(scene.record()).current_dir(scene.dir.path()).env("HOME", scene.dir.path());
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{words}: {said}");
+    said.lines().find(|line| line.contains("[truncated] stacks")).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn every_output_says_why_stacks_are_cut() {
+    const FILE: u64 = 0x40_0000;
+    let [leaf, f, g] = ["leaf", "f", "g"].map(at);
+    for (chain, why) in [
+        // Nothing is mapped there: the kernel followed registers that are no frame pointers.
+        ([leaf, f, 0x1234, 0x5678], "their JIT code keeps no frame pointers"),
+        ([leaf, 0x1000, 0x2000, 0x1000], "their JIT code keeps no frame pointers"),
+        ([leaf, FILE + 0x10, 0x1234, 0x5678], "jitgraft record --call-graph dwarf"),
+        ([leaf, f, g, f], "at most 4 frames"),
+    ] {
+        let mut scene = Scene::with_limits(&[4]);
+        let file = Mmap { addr: FILE, len: 0x1000, pgoff: 0, path: "/nowhere/app" };
+        scene.data.mmap2(Stamp::new(PID, 3), file);
+        for _ in 0..3 {
+            scene.sample(0, &[&[CONTEXT_USER], &chain[..]].concat());
+        }
+        scene.sample(0, &[CONTEXT_USER, leaf, at("_start")]);
+        for words in ["report", "collapse", "flamegraph", "flamegraph --style inferno", "export --to csv"] {
+            let said = sentence(&scene, words);
+            assert!(said.contains("(75.0% of samples)") && said.contains(why), "{words} {chain:x?}: {said}");
+        }
+        let quiet = sentence(&scene, "report -q");
+        assert_eq!(quiet, "");
+        // The picture says it below its title, and at the box.
+        for words in ["flamegraph", "flamegraph --no-javascript"] {
+            let picture = scene.run(words, &scene.record());
+            let document = roxmltree::Document::parse(&picture).unwrap();
+            let texts = |tag: &str| {
+                let nodes = document.descendants().filter(|node| node.has_tag_name(tag));
+                nodes.filter_map(|node| node.text()).map(str::to_owned).collect::<Vec<_>>()
+            };
+            assert!(texts("text").iter().any(|text| text.contains(why)), "{words}: {picture:.3000}");
+            let tips = if words == "flamegraph" { texts("metadata") } else { texts("title") };
+            let is_said = |tip: &String| tip.contains("[truncated]") && tip.contains(why);
+            assert!(tips.iter().any(is_said), "{words}: {tips:?}");
+        }
+    }
+    // Whole stacks, and a few that are cut, get no such sentence.
+    let mut scene = Scene::with_limits(&[4]);
+    for _ in 0..200 {
+        scene.sample(0, &[CONTEXT_USER, leaf, f, g, at("_start")]);
+    }
+    scene.sample(0, &[CONTEXT_USER, leaf, f, g, f]);
+    assert_eq!(sentence(&scene, "report"), "");
+}

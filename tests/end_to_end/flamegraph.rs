@@ -45,6 +45,11 @@ fn assert_nested(page: &Page) {
     }
 }
 
+/// The name of a box's function. A box of several unnamed frames also says how many these are.
+fn function_of(one: &PageBox) -> String {
+    one.name.split(" (up to ").next().unwrap().to_owned()
+}
+
 /// Self weight, by name: a box's width without those of the boxes on it.
 fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
     let mut own = BTreeMap::new();
@@ -53,7 +58,7 @@ fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
             above.row == one.row + 1 && above.start >= one.start && above.start + above.width <= one.start + one.width
         };
         let above: u64 = page.boxes.iter().filter(inside).map(|above| above.width).sum();
-        *own.entry(one.name.clone()).or_default() += one.width - above;
+        *own.entry(function_of(one)).or_default() += one.width - above;
     }
     own.retain(|_, own| *own > 0);
     own
@@ -63,7 +68,7 @@ fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
 fn stated_own(page: &Page) -> BTreeMap<String, u64> {
     let mut own = BTreeMap::new();
     for one in &page.boxes {
-        *own.entry(one.name.clone()).or_default() += one.own.unwrap_or(0);
+        *own.entry(function_of(one)).or_default() += one.own.unwrap_or(0);
     }
     own.retain(|_, own| *own > 0);
     own
@@ -283,4 +288,59 @@ fn texts_keep_the_functions_name() {
     assert!(page.texts.iter().any(|text| text == "function_name"), "{:?}", page.texts);
     let page = flamegraph(&["--truncate-text-left"], &input);
     assert!(page.texts.iter().any(|text| text.starts_with('…') && text.ends_with("function_name")), "{:?}", page.texts);
+}
+
+/// This many frames of a name, joined as in folded stacks.
+fn frames(name: &str, count: usize) -> String {
+    vec![name; count].join(";")
+}
+
+#[test]
+fn unnamed_frames_in_a_row_are_one_box_that_says_how_many() {
+    let (long, short) = (frames("[unknown]", 125), frames("[unknown]", 3));
+    let library = frames("[libc.so.6]", 40);
+    let text = format!(
+        "main;[unknown];[libm.so.6] 1\nmain;{library};g;{library} 2\nmain;{long};f 5\nmain;{short};f 3\nmain;{short} 4\n\
+         main;rec;rec;rec 6\n"
+    );
+    let (_dir, path) = folded(&text);
+    let named = |page: &Page| {
+        let boxes = page.boxes.iter().map(|one| (one.name.clone(), one.width, one.own.unwrap_or_default()));
+        boxes.collect::<Vec<_>>()
+    };
+    let expect = |boxes: &[(&str, u64, u64)]| {
+        boxes.iter().map(|(name, width, own)| ((*name).to_owned(), *width, *own)).collect::<Vec<_>>()
+    };
+    let page = flamegraph(&[], &path);
+    assert_eq!(
+        named(&page),
+        expect(&[
+            ("all", 21, 0),
+            ("main", 21, 0),
+            ("[libc.so.6] (up to 40 frames)", 2, 0),
+            ("g", 2, 0),
+            ("[libc.so.6] (up to 40 frames)", 2, 2),
+            ("[unknown] (up to 125 frames)", 13, 4),
+            ("[libm.so.6]", 1, 1),
+            ("f", 8, 8),
+            ("rec", 6, 0),
+            ("rec", 6, 0),
+            ("rec", 6, 6),
+        ])
+    );
+    assert_nested(&page);
+    // Upside down, the innermost run is the first.
+    let reversed = flamegraph(&["--reverse"], &path);
+    assert!(reversed.boxes.iter().all(|one| one.row < 7), "{:?}", reversed.boxes);
+    let has = |name: &str, row: u64| reversed.boxes.iter().any(|one| one.name == name && one.row == row);
+    assert!(has("[unknown] (up to 125 frames)", 2) && has("[unknown] (up to 3 frames)", 1), "{:?}", reversed.boxes);
+    let chart = flamegraph(&["--flamechart"], &path);
+    assert!(chart.boxes.iter().all(|one| one.row < 7), "{:?}", chart.boxes);
+    let difference = flamegraph(&["--diff", path.to_str().unwrap()], &path);
+    assert!(difference.boxes.iter().any(|one| one.name == "[unknown] (up to 125 frames)" && one.width == 13));
+    // Everything else keeps each frame.
+    let sorted = |text: &str| text.lines().map(str::to_owned).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(sorted(&run(&["collapse"], &path)), sorted(&text));
+    let inferno = run(&["flamegraph", "--style", "inferno"], &path);
+    assert!(inferno.matches("<title>[unknown] (").count() >= 125, "{inferno:.2000}");
 }

@@ -66,6 +66,7 @@ mod recorded_elsewhere;
 mod recording;
 mod removed;
 mod report;
+mod runtime_names;
 mod runtimes;
 mod scarce;
 mod script_data;

@@ -26,6 +26,9 @@ const MISTAKES: &[Mistake] = &[
     ("report program", 1, &["program: is an ELF file, not a profile", "jitgraft record -- PROGRAM"]),
     ("flamegraph old.svg", 1, &["old.svg: is a picture (SVG)", "-o FILE"]),
     ("flamegraph page.html", 1, &["page.html: is a page (HTML)"]),
+    ("report app.js", 1, &["app.js: is source code, not a profile", "`jitgraft record -- node app.js`"]),
+    ("view below/app.py", 1, &["app.py: is source code", "`jitgraft record -- python below/app.py`"]),
+    ("doctor app.js", 1, &["app.js: is source code", "`jitgraft record -- node app.js`"]),
     ("report odd.json", 1, &["odd.json: is JSON in an unknown format", "jitgraft formats"]),
     ("report report.txt", 1, &["report.txt: is the text of perf report", "perf script"]),
     ("report report.txt.gz", 1, &["report.txt.gz: is the text of perf report"]),
@@ -143,6 +146,22 @@ const MISTAKES: &[Mistake] = &[
     ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
     ("doctor 99999999", 1, &["no process 99999999 is running, and no file has this name"]),
     ("record --dry-run -p 99999999", 1, &["no process 99999999 is running"]),
+    ("record --dry-run -F 0 -- true", 2, &["must be at least 1"]),
+    ("record --dry-run -g -F often -- true", 2, &["-F often: must be a whole number, or max"]),
+    ("report --diff", 1, &["perf.data.old: cannot open", "perf keeps the previous perf.data under this name"]),
+    ("view --diff stacks perf.data -o new.html", 1, &["no event cpu-clock, only samples"]),
+    ("perf.data report", 2, &["the command comes first: jitgraft report FILE"]),
+    ("stacks flamegraph -o new.svg", 2, &["the command comes first: jitgraft flamegraph FILE"]),
+    ("-o new.svg flamegraph stacks", 2, &["the command comes before its flags: jitgraft flamegraph -o"]),
+    ("doctor --comm progam perf.data", 1, &["no samples match the filters", "command names in this input: program"]),
+    ("doctor --pid 1 perf.data", 1, &["processes in this input: 999077 (program)"]),
+    ("doctor --event cycels perf.data", 1, &["no event named cycels", "cpu-clock"]),
+    ("report --name progam trace.json", 1, &["no samples match the filters", "spans in this input: "]),
+    ("flamegraph --name progam trace.json -o new.svg", 1, &["spans in this input: "]),
+    ("export --to csv --name progam trace.json", 1, &["spans in this input: "]),
+    ("merge --name progam trace.json trace.json", 1, &["spans in this input: "]),
+    ("report --pid program perf.data", 2, &["--comm program selects processes"]),
+    ("runtimes cobol", 2, &["no runtime named cobol", "known runtimes: "]),
     ("flamegraph --to svg stacks", 2, &["unexpected argument '--to'", "(-o FILE) determines its format"]),
     ("report --to svg stacks", 2, &["possible values: text, csv, json", "jitgraft flamegraph"]),
     ("report -F overhead stacks", 2, &["--to csv has all"]),
@@ -161,6 +180,8 @@ fn scene() -> Scene {
     fs::copy(small_program(), scene.path("program")).unwrap();
     scene.write("old.svg", scene.run("flamegraph stacks").stdout);
     scene.write("page.html", "<!DOCTYPE html>\n<html><body></body></html>\n");
+    scene.write("app.js", "console.log(1 + 1);\n");
+    scene.write("below/app.py", "print(1 + 1)\n");
     scene.write("odd.json", "{\"answer\": 42}\n");
     let report = "# To display the perf.data header info, please use --header/--header-only options.\n#\n";
     scene.write("report.txt", report);

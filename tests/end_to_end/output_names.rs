@@ -14,7 +14,7 @@ fn beginning(arguments: &[&str], file: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let output = jitgraft(&[arguments, &["in.folded", "-o", file]].concat(), dir.path());
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.is_empty(), "{arguments:?} -o {file}: {said}");
+    assert!(output.status.success() && said == format!("wrote {file}\n"), "{arguments:?} -o {file}: {said}");
     let bytes = fs::read(dir.path().join(file)).unwrap();
     String::from_utf8_lossy(&bytes[..bytes.len().min(120)]).into_owned()
 }
@@ -138,5 +138,44 @@ fn a_name_of_another_kind_of_file_is_refused_and_nothing_is_written() {
         assert!(said.contains(&format!("does not write {ending} files")), "{command} -o {file}: {said}");
         assert!(output.status.code() == Some(2) && said.contains("use jitgraft export"), "{said}");
         assert!(!dir.path().join(file).exists(), "{command} -o {file}");
+    }
+}
+
+#[test]
+fn a_command_says_which_file_it_wrote() {
+    let fixture = |name: &str| format!("{}/fixtures/{name}", env!("CARGO_MANIFEST_DIR"));
+    let node = fixture("annotate-node/recorded.data.zst");
+    let trace = fixture("trace-miri/input.json");
+    let dir = tempfile::tempdir().unwrap();
+    for (arguments, file) in [
+        (&["flamegraph", "in.folded"][..], "a.svg"),
+        (&["flamegraph", "--style", "inferno", "in.folded"], "inferno.svg"),
+        (&["collapse", "in.folded"], "below/a.folded"),
+        (&["export", "--to", "pprof", "in.folded"], "a.pb.gz"),
+        (&["export", "--to", "otlp", "in.folded"], "a.otlp"),
+        (&["export", "--to", "chrome", &trace], "a.trace.json"),
+        (&["report", "in.folded"], "a.txt"),
+        (&["report", "--diff", "in.folded", "in.folded"], "a.csv"),
+        (&["merge", "in.folded", "in.folded"], "b.folded"),
+        (&["stats", &trace], "a.json"),
+        (&["doctor", &node], "doctor.txt"),
+        (&["annotate", "-i", &node], "annotate.txt"),
+        (&["script", &node], "script.txt"),
+    ] {
+        fs::create_dir_all(dir.path().join("below")).unwrap();
+        let last_line = |more: &[&str]| {
+            let output = jitgraft(&[arguments, &["-o", file], more].concat(), dir.path());
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success(), "{arguments:?}: {said}");
+            said.lines().last().map(str::to_owned)
+        };
+        assert_eq!(last_line(&[]), Some(format!("wrote {file}")), "{arguments:?}");
+        assert_eq!(last_line(&["-q"]), None, "{arguments:?}");
+        // Nothing is said about standard output, a device or a pipe.
+        for stream in ["-", "/dev/stdout", "/dev/null"] {
+            let output = jitgraft(&[arguments, &["-o", stream]].concat(), dir.path());
+            let said = String::from_utf8(output.stderr).unwrap();
+            assert!(output.status.success() && !said.contains("wrote "), "{arguments:?} -o {stream}: {said}");
+        }
     }
 }

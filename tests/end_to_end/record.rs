@@ -151,6 +151,21 @@ fn an_impossible_recording_is_reported_before_it_runs() {
     assert!(status == Some(1) && nothing.contains("perf cannot count any event here"), "{nothing}");
     let (status, missing) = said(CYCLES, &["--", "no-such-program"]);
     assert!(status == Some(1) && missing.contains("no such program"), "{missing}");
+    let place = Place::new(CYCLES, "");
+    for name in ["app.js", "Main.java", "tool"] {
+        fs::write(place.path().join(name), "1\n").unwrap();
+    }
+    for (file, remedy) in [
+        ("app.js", "jitgraft record -- node app.js"),
+        ("./app.js", "jitgraft record -- node ./app.js"),
+        ("Main.java", "jitgraft record -- java Main.java"),
+        ("tool", "use ./tool"),
+        ("./tool", "chmod +x ./tool"),
+    ] {
+        let output = place.run(&["--", file]);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains(remedy), "{file}: {said}");
+    }
     let (status, runtime) = said(CYCLES, &["--runtime", "perl", "--", "app"]);
     assert!(status == Some(2) && runtime.contains("no runtime named perl"), "{runtime}");
     let place = Place::new(CYCLES, "");
@@ -219,4 +234,38 @@ fn dumps_end_up_beside_the_recording_and_are_used_there() {
     report.args(["report", "--symfs", "/dev", "perf.data"]).current_dir(place.path().join("run"));
     let listed = text(&report.env("HOME", "/nonexistent").output().unwrap().stdout);
     assert!(listed.contains("TRACE-"), "{listed}");
+}
+
+/// perf renames an existing recording before it notices that it may not record all processes.
+#[test]
+fn a_recording_that_is_not_permitted_pushes_none_aside() {
+    let place = Place::new(CYCLES, "");
+    place.program(
+        "perf",
+        &format!(
+            "case \"$*\" in 'stat -a '*) echo 'No permission' >&2 ;; stat*) printf '{CYCLES}\\n' >&2 ;; *) mv perf.data \
+             perf.data.old ;; esac"
+        ),
+    );
+    let write = |name: &str| fs::write(place.path().join(name), name).unwrap();
+    let read = |name: &str| fs::read_to_string(place.path().join(name)).unwrap_or_default();
+    let write_both = || ["perf.data", "perf.data.old"].into_iter().for_each(write);
+    write_both();
+    for args in [&[][..], &["-a"], &["-a", "--", "app"], &["-F", "99"]] {
+        let output = place.run(args);
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && said.contains("all processes is not permitted"), "{args:?}: {said}");
+        assert!(said.contains("jitgraft record -- COMMAND"), "{args:?}: {said}");
+        assert_eq!(["perf.data", "perf.data.old"].map(read), ["perf.data", "perf.data.old"], "{args:?}");
+    }
+    // A program may be recorded. What gets lost is said before.
+    for (args, loses) in [(&["--", "app"][..], true), (&["-o", "other.data", "--", "app"], false)] {
+        write_both();
+        let said = text(&place.run(args).stderr);
+        assert_eq!(said.contains("the present perf.data.old is removed"), loses, "{args:?}: {said}");
+    }
+    fs::remove_file(place.path().join("perf.data.old")).unwrap();
+    write("perf.data");
+    let said = text(&place.run(&["--", "app"]).stderr);
+    assert!(!said.contains("is removed"), "nothing is lost: {said}");
 }

@@ -64,6 +64,11 @@ impl CallTree {
         namesake_locations((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
+    /// The number of frames in the longest run of frames that a node stands for. 1 for most nodes.
+    pub fn longest_run(&self, node: u32) -> u32 {
+        self.runs.get(&node).map_or(1, |frames| *frames)
+    }
+
     /// The category of a label's frames; `None` for labels that identify a process or thread.
     pub fn category(&self, label: u32) -> Option<Category> {
         self.labels[label as usize].category

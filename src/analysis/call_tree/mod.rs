@@ -38,6 +38,9 @@ pub struct Spelling {
     ///
     /// [`Namesakes`]: crate::analysis::namesakes::Namesakes
     pub by_start: bool,
+    /// True if consecutive frames without a name that have the same label share a node. In pictures, a long run of them
+    /// would take much room and tell nothing. Folded stacks keep every frame.
+    pub join_unnamed: bool,
 }
 
 /// A tree of labels with weights.
@@ -53,6 +56,9 @@ pub struct CallTree {
     own: Vec<u64>,
     /// The total weight of each node; empty until the tree is complete.
     total: Vec<u64>,
+    /// The nodes that stand for several frames in a row ([`Spelling::join_unnamed`]), each with the number of frames in
+    /// the longest run.
+    runs: FxHashMap<u32, u32>,
 }
 
 /// A label: the text for a frame, and what else distinguishes frames with the same text.
@@ -82,7 +88,14 @@ impl CallTree {
     fn new_empty() -> Self {
         let mut nodes = PrefixTree::default();
         nodes.child(None, NO_LABEL);
-        Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
+        Self {
+            labels: Vec::new(),
+            label_ids: FxHashMap::default(),
+            nodes,
+            own: Vec::new(),
+            total: Vec::new(),
+            runs: FxHashMap::default(),
+        }
     }
 
     /// The weight of the whole tree.
@@ -199,6 +212,12 @@ impl CallTree {
 
     fn child(&mut self, parent: u32, label: u32) -> u32 {
         self.nodes.child(Some(parent), label)
+    }
+
+    /// States that a node stands for this many frames in a row.
+    fn add_run(&mut self, node: u32, frames: u32) {
+        let longest = self.runs.entry(node).or_default();
+        *longest = (*longest).max(frames);
     }
 
     fn label_id(&mut self, label: FrameLabel) -> u32 {

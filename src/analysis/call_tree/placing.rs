@@ -2,10 +2,26 @@
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
-use crate::analysis::label::{LabelStyle, is_java, label, roots};
+use crate::analysis::label::{LabelStyle, is_java, is_unnamed, label, roots};
 use crate::analysis::namesakes::Namesakes;
 use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
+
+/// Where a stack ends in the tree.
+#[derive(Debug, Clone, Copy)]
+struct StackPlace {
+    node: u32,
+    /// The number of frames that share the node at the end of this stack ([`Spelling::join_unnamed`]). 0 if the node
+    /// isn't one that further frames may share.
+    run: u32,
+}
+
+impl StackPlace {
+    /// A place whose node no further frames share.
+    fn at(node: u32) -> Self {
+        Self { node, run: 0 }
+    }
+}
 
 /// Stored for a stack that hasn't been placed below any root.
 const NO_ROOT: u32 = u32::MAX;
@@ -75,9 +91,9 @@ pub(super) struct TreeBuilder<'a> {
     /// For each frame, its label ID: without Java's naming rules, and with them. [`NO_LABEL`] if it hasn't been needed
     /// yet.
     labels_by_frame: [Vec<u32>; 2],
-    /// For each stack, the root below which it was last placed, and its node there. Only used if there are several
+    /// For each stack, the root below which it was last placed, and its place there. Only used if there are several
     /// roots, or if the tree is reversed.
-    placed: Vec<(u32, u32)>,
+    placed: Vec<(u32, StackPlace)>,
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.
     roots: Vec<(Box<[u32]>, bool)>,
@@ -115,7 +131,7 @@ impl<'a> TreeBuilder<'a> {
             let nodes = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
             return (self.tree, nodes);
         }
-        self.placed = vec![(NO_ROOT, ROOT); self.profile.stack_count()];
+        self.placed = vec![(NO_ROOT, StackPlace::at(ROOT)); self.profile.stack_count()];
         wanted.sort_unstable_by_key(|&(root, index, _)| (root, index));
         let mut nodes = vec![ROOT; wanted.len()];
         for (root, index, stack) in wanted {
@@ -125,10 +141,10 @@ impl<'a> TreeBuilder<'a> {
         (self.tree, nodes)
     }
 
-    /// The node of a stack below `root`; `None` if it hasn't been placed there yet.
-    fn find_placed(&self, root: u32, stack: StackId) -> Option<u32> {
-        let (placed_root, node) = self.placed[stack.index()];
-        (placed_root == root).then_some(node)
+    /// The place of a stack below `root`; `None` if it hasn't been placed there yet.
+    fn find_placed(&self, root: u32, stack: StackId) -> Option<StackPlace> {
+        let (placed_root, place) = self.placed[stack.index()];
+        (placed_root == root).then_some(place)
     }
 
     /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
@@ -164,13 +180,13 @@ impl<'a> TreeBuilder<'a> {
             }
         }
         let root_node = self.hang_root(ROOT, root);
-        // For each stack of the profile, its node; `ROOT` for those that aren't wanted.
-        let mut nodes: Vec<u32> = Vec::with_capacity(wanted.len());
+        // For each stack of the profile, its place; `ROOT` for those that aren't wanted.
+        let mut places: Vec<StackPlace> = Vec::with_capacity(wanted.len());
         for ((parent, frame), is_wanted) in profile.stacks().zip(&wanted) {
-            let parent_node = parent.map_or(root_node, |parent| nodes[parent.index()]);
-            nodes.push(if *is_wanted { self.child_for_frame(parent_node, frame, root) } else { ROOT });
+            let parent_place = parent.map_or(StackPlace::at(root_node), |parent| places[parent.index()]);
+            places.push(if *is_wanted { self.step(parent_place, frame, root) } else { StackPlace::at(ROOT) });
         }
-        stacks.map(|stack| stack.map_or(root_node, |stack| nodes[stack.index()])).collect()
+        stacks.map(|stack| stack.map_or(root_node, |stack| places[stack.index()].node)).collect()
     }
 
     /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
@@ -178,8 +194,8 @@ impl<'a> TreeBuilder<'a> {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut missing = Vec::new();
         let mut next = stack;
-        let mut node = loop {
-            let Some(id) = next else { break self.hang_root(ROOT, root) };
+        let mut place = loop {
+            let Some(id) = next else { break StackPlace::at(self.hang_root(ROOT, root)) };
             if let Some(placed) = self.find_placed(root, id) {
                 break placed;
             }
@@ -188,25 +204,25 @@ impl<'a> TreeBuilder<'a> {
             next = parent;
         };
         for (stack, frame) in missing.into_iter().rev() {
-            node = self.child_for_frame(node, frame, root);
-            self.placed[stack.index()] = (root, node);
+            place = self.step(place, frame, root);
+            self.placed[stack.index()] = (root, place);
         }
-        node
+        place.node
     }
 
     /// Finds or creates the nodes of a stack in a tree that starts with the innermost frames, as inverted trees do. The
     /// label of the thread or process (`root`) is then the last node, below the outermost frame. Returns that node.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.find_placed(root, stack)) {
-            return placed;
+            return placed.node;
         }
-        let mut node = ROOT;
+        let mut place = StackPlace::at(ROOT);
         for frame in self.profile.frames_up(stack) {
-            node = self.child_for_frame(node, frame, root);
+            place = self.step(place, frame, root);
         }
-        let node = self.hang_root(node, root);
+        let node = self.hang_root(place.node, root);
         if let Some(stack) = stack {
-            self.placed[stack.index()] = (root, node);
+            self.placed[stack.index()] = (root, StackPlace::at(node));
         }
         node
     }
@@ -223,22 +239,36 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Returns the child of `node` for a frame, and adds it if it doesn't exist. The frame's label is spelled only
-    /// once.
-    fn child_for_frame(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
-        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
+    /// Goes from a place to that of a frame that it called (or, in a reversed tree, was called by). Adds the node if it
+    /// doesn't exist. An unnamed frame stays in the node if the frames before it have the same label.
+    fn step(&mut self, place: StackPlace, frame: FrameId, root: u32) -> StackPlace {
+        let label = self.label_of(frame, root);
         let tree = &mut self.tree;
+        if !self.spelling.join_unnamed || !is_unnamed(&tree.labels[label as usize].text) {
+            return StackPlace::at(tree.child(place.node, label));
+        }
+        if place.run > 0 && tree.nodes.get(place.node).1 == label {
+            let run = place.run + 1;
+            tree.add_run(place.node, run);
+            return StackPlace { run, ..place };
+        }
+        StackPlace { node: tree.child(place.node, label), run: 1 }
+    }
+
+    /// The label ID of a frame. Each frame is spelled only once.
+    fn label_of(&mut self, frame: FrameId, root: u32) -> u32 {
+        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let label_id = &mut self.labels_by_frame[usize::from(java)][frame.index()];
         if *label_id == NO_LABEL {
             let frame = profile.frame_of(frame);
             let Spelling { annotate, shortening, .. } = spelling;
             let style = LabelStyle { java, annotate, shortening, namesakes: self.namesakes.as_ref() };
-            *label_id = tree.label_id(FrameLabel {
+            *label_id = self.tree.label_id(FrameLabel {
                 text: label(profile, frame, style),
                 start: if spelling.by_start { LabelStart::from_frame(profile, frame) } else { None },
                 category: spelling.by_category.then(|| Category::from_frame(frame)),
             });
         }
-        tree.child(node, *label_id)
+        *label_id
     }
 }

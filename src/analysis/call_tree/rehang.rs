@@ -50,6 +50,9 @@ impl CallTree {
             if let Some(new_node) = new_node {
                 let own = &mut tree.own[new_node as usize];
                 *own = own.saturating_add(self.own[node as usize]);
+                if let Some(frames) = self.runs.get(&node) {
+                    tree.add_run(new_node, *frames);
+                }
             }
         }
         tree.own.truncate(tree.nodes.len());

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::row_feeder::{RowFeeder, RowInput, input_hash};
 use crate::pipeline::{Job, Outcome};
 
@@ -31,7 +32,7 @@ pub(super) fn run(
     feeder.finish(&options.inputs, load, job, &mut outcome)?;
     writer.finish()?;
     drop(writer);
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -14,6 +14,7 @@ use crate::model::Nanos;
 use crate::model::shell::quoted;
 use crate::model::stacks::Track;
 use crate::pipeline::open::{Opened, shown};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
@@ -60,7 +61,7 @@ pub(super) fn run(
     }
     writer.finish()?;
     drop(writer);
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 

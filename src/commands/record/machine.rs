@@ -3,6 +3,9 @@
 use super::options::RecordOptions;
 use crate::error::{Error, Result};
 use crate::io::{self, OutPath, started};
+use crate::runtimes::find_runtime_of_source;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 /// What was found out about this machine before recording.
@@ -17,6 +20,9 @@ pub(super) struct Machine {
 const CYCLES: &str = "cycles";
 /// A timer of the kernel, to be recorded if the CPU can't count cycles, as in many virtual machines.
 const CPU_CLOCK: &str = "cpu-clock";
+
+/// The number of samples per second to assume if the user asked for the maximum.
+const USUAL_FREQUENCY: u64 = 999;
 
 /// With less free disk space than this, in bytes, nothing is recorded.
 const LEAST_ROOM: u64 = 16 << 20;
@@ -33,7 +39,7 @@ impl Machine {
         if let Some(program) = options.program.first()
             && started::program_path(program).is_none()
         {
-            return Err(Error::new(format!("{}: no such program", String::from_utf8_lossy(program))));
+            return Err(no_such_program(program));
         }
         // perf follows symbolic links, so refuse one that another user made.
         OutPath::from(options.output.clone()).refuse_foreign_links()?;
@@ -41,8 +47,12 @@ impl Machine {
         let is_root = rustix::process::geteuid().is_root();
         let chosen = options.typed().has(&["e", "event"]);
         let event = if chosen { None } else { Some(Self::find_event(is_root, &mut notes)?) };
+        if options.records_machine() {
+            check_machine_wide(options.program.is_empty())?;
+        }
         notes.extend(kernel_note(is_root));
         notes.extend(disk_space_note(options)?);
+        notes.extend(previous_recording_note(options));
         Ok(Self { event, notes })
     }
 
@@ -78,6 +88,48 @@ impl Machine {
         };
         Err(Error::new("perf cannot count any event here").with_remedy(Some(remedy)))
     }
+}
+
+/// The error for a program that can't be started. If there is a file of that name, says how to run it.
+fn no_such_program(program: &[u8]) -> Error {
+    let shown = String::from_utf8_lossy(program);
+    let file = Path::new(OsStr::from_bytes(program));
+    if !io::is_file(file) {
+        return Error::new(format!("{shown}: no such program"));
+    }
+    let remedy = match find_runtime_of_source(file) {
+        Some(runtime) => format!("run it with its runtime: jitgraft record -- {} {shown}", runtime.called),
+        None if program.contains(&b'/') => format!("make it executable: chmod +x {shown}"),
+        None => format!("for the file in this directory, use ./{shown}"),
+    };
+    Error::new(format!("{shown}: is a file, but not a program that can be started")).with_remedy(Some(remedy))
+}
+
+/// Checks that all processes of this machine may be recorded. Otherwise, perf would only notice after it has renamed an
+/// existing recording. `is_default` is true if the user asked for nothing else, rather than for all processes.
+fn check_machine_wide(is_default: bool) -> Result<()> {
+    let words: [&[u8]; 7] = [b"perf", b"stat", b"-a", b"-x,", b"-e", b"cpu-clock", b"true"];
+    if counts(&started::run_for_output(&words)?, CPU_CLOCK) {
+        return Ok(());
+    }
+    let start = if is_default { "no COMMAND given, and recording" } else { "recording" };
+    let level = kernel_setting("perf_event_paranoid")
+        .map_or_else(String::new, |level| format!(": kernel.perf_event_paranoid is {level}, and must be 0 or less"));
+    let remedy = "record a program with jitgraft record -- COMMAND, or all processes as root";
+    Err(Error::new(format!("{start} all processes is not permitted{level}")).with_remedy(Some(remedy.to_owned())))
+}
+
+/// A note if an earlier recording will get lost. perf renames an existing recording to `….old`, and replaces the one of
+/// that name. `None` if that one doesn't exist.
+fn previous_recording_note(options: &RecordOptions) -> Option<String> {
+    let output = &options.output;
+    let mut older = output.clone().into_os_string();
+    older.push(".old");
+    if output.as_os_str() == "-" || !io::is_there(output) || !io::is_there(Path::new(&older)) {
+        return None;
+    }
+    let (output, older) = (output.display(), Path::new(&older).display());
+    Some(format!("{output} becomes {older}, and the present {older} is removed (-o FILE keeps both)"))
 }
 
 /// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form
@@ -132,7 +184,7 @@ fn disk_space_note(options: &RecordOptions) -> Result<Option<String>> {
         return Err(Error::new(format!("has only {mib} MiB free")).in_file(directory).with_remedy(Some(remedy)));
     }
     Ok((free < LITTLE_ROOM).then(|| {
-        let copies = (u64::from(options.frequency) * 8192) >> 20;
+        let copies = (options.frequency.parse::<u64>().unwrap_or(USUAL_FREQUENCY) * 8192) >> 20;
         format!(
             "{} has only {mib} MiB free; with --call-graph dwarf, perf writes about {copies} MiB per second of CPU \
              time",

@@ -9,7 +9,8 @@ use crate::model::perf_command::PerfCommand;
 use crate::pipeline::running::RunningProcess;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{
-    self, CommandLine, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version, find_program,
+    self, CommandLine, Environment, NamedRuntime, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version,
+    find_program, runtime_of_command,
 };
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -31,7 +32,7 @@ impl Plan {
         let called = [b"perf".to_vec(), b"record".to_vec()];
         let typed = PerfCommand { perf_words: &called, ..options.typed() };
         let command = RecordCommand::from_perf(typed).with_clock();
-        let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency.to_string());
+        let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency);
         let command = match machine.event {
             Some(event) => command.with_option(&["e", "event"], "-e", event),
             None => command,
@@ -52,11 +53,16 @@ impl Plan {
     /// Plans the recording of a program that `record` will start. If its runtime is known and can be told to write
     /// names, the program gets the option or variable for that. Otherwise, a note says what is missing.
     fn start(mut self, options: &RecordOptions) -> Result<Self> {
-        let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
-        let Some(runtime) = stated.or_else(|| executed_runtime(&options.program)) else {
+        let stated = options.runtime.as_deref().map(NamedRuntime::find).transpose()?;
+        let runtime = match stated {
+            Some(NamedRuntime::Runtime(runtime)) => Some(runtime),
+            Some(NamedRuntime::CompiledLanguage) => None,
+            None => executed_runtime(&options.program),
+        };
+        let Some(runtime) = runtime else {
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             match options.program.first() {
-                Some(program) if !records_others => self.note(unknown_program(program)),
+                Some(program) if !records_others && stated.is_none() => self.note(unknown_program(program)),
                 None if !records_others => {
                     self.note(
                         "no COMMAND given, so perf records all processes until Ctrl-C (use -- COMMAND or -p PID \
@@ -72,26 +78,14 @@ impl Plan {
             .or_else(|| version(runtime, &script_interpreter(options.program.first()?)?));
         let environment = environment();
         let command = CommandLine { words: &options.program, environment: &environment };
-        let facts = RunFacts { version, command: Some(command), memory: &[] };
-        let active = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command));
-        let Some(switch) = active.filter(|active| active.is_in(version)).or_else(|| runtime.best_switch(facts)) else {
+        let plan = runtime.plan_program(command, version, &directory(options));
+        let Some(switch) = plan.switch else {
             self.note(nothing_to_set(runtime, version));
-            self.command = self.command.with_stacks(runtime.stacks(facts));
+            self.command = self.command.with_stacks(plan.stacks);
             return Ok(self);
         };
-        let directory = directory(options);
-        match runtime.correct(switch, command, &directory) {
-            Some(mut corrected) => {
-                // Set the environment variable in addition to the option, because child processes inherit only the
-                // variable.
-                if corrected.variables.is_empty()
-                    && !switch.variables.is_empty()
-                    && let Some(by_variable) = runtime.correct_by_variable(switch, None, command, &directory)
-                {
-                    corrected.variables = by_variable.variables;
-                }
-                self.command = self.command.with_program(corrected);
-            }
+        match plan.command {
+            Some(corrected) => self.command = self.command.with_program(corrected),
             None => self.note(format!(
                 "{} has no environment variable that makes it write names, so change the command: {}",
                 runtime.name,
@@ -101,7 +95,7 @@ impl Plan {
         if let Some(note) = compilers_inside(runtime) {
             self.note(note);
         }
-        if switch.stacks == Stacks::Copies
+        if plan.stacks == Stacks::Copies
             && let Some(typed) = typed_call_chains(&options.typed())
         {
             self.note(format!(
@@ -109,7 +103,7 @@ impl Plan {
                 runtime.name
             ));
         }
-        self.command = self.command.with_stacks(switch.stacks);
+        self.command = self.command.with_stacks(plan.stacks);
         let is_fixed = |file: &&str| file.starts_with("./") && !file.contains("PID") && !file.contains('*');
         self.leaves = switch.leaves.iter().copied().filter(is_fixed).collect();
         Ok(self)
@@ -124,8 +118,13 @@ impl Plan {
             let parsed =
                 number.parse::<i32>().map_err(|_| Error::usage(format!("-p {pid}: {number} is not a process ID")))?;
             let running = RunningProcess::read(Pid(parsed), &Path::new("/proc").join(number))?;
-            let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
-            let Some(runtime) = stated.or_else(|| running.runtimes().first()) else { continue };
+            let stated = options.runtime.as_deref().map(NamedRuntime::find).transpose()?;
+            let runtime = match stated {
+                Some(NamedRuntime::Runtime(runtime)) => Some(runtime),
+                Some(NamedRuntime::CompiledLanguage) => None,
+                None => running.runtimes().first(),
+            };
+            let Some(runtime) = runtime else { continue };
             let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
             let version = runtime.find_version(memory.iter().copied());
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
@@ -169,29 +168,17 @@ fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }
 
-/// Finds the runtime by name. The error lists the known names.
-fn find_runtime(name: &str) -> Result<&'static Runtime> {
-    runtimes::find_runtime(name).ok_or_else(|| {
-        let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        Error::usage(format!("no runtime named {name}"))
-            .with_remedy(Some(format!("known runtimes: {}", all.join(", "))))
-    })
-}
-
 /// The runtime that the command executes, recognized by the program's name, by the file that a link of this name leads
 /// to, or by the content of that file. If the file is a script, it is the runtime that its first line names.
 fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
-    if let Some(by_name) =
-        RUNTIMES.iter().find(|runtime| find_program(words, |name| runtime.is_program(name)).is_some())
-    {
+    if let Some(by_name) = runtime_of_command(words) {
         return Some(by_name);
     }
     let path = started::program_path(words.first()?)?.canonicalize().ok()?;
     let by_file = RuntimeSet::from_program(path.as_os_str().as_bytes()).first().or_else(|| embedded_runtime(&path));
     by_file.or_else(|| {
         let interpreter = script_interpreter(words.first()?)?;
-        let is_run = |runtime: &&Runtime| find_program(&interpreter, |name| runtime.is_program(name)).is_some();
-        let runtime = RUNTIMES.iter().find(is_run)?;
+        let runtime = runtime_of_command(&interpreter)?;
         // An option can't be added to the command line in the script, so only environment variables can reach its
         // interpreter.
         (!runtime.ignores_environment(&interpreter)).then_some(runtime)
@@ -217,7 +204,7 @@ fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
 fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
-    match runtimes::find_runtime(launcher) {
+    match runtimes::find_launched_runtime(launcher) {
         Some(runtime) => {
             format!("{program} starts {0}; to get the names of {0}, add --runtime {launcher}", runtime.name)
         }

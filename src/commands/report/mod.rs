@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::model::stacks::{Keep, Profile, Series};
 use crate::pipeline::any::load;
-use crate::pipeline::outputs::each_event_named;
+use crate::pipeline::outputs::{commit, each_event_named};
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -43,7 +43,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let mut builder =
         ReportBuilder { profile: &profile, before: before.as_ref(), options, lines_above, shows_stacks: false };
     if events.len() > 1 && options.output.is_stream() {
-        builder.write_all(&events, &run)?;
+        builder.write_all(&events, &run, &mut outcome)?;
     } else {
         let mut named: Vec<(usize, &str)> = events.iter().map(|&event| (event, &*profile.series[event].name)).collect();
         // Without samples, write an empty table.
@@ -107,7 +107,7 @@ impl ReportBuilder<'_> {
 
     /// Writes the reports of all events to the output. In text, there is one table per event; in CSV and JSON, a single
     /// table. Events for which the filters leave nothing are omitted. If that is true of all events, it is an error.
-    fn write_all(&mut self, events: &[usize], run: &Run) -> Result<()> {
+    fn write_all(&mut self, events: &[usize], run: &Run, outcome: &mut Outcome) -> Result<()> {
         let mut reports = Vec::new();
         let mut first_error = None;
         for &event in events {
@@ -124,7 +124,7 @@ impl ReportBuilder<'_> {
         }
         let mut out = Output::create(&self.options.output, run)?;
         write_reports(&reports, self.options, &mut out)?;
-        out.commit()
+        commit(out, outcome)
     }
 }
 

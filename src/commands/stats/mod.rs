@@ -15,6 +15,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::io::{Output, Run};
 use crate::pipeline::open::{Opened, shown};
+use crate::pipeline::outputs::commit;
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -41,7 +42,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
         table.rows.truncate(options.limit.unwrap_or(usize::MAX));
     }
     write_text(&mut output, |out| write(&tables, options.layout, out))?;
-    output.commit()?;
+    commit(output, &mut outcome)?;
     Ok(outcome)
 }
 

@@ -12,7 +12,7 @@ mod recording;
 
 use crate::analysis::comparison::CompareOptions;
 use crate::analysis::pairing::align;
-use crate::error::{Result, Warnings};
+use crate::error::{Error, Result, Warnings};
 use crate::io::{self, InPath, OutPath, Output, PrivateDirectory, Run};
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile};
@@ -94,6 +94,7 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
     let before = match &options.before {
         Some(before) => {
             let before = load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, outcome)?;
+            check_common_event(&before, &profile)?;
             Some(align(&before, &profile, options.compare.exact_names))
         }
         None => None,
@@ -118,6 +119,17 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
     Ok(Page { title, sections })
+}
+
+/// Fails if no event of the profile occurs in the earlier one, so that there is nothing to compare.
+fn check_common_event(before: &Profile, profile: &Profile) -> Result<()> {
+    let names = |profile: &Profile| profile.series.iter().map(|series| series.name.clone()).collect::<Vec<_>>();
+    let (earlier, later) = (names(before), names(profile));
+    if later.iter().any(|name| earlier.contains(name)) {
+        return Ok(());
+    }
+    let (earlier, later) = (earlier.join(", "), later.join(", "));
+    Err(Error::new(format!("the input to compare with has no event {later}, only {earlier}")))
 }
 
 /// The page's title: the recorded command line. If there are several inputs, or if the command is unknown, the names of

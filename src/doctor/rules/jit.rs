@@ -56,7 +56,7 @@ pub(in super::super) fn source_of_other_run(
     );
     let remedy =
         format!("find the {} that process {} wrote during the recording, or record again", kind.name(), process.pid);
-    unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).with_change(Some(Change::Program))
+    unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).solved_by_change(Some(Change::Program))
 }
 
 /// Reports a dump or map that is intact, but lacks code that ran. `coverage` is a clause that says how much it names.
@@ -85,9 +85,8 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
              (hotspot_pidPID.log) or perf's agent libperf-jvmti.so instead, which log methods as they are compiled"
                 .to_owned()
         }
-        Kind::PerfMap if is_jvm => "it is a snapshot. Write it when the program ends (java \
-                                    -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or run `jcmd PID \
-                                    Compiler.perfmap` right after the recording"
+        Kind::PerfMap if is_jvm => "it is a snapshot. `jitgraft record -- java …` makes the JVM \
+                                    write it when the program ends (-XX:+DumpPerfMapAtExit)"
             .to_owned(),
         Kind::PerfMap => {
             let dump = if process.can_write_dump() { "; a jitdump has both" } else { "" };
@@ -284,9 +283,11 @@ impl<'a> UnnamedCode<'a> {
             };
             let by_variable = lost_switch.and_then(|switch| process.variable_advice(switch));
             let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
-            return no_dump_or_map(process, self.share, &why, remedy)
-                .with_change(Some(Change::Program))
-                .with_lost_switch(lost_switch);
+            let finding = no_dump_or_map(process, self.share, &why, remedy).with_lost_switch(lost_switch);
+            let change = Some(Change::Program);
+            // In a container, the file may exist. If a switch was lost, the remedy says why the command differs.
+            let is_recording_enough = inner.is_none() && lost_switch.is_none();
+            return if is_recording_enough { finding.solved_by_change(change) } else { finding.with_change(change) };
         };
         let name = switch.name();
         let leaves = switch.leaves.join(", ");

@@ -10,7 +10,7 @@ use super::super::tally::{CutChains, ProcessTally};
 use super::super::wording::{BUILD, DWARF, list};
 use crate::jit::{Kind, SourceState};
 use crate::model::Pid;
-use crate::model::abi::{EM_AARCH64, EM_ARM, EM_S390, EM_X86_64, machine_name};
+use crate::model::abi::{EM_AARCH64, EM_X86_64, machine_name};
 use crate::model::code::OriginId;
 use crate::model::perf_command::PerfCommand;
 use crate::runtimes::record_command::LARGEST_COPY;
@@ -107,7 +107,7 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     }
     let can_grow = bytes.saturating_mul(2) <= LARGEST_COPY;
     let remedy = if can_grow {
-        format!("record larger copies with --call-graph dwarf,{LARGEST_COPY}")
+        format!("record larger copies with jitgraft record --call-graph dwarf,{LARGEST_COPY}")
     } else {
         "perf cannot copy more; build with -fno-omit-frame-pointer and record with -g instead".to_owned()
     };
@@ -117,7 +117,7 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
         format!("stacks are cut off: they are larger than their copies of {bytes} bytes"),
         remedy,
     );
-    Some(finding.with_change(if can_grow { Some(Change::CopySize) } else { None }))
+    Some(finding.solved_by_change(if can_grow { Some(Change::CopySize) } else { None }))
 }
 
 /// Selects the counts of one kind of incomplete stacks (`broken` or `not_unwound`) from those of a process. The counts
@@ -291,15 +291,15 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
     // The inner frames are right, so only half of each sample counts as affected.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
-    Some(finding.with_change(change))
+    Some(finding.solved_by_change(change))
 }
 
 /// What the user can do about copied stacks that could not be unwound beyond this code.
 fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext<'_>) -> String {
     if !stops.in_jit {
         let remedy = if stops.are_here {
-            "these files have no unwind data, but their debugging information may (--debug-dir DIR). Or record with \
-             perf record -g if they keep frame pointers, or build them with -fasynchronous-unwind-tables"
+            "these files have no unwind data, but their debugging information may (--debug-dir DIR). Or build them with \
+             -fasynchronous-unwind-tables"
         } else {
             "provide the files that ran (--symfs DIR) or their debugging information (--debug-dir DIR), built with \
              -fasynchronous-unwind-tables"
@@ -312,7 +312,10 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext
         && let Some(switch) = usable.find(|switch| switch.keeps_frame_pointers)
     {
         let name = switch.name();
-        return format!("record with perf record -g: with {name}, JIT code of {} keeps frame pointers", runtime.name);
+        return format!(
+            "record with jitgraft record, without --call-graph dwarf: with {name}, JIT code of {} keeps frame pointers",
+            runtime.name
+        );
     }
     let has_perf_prof = runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof")));
     let remedy = match dump {
@@ -372,10 +375,10 @@ pub(in super::super) fn jvm_frame_pointers(
         FindingKind::JvmFramePointers,
         share,
         format!("stacks of {PROCESS} end early in compiled methods: {why}"),
-        "run java with -XX:+PreserveFramePointer (or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)",
+        "record it with `jitgraft record -- java …`, which runs java with -XX:+PreserveFramePointer",
     )
     .with_process(process)
-    .with_change(Some(Change::Program))
+    .solved_by_change(Some(Change::Program))
     .with_highlight(Highlight::AllStackEnds)
 }
 
@@ -401,15 +404,9 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         return finding;
     }
     let can_unwind_copies = Machine::is_any_known(stops.machine);
-    // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
-    let has_frame_pointers = !matches!(stops.machine, EM_ARM | EM_S390);
     let callers = callers(stops.pid, context);
     let remedy = if !stops.in_jit {
-        match (can_unwind_copies, has_frame_pointers) {
-            (true, true) => format!("{DWARF}, or {BUILD}"),
-            (true, false) => DWARF.to_owned(),
-            (false, _) => BUILD.to_owned(),
-        }
+        if can_unwind_copies { DWARF.to_owned() } else { BUILD.to_owned() }
     } else if can_unwind_copies {
         match callers {
             Callers::Unknown => NO_CALLERS.to_owned(),
@@ -428,7 +425,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
-    finding.with_change(if can_find_callers { Some(Change::Stacks) } else { None })
+    finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
 
 /// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless this
@@ -444,7 +441,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
         return None;
     }
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
-    let remedy = format!("{}; its code then also keeps frame pointers", switch.instructions(runtime.called));
+    let remedy = format!("with {}, code of {} also keeps frame pointers", switch.name(), runtime.name);
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 

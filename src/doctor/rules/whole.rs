@@ -25,8 +25,8 @@ const OFTEN: u64 = 900;
 const SMALL_COPY: u32 = 8192;
 
 /// Advice on how to record so that a log's times can be converted to those of the recording exactly.
-const WHEN_IT_BEGAN: &str = "start the program with perf record -k mono, and keep the original log file: a copy loses \
-                             its creation time, even with cp --preserve. A jitdump of the same run has exact times";
+const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep the original log file: a copy loses its \
+                             creation time, even with cp --preserve";
 
 /// The remedy for a log whose times can't be converted any better.
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
@@ -51,7 +51,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     if (1..ENOUGH).contains(&samples) {
         let remedy = match frequency(context) {
             Some(OFTEN..) => "record for longer",
-            _ => "record for longer, or at a higher rate (perf record -F 999)",
+            _ => "record for longer, or at a higher rate (jitgraft record takes 999 samples per second)",
         };
         found.push(Finding::new(
             FindingKind::FewSamples,
@@ -79,9 +79,9 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
             // Count half of the recording: without call chains, the innermost frames are still right.
             share(50.0),
             "no call chains were recorded, so only the innermost functions are known",
-            "record with perf record -g or --call-graph dwarf",
+            "record with jitgraft record, which adds call chains",
         );
-        found.push(finding.with_change(Some(Change::Stacks)));
+        found.push(finding.solved_by_change(Some(Change::Stacks)));
     }
     found.extend(find_clocks(context));
     found.extend(find_doubtful_logs(context));
@@ -98,7 +98,7 @@ fn report_no_samples(share: Share, context: DoctorContext<'_>) -> Finding {
         FindingKind::NoSamples,
         share,
         "the recording has no samples",
-        format!("record for longer, while the program is busy (perf record -a records all processes){event}"),
+        format!("record for longer, while the program is busy (jitgraft record -a records all processes){event}"),
     )
 }
 
@@ -193,7 +193,7 @@ fn clock(
         (true, false) => WHEN_IT_BEGAN,
         (true, true) if process.can_write_dump() => "record again with a jitdump, which has exact times",
         (true, true) => NO_TIMES,
-        (false, false) => "record with perf record -k mono",
+        (false, false) => "record with jitgraft record, which uses the clock of jitdumps (-k mono)",
         (false, true) => {
             "the recording uses CLOCK_MONOTONIC, as it should, but the runtime wrote its jitdump with another clock; \
              names of code that never moved are correct"
@@ -201,10 +201,10 @@ fn clock(
     };
     let cause = format!("{path} uses a different clock than the recording{effect}");
     let change = if is_monotonic { None } else { Some(Change::Clock) };
-    Finding::new(FindingKind::Clock, share, cause, remedy)
-        .with_process(process)
-        .with_change(change)
-        .with_highlight(Highlight::Jit)
+    let finding = Finding::new(FindingKind::Clock, share, cause, remedy);
+    // What a new recording needs beyond another clock, the remedy for logs says.
+    let finding = if is_log { finding.with_change(change) } else { finding.solved_by_change(change) };
+    finding.with_process(process).with_highlight(Highlight::Jit)
 }
 
 /// Reports a log that may give some frames the wrong name: its times are not on the recording's clock, and addresses were

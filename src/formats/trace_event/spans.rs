@@ -263,7 +263,7 @@ impl<'o> SpanBuilder<'o> {
         let key = self.thread_key(event);
         let thread = self.thread_index(key);
         let mut duration = event.duration;
-        if event.phase == b'X' && duration.is_none() && !self.compat {
+        if event.phase == b'X' && duration.is_none() && !self.perfetto_compat {
             // The time that the thread ran is the best that is known of how long the span took.
             duration = event.cpu_duration;
             self.timeline.oddities.cpu_durations += u64::from(duration.is_some());
@@ -571,7 +571,7 @@ impl<'o> SpanBuilder<'o> {
                 self.process_event(&event);
             }
         }
-        if !self.compat {
+        if !self.perfetto_compat {
             self.end_spans_inside_ended_ones();
         }
         if !self.is_clang {

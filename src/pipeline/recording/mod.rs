@@ -32,6 +32,7 @@ mod samples;
 pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
+mod truncation;
 mod walk;
 
 pub(crate) use examined::{Examined, with_resolution, with_samples};
@@ -45,6 +46,7 @@ pub(crate) use streams::Streams;
 pub(crate) use survey::{Memory, Survey};
 pub use text::TextOptions;
 pub(crate) use text::{unrecorded_fields, write_text};
+pub(crate) use truncation::goes_astray;
 
 use super::job::{Job, Outcome};
 use super::open::Input;
@@ -172,7 +174,7 @@ pub(super) fn push(
         let recording = resolution.survey.recording;
         if !recording.has_stacks() {
             let estimate =
-                "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
+                "no call chains were recorded, so stacks only have the innermost function; record with jitgraft record";
             estimates.push(format!("{}: {estimate}", path.display()));
         }
         // If the sink wants batches, this first pass only reads sums, to find and name all stacks. A second pass
@@ -181,7 +183,10 @@ pub(super) fn push(
         let samples = resolution.samples(first_keep, job, warnings)?;
         let named = resolution.name(&samples.chains, job, warnings);
         let input_len = input.bytes.len() as u64;
-        inspect(&Examined { resolution, samples: &samples, named: &named, input_len }, job, warnings);
+        let examined = Examined { resolution, samples: &samples, named: &named, input_len };
+        inspect(&examined, job, warnings);
+        let truncation = truncation::describe(&examined);
+        estimates.extend(truncation.as_ref().map(|sentence| format!("{}: {sentence}", path.display())));
         let final_keep = sink.keep();
         let (counts, mut tables) = job.pool.install(|| {
             join(|| count_frames(&samples, &named), || ProfileTables::new(recording, &samples, &named, final_keep))
@@ -189,6 +194,7 @@ pub(super) fn push(
         let shares = code_shares(&samples, &named, &recording.events);
         tables.profile.check()?;
         tables.profile.about = about::collect_facts(resolution, &samples, counts, options);
+        tables.profile.about.truncation = truncation;
         if sink.wants_batches() {
             let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
             sink.end(&tables.profile)?;

@@ -30,6 +30,7 @@ use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::jit::{self, SourceOptions};
 use crate::model::Pid;
 use crate::model::process::{ProcessListState, Processes};
+use crate::pipeline::outputs::commit;
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::symbolizer::Symbolizer;
@@ -70,7 +71,7 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
     };
     let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
-    out.commit()?;
+    commit(out, &mut outcome)?;
     outcome.summary.extend(map_remarks);
     summarize(&counts, &mut outcome);
     outcome.summary.extend(report_nameless(&counts, &nameless));

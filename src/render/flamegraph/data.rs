@@ -49,6 +49,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     json!({
         "title": drawing.title,
         "facts": subtitle,
+        "truncation": drawing.truncation,
         "legend": legend,
         "kinds": kinds,
         "jit": jit,

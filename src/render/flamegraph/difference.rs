@@ -106,7 +106,7 @@ impl Drawing {
                 start: placed.start,
                 end: placed.end,
                 own: own_of_box(&placed, new.tree.self_weight(placed.node), look),
-                name: names.number_of(&new.tree, placed.label, &starts),
+                name: names.number_of(&new.tree, &placed, &starts),
                 swatch: Swatch::Change(if look.negate { -step } else { step }),
                 shares: Vec::new(),
                 before: Some(Before { amount: amount_before, is_noise }),

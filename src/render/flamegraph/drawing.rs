@@ -23,6 +23,9 @@ pub(super) struct Drawing {
     pub(super) title: String,
     /// Facts about the profile, shown below the title.
     pub(super) facts: Vec<String>,
+    /// A sentence that says why stacks are truncated, shown with the boxes that stand for their missing callers. `None`
+    /// if it is unknown.
+    pub(super) truncation: Option<String>,
     /// The legend: colors and their meanings.
     pub(super) legend: Vec<(Swatch, String)>,
     /// The names of boxes. [`PageBox::name`] is an index into this list. Names contain no control characters.
@@ -91,13 +94,15 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name of a box. `label` is the function's label in the tree; `None` for the box of the whole
-    /// graph. `starts` has, for labels whose name belongs to several functions, the location where the function starts,
-    /// which is appended to the name.
-    pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
-        let Some(label) = label else { return self.number("all") };
+    /// The number of the name to show for a box; "all" for the box of the whole graph, which has no label. `starts` has,
+    /// for labels whose name belongs to several functions, the location where the function starts, which is appended to
+    /// the name. A box of several unnamed frames says how many these are.
+    pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
+        let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
+        let frames = tree.longest_run(placed.node);
         match &starts[label as usize] {
+            _ if frames > 1 => self.number(&format!("{name} (up to {} frames)", grouped(frames.into()))),
             Some(start) => self.number(&format!("{name} ({start})")),
             None => self.number(name),
         }
@@ -114,7 +119,7 @@ pub(super) fn without_suffix(name: &str) -> &str {
 fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
     let by_category = Category::are_known(profile);
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
-    Spelling { by, annotate, shortening, reversed: look.reversed, by_category, by_start: true }
+    Spelling { by, annotate, shortening, reversed: look.reversed, by_category, by_start: true, join_unnamed: true }
 }
 
 /// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind. With
@@ -220,12 +225,9 @@ impl Drawing {
         drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let (mut names, starts) = (NameTable::default(), tree.namesake_locations());
-        // The number of each label's name, because many boxes have the same label.
-        let mut name_numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for MergedBox { placed, own: weight_of_ends, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total))
         {
-            let name =
-                *name_numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
+            let name = names.number_of(&tree, &placed, &starts);
             let by_tier = tiers.heaviest_first();
             let swatch = swatch(&tree, placed.label, &by_tier, categories_known);
             let mut shares = Vec::new();
@@ -283,7 +285,7 @@ impl Drawing {
             }
             for chart_box in lane.boxes.iter().filter(|chart_box| chart_box.end - chart_box.start >= narrow) {
                 let number = match chart_box.label {
-                    Some(_) => names.number_of(&chart.tree, chart_box.label, &starts),
+                    Some(_) => names.number_of(&chart.tree, chart_box, &starts),
                     None => names.number("idle"),
                 };
                 let swatch = match chart_box.label.map(|label| (label, chart.tree.category(label))) {
@@ -333,6 +335,7 @@ impl Drawing {
         Self {
             title: look.title.clone().unwrap_or_else(|| title(profile, look)),
             facts: Vec::new(),
+            truncation: profile.about.truncation.clone(),
             legend: Vec::new(),
             names: Vec::new(),
             boxes: Vec::new(),
@@ -432,7 +435,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     if profile.about.lost > 0 {
         facts.push(format!("{} lost", grouped(profile.about.lost)));
     }
-    facts.extend(profile.about.notes.iter().cloned());
+    facts.extend(profile.about.notes.iter().chain(&profile.about.truncation).cloned());
     facts
 }
 

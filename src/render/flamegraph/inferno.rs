@@ -20,7 +20,15 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
     let look = &Look { count_name: Some(count_name), ..look.clone() };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
-    let spelling = Spelling { by, annotate, shortening, reversed: look.reversed, by_category: false, by_start: false };
+    let spelling = Spelling {
+        by,
+        annotate,
+        shortening,
+        reversed: look.reversed,
+        by_category: false,
+        by_start: false,
+        join_unnamed: false,
+    };
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));

@@ -13,6 +13,7 @@ use super::layout::{Extent, LEGEND_SWATCH, LEGEND_TEXT, Layout, MARGIN, facts_ba
 use super::look::Look;
 use crate::analysis::category::Category;
 use crate::bytes::escapes::escape_markup;
+use crate::model::stacks::TRUNCATED;
 use crate::render::palette;
 use crate::render::palette::{CLASS, Swatch};
 use crate::render::viewer::picture_script;
@@ -301,6 +302,11 @@ impl Picture {
         let mut tooltip = format!("{}: {}", self.drawing.name(one), self.amount_with_share(one.end - one.start));
         if let Some(own) = one.own {
             tooltip += &format!("; self {}", self.amount_with_share(own));
+        }
+        if let Some(truncation) = &self.drawing.truncation
+            && self.drawing.name(one).as_bytes() == TRUNCATED
+        {
+            tooltip += &format!("; {truncation}");
         }
         tooltip
     }

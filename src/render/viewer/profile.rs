@@ -68,6 +68,7 @@ pub fn sections(
         ("events", profile.series.iter().map(describe_event).collect()),
         ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
+        ("truncation", json!(profile.about.truncation)),
         ("time", json!(sampled.clock.map(PageClock::json))),
         ("recordings", recordings.iter().map(PageRecording::json).collect()),
         ("categories", describe_categories().into()),

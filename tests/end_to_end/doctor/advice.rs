@@ -51,6 +51,57 @@ fn sampled(program: &str, command: &[&str]) -> Scene {
     scene
 }
 
+/// What runs if a command is pasted into a shell.
+struct Pasted {
+    /// Variables for runtimes, as `NAME=VALUE`.
+    variables: Vec<String>,
+    /// `perf`, its options, and the program.
+    words: Vec<String>,
+}
+
+impl Pasted {
+    /// Runs a command where perf writes down what it is called with, and programs of these names print a version.
+    fn run(command: &str, programs: &[&str]) -> Self {
+        assert!(command.contains("jitgraft record "), "{command}");
+        let dir = tempfile::tempdir().unwrap();
+        let program = |name: &str, script: &str| {
+            let path = dir.path().join(name);
+            fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        };
+        program(
+            "perf",
+            "case $1 in stat) echo 1,,cpu-clock:u,1,100.00,, ;; *) printf '%s\\0' perf \"$@\" > words; env > variables ;; esac",
+        );
+        for name in programs {
+            program(name, "echo v99.0");
+        }
+        std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_jitgraft"), dir.path().join("jitgraft")).unwrap();
+        let mut shell = Command::new("/bin/bash");
+        shell.args(["-c", command]).env_clear().current_dir(dir.path());
+        shell.env("PATH", format!("{}:/usr/bin:/bin", dir.path().display()));
+        let output = shell.output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let words = fs::read_to_string(dir.path().join("words")).unwrap();
+        let variables = fs::read_to_string(dir.path().join("variables")).unwrap();
+        let is_of_shell =
+            |line: &&str| ["PATH=", "PWD=", "OLDPWD=", "SHLVL=", "_="].iter().any(|start| line.starts_with(start));
+        Self {
+            variables: variables.lines().filter(|line| !is_of_shell(line)).map(str::to_owned).collect(),
+            words: words.trim_end_matches('\0').split('\0').map(str::to_owned).collect(),
+        }
+    }
+
+    fn line(&self) -> String {
+        [&self.variables[..], &self.words].concat().join(" ")
+    }
+}
+
+/// The line that runs if the command of a finding is pasted.
+fn pasted(found: &Value, programs: &[&str]) -> String {
+    Pasted::run(text(found, "command"), programs).line()
+}
+
 /// Programs of runtimes with a switch that a command can have.
 const PROGRAMS: &[&str] = &[
     "/opt/deno/deno",
@@ -80,11 +131,12 @@ fn what_a_corrected_command_has_is_not_advised_again() {
         let called = program.rsplit('/').next().unwrap();
         let scene = sampled(program, &["perf", "record", "-k", "mono", "-g", "--", called, "app"]);
         let command = text(&finding(&scene, "no-dump-or-map"), "command").to_owned();
+        assert_eq!(command, format!("jitgraft record -- {called} app"), "{program}: what record adds is not repeated");
         // Variables are not in a recording, but for those that `env` sets.
-        let words: Vec<&str> = command.split(' ').collect();
-        let record = words.iter().position(|word| *word == "perf").unwrap_or_else(|| panic!("{program}: no command"));
-        let separator = words.iter().position(|word| *word == "--").unwrap();
-        let with_env = [&words[record..=separator], &["env"], &words[..record], &words[separator + 1..]].concat();
+        let Pasted { variables, words } = Pasted::run(&command, &[called]);
+        let separator = words.iter().position(|word| word == "--").unwrap();
+        let with_env = [&words[..=separator], &["env".to_owned()], &variables, &words[separator + 1..]].concat();
+        let with_env: Vec<&str> = with_env.iter().map(|word| &word[..]).collect();
         let found = finding(&sampled(program, &with_env), "no-dump-or-map");
         assert_eq!(found["command"], Value::Null, "{program}: {command}\n{found:#}");
         assert!(text(&found, "cause").contains("it ran with"), "{program}: {found:#}");
@@ -105,7 +157,7 @@ fn a_compiler_is_switched_on_that_goes_together_with_the_one_that_runs() {
         let command = [&["perf", "record", "-k", "mono", "-g", "--"], words].concat();
         let found = finding(&sampled("/usr/bin/ruby4.0", &command), "no-dump-or-map");
         match switch {
-            Some(switch) => assert!(text(&found, "command").contains(switch), "{words:?}: {found:#}"),
+            Some(switch) => assert!(pasted(&found, &["ruby4.0"]).contains(switch), "{words:?}: {found:#}"),
             None => assert_eq!(found["command"], Value::Null, "{words:?}"),
         }
     }
@@ -156,7 +208,7 @@ fn options_do_not_reach_what_a_process_executes_and_variables_do() {
         assert!(cause.contains("only reached the process that perf started"), "{found:#}");
         let name_of = variable.split(['=', ' ']).next().unwrap();
         assert!(remedy.contains(name_of), "{found:#}");
-        assert!(text(&found, "command").starts_with(variable), "{found:#}");
+        assert!(pasted(&found, &[name]).starts_with(variable), "{found:#}");
         // A child that was only forked has its parent's options, and lacks its file.
         let found = finding(&spawned(program, &command, false), "no-dump-or-map");
         assert!(text(&found, "cause").contains("it ran with"), "{found:#}");
@@ -208,8 +260,8 @@ fn an_option_that_leaves_code_out_is_named_and_taken_out() {
     scene.write(&format!("perf-{PID}.map"), map(JIT + 0x200, &["start_thread"]));
     let found = finding(&scene, "source-incomplete");
     assert!(text(&found, "cause").contains("--perf-basic-prof-only-functions left it out"), "{found:#}");
-    let command = text(&found, "command");
-    assert!(command.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{found:#}");
+    let line = pasted(&found, &["node"]);
+    assert!(line.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{line}: {found:#}");
     assert!(!text(&found, "remedy").contains("copy it after"), "{found:#}");
 }
 
@@ -218,12 +270,12 @@ fn an_option_that_leaves_code_out_is_named_and_taken_out() {
 fn a_flag_for_interpreted_functions_is_added_to_the_switch_that_was_on() {
     let flag = "--interpreted-frames-native-stack";
     for (command, added) in [
-        (&["node", "--perf-basic-prof", "app.js"][..], format!("node {flag} --perf-basic-prof app.js")),
-        (&["node", "--perf-prof", "app.js"], format!("node {flag} --perf-prof app.js")),
+        (&["node", "--perf-basic-prof", "app.js"][..], format!("-- node {flag} --perf-basic-prof app.js")),
+        (&["node", "--perf-prof", "app.js"], format!("-- node {flag} --perf-prof app.js")),
         // `env` would override a variable that is set before perf.
         (
             &["env", "NODE_OPTIONS=--perf-basic-prof", "node", "app.js"],
-            format!("-- env 'NODE_OPTIONS=--perf-basic-prof {flag}' node app.js"),
+            format!("-- env NODE_OPTIONS=--perf-basic-prof {flag} node app.js"),
         ),
     ] {
         let mut scene = Scene::of("/usr/bin/node");
@@ -231,7 +283,8 @@ fn a_flag_for_interpreted_functions_is_added_to_the_switch_that_was_on() {
         scene.data.command(&[&["perf", "record", "-k", "mono", "-g", "--"], command].concat());
         scene.write(&format!("perf-{PID}.map"), map(JIT, &["Builtin:InterpreterEntryTrampoline", "start_thread"]));
         let found = finding(&scene, "interpreted");
-        assert!(text(&found, "command").ends_with(&added), "{found:#}");
+        let line = pasted(&found, &["node"]);
+        assert!(line.ends_with(&added), "{line}: {found:#}");
     }
 }
 
@@ -335,7 +388,9 @@ fn a_switch_that_keeps_frame_pointers_is_advised_before_copies() {
         let command = text(&found, "command");
         match expected {
             Some(end) => {
-                assert!(command.ends_with(end) && !command.contains("dwarf"), "{words:?}: {found:#}");
+                let line = pasted(&found, &["erl"]);
+                assert!(line.ends_with(end) && !line.contains("dwarf"), "{line}: {found:#}");
+                assert!(!command.contains("+JPperf true"), "record adds it: {command}");
                 assert!(text(&found, "remedy").contains("also keeps frame pointers"), "{found:#}");
             }
             None => assert!(!text(&found, "remedy").contains("+JPperf"), "{found:#}"),
@@ -392,8 +447,8 @@ fn an_application_shows_the_runtime_that_it_contains() {
         let found = finding(&scene, "no-dump-or-map");
         assert!(text(&found, "cause").contains(&format!("(server, {runtime})")), "{thread}: {found:#}");
         // Its own program takes no options of a runtime's.
-        let command = text(&found, "command");
-        assert!(command.contains(variable) && command.ends_with("-- ./server"), "{thread}: {found:#}");
+        let line = pasted(&found, &["server"]);
+        assert!(line.contains(variable) && line.ends_with("-- ./server"), "{thread}: {line}");
     }
     let scene = sampled("/opt/app/server", &["perf", "record", "-k", "mono", "-g", "--", "./server"]);
     let found = finding(&scene, "no-dump-or-map");
@@ -416,7 +471,7 @@ fn memory_that_has_a_name_is_its_runtimes() {
     };
     let found = finding(&of(qml), "no-dump-or-map");
     assert!(text(&found, "cause").contains("(app, QML)"), "{found:#}");
-    assert!(text(&found, "command").starts_with("QV4_PROFILE_WRITE_PERF_MAP=1 perf record"), "{found:#}");
+    assert!(pasted(&found, &["app"]).starts_with("QV4_PROFILE_WRITE_PERF_MAP=1 perf record"), "{found:#}");
     // Other memory is that of regular expressions.
     let found = finding(&of("//anon"), "no-dump-or-map");
     assert!(text(&found, "cause").contains("(app, PCRE2)"), "{found:#}");
@@ -510,7 +565,8 @@ fn copies_of_stacks_are_advised_where_callers_of_jit_code_are_found_in_them() {
     }
     for program in ["/usr/bin/node", "/usr/bin/jsc", "/usr/bin/wasmtime", "/usr/bin/dotnet"] {
         let (remedy, command) = broken(program, None, &command);
-        assert!(remedy.contains("--call-graph dwarf") && command.contains("--call-graph dwarf"), "{program}: {remedy}");
+        let line = Pasted::run(&command, &["app"]).line();
+        assert!(remedy.contains("--call-graph dwarf") && line.contains("--call-graph dwarf"), "{program}: {remedy}");
     }
     // Trampolines of Python's map cannot be left, those of its dump can.
     let (remedy, _) = broken("/usr/bin/python3.13", None, &command);
@@ -767,7 +823,7 @@ fn shared_memory_is_no_file_that_was_deleted() {
         let all = all_findings(&scene);
         assert!(all.iter().all(|found| found["problem"] != "files-missing"), "{memory}: {all:#?}");
         let found = finding(&scene, "no-dump-or-map");
-        assert!(text(&found, "command").contains("opcache.jit_debug=48"), "{memory}: {found:#}");
+        assert!(pasted(&found, &["php8.2"]).contains("opcache.jit_debug=48"), "{memory}: {found:#}");
     }
 }
 

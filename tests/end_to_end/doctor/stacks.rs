@@ -98,11 +98,11 @@ fn the_command_for_short_copies_makes_the_largest_ones() {
     const STACK: u64 = 0x7ffc_0000_0000;
     let words = [STACK + 16, at(0), STACK + 4096, at(0)];
     for (options, expected) in [
-        (&["--call-graph", "dwarf,32"][..], "perf record --call-graph dwarf,65528 -k mono -- /usr/bin/app x"),
-        (&["-k", "mono", "--call-graph=dwarf,32"], "perf record -k mono --call-graph dwarf,65528 -- /usr/bin/app x"),
+        (&["--call-graph", "dwarf,32"][..], "jitgraft record --call-graph dwarf,65528 -- /usr/bin/app x"),
+        (&["-k", "mono", "--call-graph=dwarf,32"], "jitgraft record --call-graph dwarf,65528 -- /usr/bin/app x"),
         (
             &["-F", "99", "--call-graph", "dwarf", "-m", "4M"],
-            "perf record -F 99 -m 4M --call-graph dwarf,65528 -k mono -- /usr/bin/app x",
+            "jitgraft record -F 99 -m 4M --call-graph dwarf,65528 -- /usr/bin/app x",
         ),
     ] {
         let mut scene = copied(&words, 32);
@@ -144,7 +144,7 @@ fn copies_that_end_in_code_with_frame_pointers_lead_back_to_chains() {
         [("/usr/lib/erlang/erts-13.1.5/bin/beam.smp", true), ("/usr/bin/luajit", false), ("/usr/bin/app", false)]
     {
         let (_, remedy) = copied_of(program, &words, 32).first("not-unwound");
-        assert_eq!(remedy.contains("perf record -g") && remedy.contains("+JPperf true"), wants_chains, "{remedy}");
+        assert_eq!(remedy.contains("jitgraft record") && remedy.contains("+JPperf true"), wants_chains, "{remedy}");
     }
 }
 
@@ -153,16 +153,21 @@ fn copies_that_end_in_code_with_frame_pointers_lead_back_to_chains() {
 fn copies_of_stacks_lead_through_pythons_functions_only_with_a_dump() {
     const STACK: u64 = 0x7ffc_0000_0000;
     let words = [STACK + 16, at(0), 3, at(0)];
-    for (program, command) in
-        [("/usr/bin/python3.12", None), ("/usr/bin/python3.13", Some("PYTHON_PERF_JIT_SUPPORT=1 "))]
-    {
+    for (program, command) in [
+        ("/usr/bin/python3.12", None),
+        ("/usr/bin/python3.13", Some("jitgraft record --call-graph dwarf -- /usr/bin/python3.13 a.py")),
+    ] {
         let mut scene = copied_of(program, &words, 32);
         scene.data.command(&["perf", "record", "-k", "mono", "--call-graph", "dwarf", "--", program, "a.py"]);
         let findings = scene.findings();
         let found = findings.iter().find(|found| found["problem"] == "not-unwound").unwrap();
         match command {
             None => assert!(found["command"].is_null(), "{found:#}"),
-            Some(begin) => assert!(found["command"].as_str().unwrap().starts_with(begin), "{found:#}"),
+            // `record` sets the variable for the dump.
+            Some(command) => {
+                assert_eq!(found["command"], command, "{found:#}");
+                assert!(found["remedy"].as_str().unwrap().contains("jit-PID.dump"), "{found:#}");
+            }
         }
     }
 }

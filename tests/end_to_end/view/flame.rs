@@ -423,3 +423,22 @@ fn code_without_a_name_is_hatched_and_the_page_states_how_much_there_is() {
     let said = shown.text_of(".doctor .innermost");
     assert_eq!(said.split_once(": ").unwrap().1, header.trim_start_matches("# "));
 }
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn unnamed_frames_in_a_row_are_one_box_that_says_how_many() {
+    let run = |name: &str, count: usize| vec![name; count].join(";");
+    let stacks = format!(
+        "main;{};f 5\nmain;{};f 3\nmain;{};g 4\n",
+        run("[unknown]", 125),
+        run("[unknown]", 3),
+        run("[a.so]", 20)
+    );
+    let mut shown = Shown::folded(&stacks).part("flame");
+    let rows = |shown: &mut Shown| (1..4).map(|row| row_of(shown, row)).collect::<Vec<_>>();
+    let expected = json!([["main"], ["[a.so] (up to 20 frames)", "[unknown] (up to 125 frames)"], ["g", "f"]]);
+    assert_eq!(json!(rows(&mut shown)), expected);
+    // From the innermost functions, it is the same.
+    shown.set(&json!({ "direction": "bottomup" }));
+    assert_eq!(row_of(&mut shown, 2), json!(["[unknown] (up to 125 frames)", "[a.so] (up to 20 frames)"]));
+}

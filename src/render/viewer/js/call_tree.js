@@ -5,6 +5,7 @@ import { categoriesOf } from "./box_categories.js";
 import { drawingOf, element } from "./dom.js";
 import { whyEmpty } from "./flame.js";
 import { amount, percent } from "./format.js";
+import { nameWithRun } from "./functions.js";
 import { foundGroups } from "./search_box.js";
 import { colorSquare, letterOf } from "./shades.js";
 import { childrenByWeight } from "./tree.js";
@@ -128,7 +129,7 @@ class CallTreePart {
     const name = element("span", { class: "tree-name", title: profile.title(number) },
       element("span", { class: "opener", "aria-hidden": "true" }, isOpener ? (isOpen ? "▾" : "▸") : ""),
       colorSquare(letterOf(profile, categoriesOf(page, tree).heaviestOf(node), profile.functions.name[number])),
-      profile.functions.name[number]);
+      nameWithRun(profile.functions.name[number], tree.runs?.get(node)));
     name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
     const told = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
     const amounts = [...told(tree.total[node]), ...(self === null ? ["", ""] : told(self))];

@@ -3,6 +3,7 @@
 import { swatch } from "./code_table.js";
 import { drawingOf, element, scrollsByKeyboard } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
+import { isUnnamedFunction } from "./functions.js";
 
 /** The number of functions that a finding lists. Clicking the first one selects all of them in the flame graph. */
 const MOST_FUNCTIONS = 6;
@@ -55,6 +56,7 @@ function findingItem(page, found, sort) {
       element("span", { class: "share", style: `--share:${Math.min(1, found.percent / 100)}` }, `${found.percent.toFixed(1)}%`)),
     element("div", {},
       element("p", { class: "cause" }, found.cause),
+      found.command ? element("p", { class: "command" }, "→ record again: ", element("code", {}, found.command)) : null,
       element("p", { class: "remedy" }, `→ ${found.remedy}`),
       element("p", { class: "shows" }, facts.filter(Boolean).join(", "), " ", ...findingLinks(page, found, frames))));
 }
@@ -89,11 +91,6 @@ function quotedName(name) {
   return name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** True for a name that stands for all functions without a name, such as `[libc.so.6]`. */
-function isUnnamed(name) {
-  return name.startsWith("[") && name.endsWith("]");
-}
-
 /** The functions that a finding is about, the heaviest first, each with the weight of the stacks that contain it. */
 function framesOf(page, show) {
   const { profile } = page;
@@ -102,9 +99,9 @@ function framesOf(page, show) {
   const interpreters = new Set([...(page.pack.json("jit")?.interpreters ?? []), ...(show.names ?? [])]);
   const modules = new Set(show.modules ?? []);
   const tests = {
-    unnamed: (number) => isUnnamed(functions.name[number]) && modules.has(functions.module[number]),
-    kernel: (number) => isUnnamed(functions.name[number]) && categoryOf(number).name === "kernel",
-    images: (number) => isUnnamed(functions.name[number]) && functions.module[number].includes("jitted-"),
+    unnamed: (number) => isUnnamedFunction(functions.name[number]) && modules.has(functions.module[number]),
+    kernel: (number) => isUnnamedFunction(functions.name[number]) && categoryOf(number).name === "kernel",
+    images: (number) => isUnnamedFunction(functions.name[number]) && functions.module[number].includes("jitted-"),
     jit: (number) => categoryOf(number).jit,
     interpreters: (number) => interpreters.has(functions.name[number]) || categoryOf(number).name === "interpreted",
     outermost: outermostTest(page, show),

@@ -52,7 +52,7 @@ export class FilePicture extends FlamePicture {
     const textOf = (id) => svg.querySelector(`#${id}`).textContent;
     const facts = JSON.parse(textOf("facts"));
     Object.assign(this, { facts, names: textOf("names").split("\n"), ...readBoxes(svg, facts.chart) });
-    Object.assign(this, { upward: !facts.inverted, root: 0, all: facts.total, allBefore: facts.before });
+    Object.assign(this, { upward: !facts.inverted, root: 0, all: facts.total, allBefore: facts.before, truncation: facts.truncation });
     this.whole = { start: 0, end: facts.total };
     this.rows = Array.from({ length: facts.rows }, () => []);
     for (const box of this.boxes) this.rows[box.row].push(box);

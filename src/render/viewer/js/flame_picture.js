@@ -4,6 +4,9 @@
 import { amount, percent, relativeChange } from "./format.js";
 import { IDLE, LANE } from "./flame_layout.js";
 
+/** The name of the box that stands for the missing callers of truncated stacks. */
+export const CUT_STACK = "[truncated]";
+
 /** The maximum length of the zoomed function's name in the text about other boxes, in letters. */
 const MOST_LETTERS_OF_ZOOMED = 60;
 
@@ -22,6 +25,8 @@ export class FlamePicture {
     this.found = null;
     /** The label of the function that is selected on the page; −1 if none is. */
     this.selected = -1;
+    /** A sentence that says why stacks are truncated; null if it is unknown. */
+    this.truncation = null;
   }
 
   isFound(node) {
@@ -77,6 +82,7 @@ export class FlamePicture {
     if (node <= LANE) return [this.nameOf(node), "thread"];
     const lines = [this.titleOf(node), ...this.whereOf(node), this.amountsOf(node, zoomed, start, end)];
     if (node !== IDLE) lines.push(this.kindsOf(node), this.changeOf(node));
+    if (this.nameOf(node) === CUT_STACK) lines.push(this.truncation ?? "");
     return lines.filter((line) => line !== "");
   }
 

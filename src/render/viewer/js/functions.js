@@ -1,7 +1,17 @@
 // Sums by function, for tables: self and total.
 
-/** The name of the frame that stands for the missing outer part of a truncated stack. */
-const CUT_STACK = "[truncated]";
+import { CUT_STACK } from "./flame_picture.js";
+import { grouped } from "./format.js";
+
+/** True for a name that stands for all functions without a name, such as `[libc.so.6]`. */
+export function isUnnamedFunction(name) {
+  return name.startsWith("[") && name.endsWith("]") && name !== CUT_STACK;
+}
+
+/** A function's name for a box or row of a tree; one that stands for several unnamed frames in a row says how many. */
+export function nameWithRun(name, frames = 1) {
+  return frames > 1 ? `${name} (up to ${grouped(frames)} frames)` : name;
+}
 
 /**
  * Groups functions. With `mergeTiers`, functions with the same name and module are one group, whichever tier made their

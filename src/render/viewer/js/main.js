@@ -173,7 +173,7 @@ function mountHeader(root, page) {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
     if (page.unit !== "samples" && profile.counted !== "cost") words.push(counted(count, profile.counted));
-    facts.textContent = [...words, ...profile.notes].join(" · ");
+    facts.textContent = [...words, ...profile.notes, profile.truncation].filter(Boolean).join(" · ");
   };
   store.subscribe(show);
   show();

@@ -31,6 +31,8 @@ export class Profile {
     this.statesCalls = json.calls;
     /** Notes to show along with the stacks. */
     this.notes = json.notes;
+    /** A sentence that says why stacks are truncated; null if none are, or if the reason is unknown. */
+    this.truncation = json.truncation;
     /** The samples of the earlier profile: {events, time}; falsy if the page compares nothing. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 

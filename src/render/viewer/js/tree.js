@@ -4,6 +4,7 @@
 // The shape of a tree depends on what is hidden, merged and focused; its weights depend on the selected samples. They
 // are separate, because a moving brush only changes weights.
 
+import { isUnnamedFunction } from "./functions.js";
 import { SumArrays } from "./selection.js";
 
 /**
@@ -18,6 +19,8 @@ import { SumArrays } from "./selection.js";
  *   count
  * @property {Int32Array | null} at for each node of the profile: the tree node of its frame, even if samples there
  *   don't count; for hidden frames the caller's; null if a frame can be in several tree nodes
+ * @property {Map<number, number>} runs for each tree node that stands for several unnamed frames in a row, the number of
+ *   frames in the longest run
  * @property {boolean} takesEmpty whether samples without a stack count
  *
  * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree own: weight of the node
@@ -37,6 +40,7 @@ class ShapeBuilder {
     const room = 2 ** Math.ceil(Math.log2(nodes + 2));
     [this.#parent, this.#group, this.#table] = [room, room, 2 * room].map((length) => new Int32Array(length));
     this.place = new Int32Array(nodes).fill(-1);
+    this.runs = new Map();
     this.#parent[0] = this.#group[0] = -1;
   }
 
@@ -59,6 +63,11 @@ class ShapeBuilder {
     return node;
   }
 
+  /** States that a node stands for this many frames in a row. */
+  addRun(node, frames) {
+    if (frames > 1) this.runs.set(node, Math.max(frames, this.runs.get(node) ?? 0));
+  }
+
   #grow() {
     this.#parent = enlarged(this.#parent);
     this.#group = enlarged(this.#group);
@@ -76,7 +85,7 @@ class ShapeBuilder {
   finish({ rank }, takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
-    return withLinks({ length, parent, group, place: this.place, at, takesEmpty }, rank);
+    return withLinks({ length, parent, group, place: this.place, at, runs: this.runs, takesEmpty }, rank);
   }
 }
 
@@ -154,27 +163,45 @@ export function childrenByWeight(tree, node) {
 }
 
 /**
- * For each node of the profile, the group that is shown for it, or -1 if it is hidden or merged into its caller.
+ * What is shown of the profile's nodes.
+ * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it, or
+ *   -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a row from
+ *   the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
  */
-export function shownGroups(profile, groups, state) {
-  const byFunction = new Int32Array(profile.functionCount);
+export function shownNodes(profile, groups, state) {
+  const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
   const [modules, categories, functions] =
     [state.hiddenModules, state.hiddenCategories, state.hiddenFunctions].map((list) => new Set(list));
   for (let number = 0; number < byFunction.length; number++) {
-    const { module, category } = profile.functions;
+    const { module, category, name } = profile.functions;
     const hidden = modules.has(module[number]) || categories.has(category[number])
       || functions.has(groups.first[groups.of[number]]);
     byFunction[number] = hidden ? -1 : groups.of[number];
+    isUnnamed[number] = !hidden && isUnnamedFunction(name[number]) ? 1 : 0;
   }
   const { nodeFunction, nodeParent } = profile;
-  const shown = new Int32Array(profile.nodeCount);
+  const [shown, run] = [new Int32Array(profile.nodeCount), new Int32Array(profile.nodeCount)];
   for (let node = 0; node < shown.length; node++) {
-    const group = byFunction[nodeFunction[node]];
+    const number = nodeFunction[node], group = byFunction[number];
     const parent = nodeParent[node];
-    // With merged recursion, only the outermost call of a recursive function is shown.
-    shown[node] = state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group) ? -1 : group;
+    shown[node] = group;
+    if (isUnnamed[number]) {
+      const before = nearestFrame(nodeParent, shown, run, parent);
+      const isSame = before >= 0 && run[before] > 0 && byFunction[nodeFunction[before]] === group;
+      run[node] = isSame ? run[before] + 1 : 1;
+      if (isSame) shown[node] = -1;
+    } else if (state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group)) {
+      // With merged recursion, only the outermost call of a recursive function is shown.
+      shown[node] = -1;
+    }
   }
-  return shown;
+  return { group: shown, run };
+}
+
+/** The nearest node, from `node` upwards, that is visible or part of a run; −1 if there is none. */
+function nearestFrame(nodeParent, shown, run, node) {
+  while (node >= 0 && shown[node] < 0 && run[node] === 0) node = nodeParent[node];
+  return node;
 }
 
 /** True if the nearest visible node, from `node` upwards, belongs to this group. */
@@ -198,7 +225,7 @@ function through(profile, shown, group) {
 
 /** The call tree: stacks merged from their roots. */
 export function callTreeShape(profile, groups, state) {
-  const shown = shownGroups(profile, groups, state);
+  const { group: shown, run } = shownNodes(profile, groups, state);
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const { nodeParent, nodeCount } = profile;
   const builder = new ShapeBuilder(nodeCount);
@@ -206,6 +233,7 @@ export function callTreeShape(profile, groups, state) {
   for (let node = 0; node < nodeCount; node++) {
     const above = nodeParent[node] < 0 ? 0 : at[nodeParent[node]];
     at[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
+    builder.addRun(at[node], run[node]);
     if (!inside || inside[node]) builder.place[node] = at[node];
   }
   return builder.finish(groups, !inside, at);
@@ -213,12 +241,12 @@ export function callTreeShape(profile, groups, state) {
 
 /** The bottom-up tree: stacks merged from their leaves, with callers below callees. */
 export function bottomUpShape(profile, groups, state) {
-  const shown = shownGroups(profile, groups, state);
+  const nodes = shownNodes(profile, groups, state), shown = nodes.group;
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const ends = stackEnds(profile);
   const builder = new ShapeBuilder(profile.nodeCount);
   for (let node = 0; node < profile.nodeCount; node++) {
-    if (ends[node] && (!inside || inside[node])) builder.place[node] = reversedPath(builder, profile, shown, node);
+    if (ends[node] && (!inside || inside[node])) builder.place[node] = reversedPath(builder, profile, nodes, node);
   }
   return builder.finish(groups, !inside);
 }
@@ -236,17 +264,22 @@ function stackEnds(profile) {
 }
 
 /** Adds a stack to a bottom-up tree, from its leaf to its root. Returns the last tree node. */
-function reversedPath(builder, { nodeParent }, shown, node) {
-  let place = 0;
+function reversedPath(builder, { nodeParent }, { group, run }, node) {
+  let place = 0, frames = 0;
   for (let up = node; up >= 0; up = nodeParent[up]) {
-    if (shown[up] >= 0) place = builder.child(place, shown[up]);
+    // The innermost frame of a run comes first, and knows the length of the run.
+    frames = Math.max(frames, run[up]);
+    if (group[up] < 0) continue;
+    place = builder.child(place, group[up]);
+    builder.addRun(place, frames);
+    frames = 0;
   }
   return place;
 }
 
 /** The callees of a function, merged over its outermost calls. The function is the root's only child. */
 export function calleesShape(profile, groups, state, number) {
-  const shown = shownGroups(profile, groups, state);
+  const { group: shown, run } = shownNodes(profile, groups, state);
   const group = groups.of[number];
   const builder = new ShapeBuilder(profile.nodeCount);
   const { place } = builder;
@@ -255,6 +288,7 @@ export function calleesShape(profile, groups, state, number) {
     const above = parent < 0 ? -1 : place[parent];
     if (above < 0) place[node] = shown[node] === group ? builder.child(0, group) : -1;
     else place[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
+    if (place[node] >= 0) builder.addRun(place[node], run[node]);
   }
   return builder.finish(groups, false, place);
 }
@@ -262,14 +296,16 @@ export function calleesShape(profile, groups, state, number) {
 /** The callers of a function. The function is the root's only child, and its callers are below it. Each sample counts
  * once, for the outermost call of the function. */
 export function callersShape(profile, groups, state, number) {
-  const shown = shownGroups(profile, groups, state);
-  const inside = through(profile, shown, groups.of[number]);
+  const nodes = shownNodes(profile, groups, state), shown = nodes.group;
+  const group = groups.of[number];
+  const inside = through(profile, shown, group);
   const builder = new ShapeBuilder(profile.nodeCount);
   const { place } = builder;
   for (let node = 0; node < place.length; node++) {
     if (!inside[node]) continue;
     const parent = profile.nodeParent[node];
-    place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, shown, node);
+    place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, nodes, node);
+    if (groups.of[profile.nodeFunction[node]] === group) builder.addRun(builder.child(0, group), nodes.run[node]);
   }
   return builder.finish(groups, false);
 }

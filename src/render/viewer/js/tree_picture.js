@@ -3,6 +3,7 @@
 import { amount, percent } from "./format.js";
 import { IDLE, LANE, layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
 import { FlamePicture } from "./flame_picture.js";
+import { nameWithRun } from "./functions.js";
 import { hashOfName, warmLetter } from "./shades.js";
 import { extentOfLanes, layoutLanes } from "./time_lanes.js";
 
@@ -39,6 +40,7 @@ export class TreePicture extends FlamePicture {
     Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot, endsFirst });
     this.whole = { start: 0, end: tree.total[root] ?? 0 };
     this.all = page.selection().total;
+    this.truncation = page.profile.truncation;
     this.kinds = new Map(page.profile.categories.map(({ letter, name }) => [letter, name]));
   }
 
@@ -90,7 +92,7 @@ export class TreePicture extends FlamePicture {
   }
 
   nameOf(node) {
-    return node > 0 ? this.looks.name(this.labelOf(node)) : "all";
+    return node > 0 ? nameWithRun(this.looks.name(this.labelOf(node)), this.tree.runs?.get(node)) : "all";
   }
 
   isJit(node) {
