@@ -19,7 +19,7 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
 pub fn row_word(profile: &Profile) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
-        _ if profile.cut_to_time || profile.rows_last => Some("span"),
+        _ if profile.cut_to_time || profile.rows_have_durations => Some("span"),
         _ => Some("sample"),
     }
 }
