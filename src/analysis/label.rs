@@ -154,11 +154,11 @@ pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String 
 const INLINED: &str = "_[i]";
 
 /// Appends to a label the mark for the kind of its frame, if the user asked for such marks and the label doesn't end
-/// with it already. A call that a Java agent listed in its caller's name ([`Frame::joined`]) gets the mark of inlined
+/// with it already. A call that a Java agent listed in its caller's name ([`Frame::from_joined_name`]) gets the mark of inlined
 /// calls in any case, as inferno-collapse-perf does it.
 fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
-        _ if frame.joined => INLINED,
+        _ if frame.from_joined_name => INLINED,
         FrameKind::Kernel if annotate.kernel => "_[k]",
         FrameKind::Jit | FrameKind::JitUnnamed if annotate.jit => "_[j]",
         FrameKind::Inlined if annotate.inline => INLINED,
@@ -458,7 +458,7 @@ mod tests {
         profile.perf_names = true;
         for name in ["La/C;::g", "La/C;::g_[i]"] {
             let name = profile.name(name.as_bytes());
-            let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
+            let frame = Frame { from_joined_name: true, ..Frame::new(name, FrameKind::Jit) };
             let annotate = Annotate { jit: true, ..Annotate::default() };
             let style = |shortening| LabelStyle { java: true, annotate, shortening, namesakes: None };
             assert_eq!(label(&profile, &frame, style(Shortening::Native)), "La/C:::g_[i]");

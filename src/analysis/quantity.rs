@@ -21,7 +21,7 @@ pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
         // A trace may have samples beside its spans.
-        _ if (profile.cut_to_time || profile.rows_last) && series.counting == Counting::Exact => Some("span"),
+        _ if (profile.cut_to_time || profile.rows_have_durations) && series.counting == Counting::Exact => Some("span"),
         _ => Some("sample"),
     }
 }

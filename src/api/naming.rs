@@ -80,7 +80,7 @@ fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Res
 
 /// The error for a format to which names can't be added here.
 fn unsupported(format: &str) -> Error {
-    let message = format!("names can't be added to {format} in memory");
+    let message = format!("add_names does not support {format}");
     Error::new(message).with_kind(ErrorKind::InvalidArgument)
 }
 

@@ -174,7 +174,7 @@ impl<'a> Sample<'a> {
         self.stack
     }
 
-    /// The sample of a row. Rows have absolute weights, so `sign` is -1 for a row with a negative one, otherwise 1.
+    /// The sample of a row. A row stores its weight without a sign, so `sign` states it: -1 or 1.
     fn from_row(stacks: &'a stacks::Profile, series: &'a Series, row: &Row, sign: i64) -> Self {
         let track = stacks.track_of(row.track);
         Self {

@@ -63,7 +63,13 @@ impl IntervalArgs {
         };
         let calls =
             CallOptions { clock, sampling, min_duration: self.min_duration.unwrap_or(0), ..CallOptions::default() };
-        ReadOptions { calls, only: self.name, by_sub: self.sub_names, times: times.to_vec(), ..ReadOptions::default() }
+        ReadOptions {
+            calls,
+            only: self.name,
+            named_by_action: self.sub_names,
+            times: times.to_vec(),
+            ..ReadOptions::default()
+        }
     }
 }
 

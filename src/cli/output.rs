@@ -5,7 +5,8 @@ use crate::error::{Error, Result};
 use crate::formats;
 use crate::io::OutPath;
 
-/// File name extensions. Each has a text that says what writes such files, usually another command of jitgraft.
+/// File name extensions. Each has a text that says what to use for such files, usually another command of
+/// jitgraft. Messages show it after `use `.
 const ENDINGS: &[(&str, &str)] = &[
     ("callgrind", EXPORT),
     ("collapsed", "jitgraft collapse"),
@@ -13,7 +14,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("data", "jitgraft inject"),
     ("folded", "jitgraft collapse"),
     ("gif", PICTURES),
-    ("gz", "jitgraft export -o x.pb.gz; compress other files with gzip"),
+    ("gz", "jitgraft export -o x.pb.gz; to compress other files, write them without .gz and run gzip"),
     ("htm", "jitgraft view"),
     ("html", "jitgraft view"),
     ("jpeg", PICTURES),
@@ -31,9 +32,9 @@ const ENDINGS: &[(&str, &str)] = &[
     ("txt", "jitgraft report"),
     ("webp", PICTURES),
     ("xml", "jitgraft callgrind, for reports in XML"),
-    ("xz", "xz: jitgraft does not compress its outputs"),
+    ("xz", "a name without .xz, and compress the file with xz afterwards"),
     ("zip", "jitgraft pack, as .tar.zst"),
-    ("zst", "use jitgraft pack for .tar.zst; compress other files with zstd"),
+    ("zst", "jitgraft pack for .tar.zst; to compress other files, write them without .zst and run zstd"),
 ];
 
 const EXPORT: &str = "jitgraft export";

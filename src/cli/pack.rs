@@ -64,7 +64,7 @@ fn others() -> [(PossibleValue, OptionalPart); 5] {
         (kallsyms.help("Kernel symbols, with their addresses"), OptionalPart::Kallsyms),
         (scripts.help("Scripts with source maps, and the maps"), OptionalPart::Scripts),
         (sources.help("Source files of the lines that have samples"), OptionalPart::Sources),
-        (cores.help("Core dumps that name code (all memory of a process)"), OptionalPart::Cores),
+        (cores.help("Core dumps with names of JIT code; they contain all memory of a process"), OptionalPart::Cores),
         (private.help("Programs and text files that others may not read"), OptionalPart::Private),
     ]
 }

@@ -27,8 +27,8 @@ pub struct ReadOptions {
     /// For formats with spans: only spans with these names become stacks. If empty, all do.
     pub only: Vec<String>,
     /// For formats with spans: the names of spans that are shown under the name of their action
-    /// ([`Slice::sub`](crate::analysis::timeline::Slice::sub)), if they state one.
-    pub by_sub: Vec<String>,
+    /// ([`Slice::action`](crate::analysis::timeline::Slice::action)), if they state one.
+    pub named_by_action: Vec<String>,
     /// For traces: sum the time of spans separately for each value of the arguments with these names.
     pub by_args: Vec<String>,
     /// For formats with spans: the time ranges to read. In other formats, rows are filtered by time after reading.

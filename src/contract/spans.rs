@@ -132,10 +132,10 @@ impl Read for ReleasingReader<'_> {
 
 /// Nests the spans of each thread by their times, and sums them to stacks. Some spans state an action. Such a span is
 /// shown under the action's name instead of its own if the user requested spans by name ([`ReadOptions::only`]), or if
-/// the span's name is in `by_sub` (the format's list) or in [`ReadOptions::by_sub`] (the user's list).
+/// the span's name is in `named_by_action` (the format's list) or in [`ReadOptions::named_by_action`] (the user's list).
 pub fn stacks(
     timeline: &Timeline,
-    by_sub: &[&[u8]],
+    named_by_action: &[&[u8]],
     options: &ReadOptions,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
@@ -146,13 +146,13 @@ pub fn stacks(
         only.push(NO_NAME);
     }
     let all_show_action = !only.is_empty();
-    let show_action_names = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));
+    let show_action_names = named_by_action.iter().copied().chain(options.named_by_action.iter().map(String::as_bytes));
     let show_action: Vec<NameNumber> = show_action_names.filter_map(|name| timeline.names.find(name)).collect();
     let (first, last) = timeline.bounds();
     let calls = options.calls_between(u64::try_from(first).unwrap_or(0), u64::try_from(last).unwrap_or(0))?;
     let mut stacked = timeline.stacks(calls, &only, |slice| {
-        let shows_action = slice.sub != NO_NAME && (all_show_action || show_action.contains(&slice.name));
-        if shows_action { slice.sub } else { slice.name }
+        let shows_action = slice.action != NO_NAME && (all_show_action || show_action.contains(&slice.name));
+        if shows_action { slice.action } else { slice.name }
     });
     warn_of_overlaps(stacked.overlaps, warnings);
     // `calls` had the requested time range, and the sums that are left can't be cut again.

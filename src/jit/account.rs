@@ -1,4 +1,5 @@
-//! What became of each source of names: it was loaded, is missing, was refused, or was only offered to the user.
+//! What became of each source of names: it was loaded, is missing, was refused, or is only offered to the user, because
+//! it isn't certain that it belongs to the process.
 
 use crate::error::RefusalReason;
 use crate::jit::engine_logs::LogId;

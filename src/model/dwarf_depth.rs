@@ -39,10 +39,8 @@ pub(crate) struct ShallowDwarf {
 
 /// A unit of `.debug_info` with inlined calls that are nested too deeply.
 struct DeepUnit {
-    /// Offset of the unit in `.debug_info`.
-    start: usize,
     /// The range of the unit's `debug_abbrev_offset` field in `.debug_info`.
-    field: Range<usize>,
+    table_field: Range<usize>,
     /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
     /// The entries of the calls to replace, each with all entries below it, as ranges of `.debug_info`.
@@ -163,7 +161,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let field = start + abbreviation_field(header);
     let width = usize::from(header.encoding().format.word_size());
     let table = header.debug_abbrev_offset().0;
-    Some(DeepUnit { start, field: field..field + width, table, entries: cut_ranges, calls: cut_calls })
+    Some(DeepUnit { table_field: field..field + width, table, entries: cut_ranges, calls: cut_calls })
 }
 
 /// The offset of the field `debug_abbrev_offset` from the start of a unit's header.
@@ -191,22 +189,25 @@ impl ShallowDwarf {
         tables: &mut FxHashMap<usize, Option<TableWithBlocks>>,
     ) {
         let table = tables.entry(unit.table).or_insert_with(|| self.add_table(unit.table, endian));
-        let table_offset = match table {
-            Some(table) if table.blocks.replace(&unit.entries, &mut self.info).is_some() => table.offset,
-            _ => {
-                // An empty table. Readers skip a unit whose entries have no abbreviations.
-                self.abbreviations.push(0);
-                self.abbreviations.len() - 1
-            }
-        };
-        let Some(field) = self.info.get_mut(unit.field.clone()) else { return };
+        let mut replaced_with = None;
+        if let Some(table) = table
+            && table.blocks.replace(&unit.entries, &mut self.info).is_some()
+        {
+            replaced_with = Some(table.offset);
+        }
+        let table_offset = replaced_with.unwrap_or_else(|| {
+            // An empty table. Readers skip a unit whose entries have no abbreviations.
+            self.abbreviations.push(0);
+            self.abbreviations.len() - 1
+        });
+        // The unit's header has to refer to that table.
+        let Some(field) = self.info.get_mut(unit.table_field.clone()) else { return };
         match (endian, field.len()) {
             (RunTimeEndian::Little, 8) => field.copy_from_slice(&(table_offset as u64).to_le_bytes()),
             (RunTimeEndian::Big, 8) => field.copy_from_slice(&(table_offset as u64).to_be_bytes()),
             (RunTimeEndian::Little, _) => field.copy_from_slice(&(table_offset as u32).to_le_bytes()),
             (RunTimeEndian::Big, _) => field.copy_from_slice(&(table_offset as u32).to_be_bytes()),
         }
-        debug_assert!(unit.start <= unit.field.start);
     }
 
     /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations for blocks of bytes.

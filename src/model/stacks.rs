@@ -60,7 +60,7 @@ pub struct Frame {
     pub tier: Option<Tier>,
     /// True for an inlined call that was reported as part of the name of a piece of code: perf-map-agent lists inlined
     /// calls there ([`java_calls`](crate::runtimes::java_calls)).
-    pub joined: bool,
+    pub from_joined_name: bool,
 }
 
 impl Frame {
@@ -77,7 +77,7 @@ impl Frame {
             addr: None,
             kind,
             tier: None,
-            joined: false,
+            from_joined_name: false,
         }
     }
 }
@@ -426,7 +426,7 @@ pub struct Profile {
     pub cut_to_time: bool,
     /// True if each row is a span, such as a call: it starts at the row's time, and the row's weight is its duration.
     /// False if rows are samples.
-    pub rows_last: bool,
+    pub rows_have_durations: bool,
     /// Facts about the profile as a whole.
     pub about: About,
     /// The samples of each event, in input order.

@@ -242,6 +242,7 @@ impl Resolver<'_> {
             // Even if lines aren't requested, they are needed to find the inlined calls around an address.
             let needs_lines = self.options.lines || (self.options.inlines && code.lines.positions.is_some());
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
+            // A Java agent may have joined the names of a function and of the calls inlined into it in one name.
             let mut joined_calls = split_joined(code.name);
             if let Some(calls) = &mut joined_calls
                 && calls.expanded.len() > MOST_INLINED

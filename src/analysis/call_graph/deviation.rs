@@ -33,12 +33,17 @@ impl CallGraph {
         let (totals, cycles) = (totals(profile, series), self.cycles());
         let event_total = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut largest_found = Deviations::default();
-        // Compare only the first level of each recursion: in stacks, its cost contains the deeper levels.
-        let first_levels =
-            self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
-        for (function, cycle) in first_levels {
-            // For a thread's first function, the recorded calls to it may cost less than the function did.
-            let recorded = function.total.max(function.with_calls).min(event_total);
+        for (function, cycle) in self.functions.iter().zip(&cycles) {
+            // If the input has a function for each level of recursion (`f`, `f'2`), compare only the first level, which
+            // has the frame that stacks use: its cost in stacks contains the deeper levels.
+            if function.frame != function.stack_frame {
+                continue;
+            }
+            // If some calls to the function weren't recorded, as for a thread's first function, the recorded ones cost
+            // less (`total`) than the function with its callees (`with_calls`).
+            let inclusive = function.total.max(function.with_calls);
+            // Recursion that is counted again at each level can exceed the event's total; stacks can't.
+            let recorded = inclusive.min(event_total);
             let estimated = totals[function.frame.index()];
             let deviation = Deviation { frame: function.frame, cost: recorded.abs_diff(estimated) };
             let largest =

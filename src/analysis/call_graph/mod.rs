@@ -25,9 +25,9 @@ pub struct CallGraph {
 pub struct GraphFunction {
     /// The function.
     pub frame: FrameId,
-    /// The frame for this function in stacks. Differs from `frame` if the input has a separate function for each level
+    /// The frame that stands for this function in stacks. Differs from `frame` if the input has a separate function for each level
     /// of recursion, but stacks don't.
-    pub in_stacks: FrameId,
+    pub stack_frame: FrameId,
     /// The self cost: without calls to other functions.
     pub own: i64,
     /// The inclusive cost: of all calls to the function, or `with_calls` if nobody calls it.
@@ -55,7 +55,7 @@ pub struct Edge {
 #[derive(Debug, Clone, Copy)]
 struct FunctionSums {
     frame: FrameId,
-    in_stacks: FrameId,
+    stack_frame: FrameId,
     /// The self cost.
     own: i64,
     /// The inclusive cost of all calls to the function.
@@ -128,7 +128,8 @@ impl CallGraph {
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
-        // Most numbers belong to a single function. They are cycles only if there is a call within them.
+        // Every function has a cycle number, most of them one of its own. Only those are cycles in which a function calls
+        // itself or another function with the same number.
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {
             let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);
@@ -154,7 +155,7 @@ impl Gathered {
     fn add(&mut self, thread: &ThreadCalls, event: usize) {
         for thread_function in &thread.functions {
             let function = self.function(thread_function.function);
-            function.in_stacks = thread_function.in_stacks;
+            function.stack_frame = thread_function.stack_frame;
             add(&mut function.own, cost(&thread_function.costs, event));
         }
         for calls in &thread.calls {
@@ -175,7 +176,7 @@ impl Gathered {
         if index == self.functions.len() {
             self.functions.push(FunctionSums {
                 frame,
-                in_stacks: frame,
+                stack_frame: frame,
                 own: 0,
                 cost_of_calls_to: 0,
                 cost_of_callees: 0,
@@ -197,10 +198,10 @@ impl Gathered {
 
 impl FunctionSums {
     fn to_function(self) -> GraphFunction {
-        let Self { frame, in_stacks, own, .. } = self;
+        let Self { frame, stack_frame, own, .. } = self;
         let with_calls = own.saturating_add(self.cost_of_callees);
         let total = if self.is_called { self.cost_of_calls_to } else { with_calls };
-        GraphFunction { frame, in_stacks, own, total, with_calls }
+        GraphFunction { frame, stack_frame, own, total, with_calls }
     }
 }
 

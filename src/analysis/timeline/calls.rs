@@ -329,7 +329,7 @@ impl SpanTree {
                 profile.push(series, Row { track, stack, weight, count: calls, time: None });
             }
         }
-        profile.rows_last = self_times.is_some();
+        profile.rows_have_durations = self_times.is_some();
         for SelfTime { node, start, end, calls } in self_times.into_iter().flatten() {
             let PathStack { stack, track } = stacks[node as usize];
             let track = profile.track(track_of(track));

@@ -50,7 +50,8 @@ pub enum GapRule {
 }
 
 impl Timeline {
-    /// The gaps between outermost spans that are selected, over all tracks, longest first.
+    /// The gaps between the selected outermost spans, longest first. The spans of all tracks are looked at together, so
+    /// a span of one track ends the gap after a span of another.
     pub fn gaps(&self, selection: &Selection, rule: GapRule) -> Vec<Gap> {
         let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
         spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));
@@ -86,7 +87,7 @@ mod tests {
             start,
             duration,
             name,
-            sub: NO_NAME,
+            action: NO_NAME,
             track: name % 2,
             lane: 0,
             depth,

@@ -67,7 +67,7 @@ pub struct Slice {
     pub name: NameNumber,
     /// The action: what exactly the slice did, as stated in its arguments. For example, clang's slice `ParseClass`
     /// states the name of the class. An ID in [`Timeline::names`], or [`NO_NAME`] if the arguments state no action.
-    pub sub: NameNumber,
+    pub action: NameNumber,
     /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,
     /// The track with an ID of its own (async track) that the slice belongs to; 0 for the thread's own track.
@@ -457,7 +457,7 @@ mod tests {
             start,
             duration,
             name: 0,
-            sub: NO_NAME,
+            action: NO_NAME,
             track,
             lane: 0,
             depth: 9,

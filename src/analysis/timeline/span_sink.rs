@@ -42,7 +42,7 @@ pub struct SpanHead<'a> {
     /// The span's name; empty if it has none.
     pub name: &'a [u8],
     /// The action that the span's arguments state, if the span may be named after it.
-    pub sub: Option<&'a [u8]>,
+    pub action: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,
     /// The duration in nanoseconds; [`UNFINISHED`] if the span never ended, `None` for an instant.
@@ -218,7 +218,7 @@ impl Timeline {
             thread: &self.tracks[slice.track as usize],
             name_no: slice.name,
             name: self.names.text(slice.name),
-            sub: (slice.sub != NO_NAME).then(|| self.names.text(slice.sub)),
+            action: (slice.action != NO_NAME).then(|| self.names.text(slice.action)),
             start: slice.start,
             duration: (slice.kind != SliceKind::Instant).then_some(slice.duration),
         }

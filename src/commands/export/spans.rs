@@ -200,8 +200,8 @@ impl SpanSink for SpanFilter<'_> {
         self.written.add(head);
         let mut record = SpanRecord { start: record.start.saturating_add(self.offset), ..record.clone() };
         // If the user asked for it, spans of this name are named after the action that their arguments state.
-        let is_named_by_action = self.options.by_sub.iter().any(|name| name.as_bytes() == head.name);
-        if let Some(action) = head.sub.filter(|_| is_named_by_action) {
+        let is_named_by_action = self.options.named_by_action.iter().any(|name| name.as_bytes() == head.name);
+        if let Some(action) = head.action.filter(|_| is_named_by_action) {
             record.name = action;
             // Those on a track with an ID become calls on a synthetic thread.
             if record.id.is_some() && head.duration.is_some() {

@@ -65,7 +65,7 @@ mod tests {
         let mut threads = SyntheticThreads::new(&tracks);
         let mut place = |thread_no, name_no, start, duration| {
             let (thread, duration) = (&tracks[0], Some(duration));
-            let head = SpanHead { thread_no, thread, name_no, name: b"frame", sub: None, start, duration };
+            let head = SpanHead { thread_no, thread, name_no, name: b"frame", action: None, start, duration };
             let SyntheticThread { tid, is_new } = threads.place(&head);
             (tid, is_new)
         };

@@ -4,7 +4,7 @@
 use super::list::{FUNCTION, cell};
 use super::options::Rows;
 use super::scene::{Report, Scene, base_name};
-use super::tree::{USUAL_PERCENT, find_functions, head};
+use super::tree::{DEFAULT_PERCENT, find_functions, head};
 use crate::analysis::call_graph::{CallGraph, Edge, GraphFunction};
 use crate::analysis::groups::{Grouping, Value};
 use crate::error::Result;
@@ -48,7 +48,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
     let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
-    let min_weight = scene.min_weight_of(if is_text { USUAL_PERCENT } else { 0.0 }, whole);
+    let min_weight = scene.min_weight_of(if is_text { DEFAULT_PERCENT } else { 0.0 }, whole);
     let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| report.lines(function, min_weight)).collect();
     if !is_text {
         return Ok(Report::new(scene, Vec::new(), report.plain_table(&lines)));

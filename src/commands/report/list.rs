@@ -35,11 +35,12 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
-    let mut groups = match (scene.graph, keys) {
+    // A graph of recorded calls has exact costs, but only of whole functions.
+    let mut rows = match (scene.graph, keys) {
         (Some(graph), None) => functions(scene.profile, graph, &grouping),
         _ => groups(scene.profile, scene.series, options.weight, &grouping),
     };
-    groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
+    rows.sort_by(|a, b| compare(a, b, options.order, &grouping));
     // The value that a group has for one of the keys. `None` if samples aren't grouped by this key.
     let value_of = |group: &Group, wanted: Key| {
         let mut keys_and_values = keys_used.iter().zip(group.values(&grouping));
@@ -47,6 +48,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     };
     let places = grouping.namesake_locations(scene.profile);
     let selection = &options.selection;
+    // True if a group's names, kind of code and tier match the filters.
     let is_selected = |group: &Group| {
         let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
         // A name may be given as it is shown: with the location that tells the function from others of its name.
@@ -55,18 +57,19 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
             || full_name.is_some_and(|full_name| selection.matches(module, Some(&full_name)));
         is_named && selection.matches_code(group)
     };
-    if selection.has_filters() && !groups.is_empty() && !groups.iter().any(is_selected) {
-        return Err(explain_no_match(&groups, selection, value_of));
+    if selection.has_filters() && !rows.is_empty() && !rows.iter().any(is_selected) {
+        return Err(explain_no_match(&rows, selection, value_of));
     }
-    groups.retain(is_selected);
+    rows.retain(is_selected);
+    // By default, a list has functions of any weight.
     let min_weight = scene.min_weight(0.0);
-    groups.retain(|group| {
+    rows.retain(|group| {
         let sum = if options.order == Order::Total { group.total } else { group.own };
         sum.weight.unsigned_abs() as f64 >= min_weight
     });
     let table = match keys {
-        Some(keys) => group_table(&groups, &grouping, keys, &places, scene),
-        None => function_table(&groups, &grouping, &places, scene),
+        Some(keys) => group_table(&rows, &grouping, keys, &places, scene),
+        None => function_table(&rows, &grouping, &places, scene),
     };
     Ok(Report::new(scene, scene.head(), table))
 }
@@ -103,13 +106,13 @@ fn explain_no_match<'t>(
 
 /// The names of all functions, those with the most self weight first.
 pub(super) fn hottest_functions(scene: &Scene<'_>, grouping: &Grouping) -> Vec<String> {
-    let mut groups = match scene.graph {
+    let mut rows = match scene.graph {
         Some(graph) => functions(scene.profile, graph, grouping),
         None => groups(scene.profile, scene.series, scene.options.weight, grouping),
     };
-    groups.sort_by(|a, b| compare(a, b, Order::Own, grouping));
+    rows.sort_by(|a, b| compare(a, b, Order::Own, grouping));
     // The function is the last key.
-    groups.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
+    rows.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
 }
 
 /// Converts the functions of a call graph to groups, except those without any cost.

@@ -110,15 +110,15 @@ impl Scene<'_> {
         file.map_or(Cell::None, |file| Cell::text(String::from_utf8_lossy(self.profile.name_of(file))))
     }
 
-    /// The smallest weight that a row must have: the user's percentage of the event's total, or by default `usual`
-    /// percent.
-    pub(super) fn min_weight(&self, usual: f64) -> f64 {
-        self.min_weight_of(usual, self.whole)
+    /// The smallest weight that a row must have: the user's percentage of the event's total, or by default
+    /// `default_percent`.
+    pub(super) fn min_weight(&self, default_percent: f64) -> f64 {
+        self.min_weight_of(default_percent, self.whole)
     }
 
     /// Like [`Self::min_weight`], but the percentage refers to `whole`.
-    pub(super) fn min_weight_of(&self, usual: f64, whole: i64) -> f64 {
-        self.options.selection.percent.unwrap_or(usual) / 100.0 * whole.unsigned_abs() as f64
+    pub(super) fn min_weight_of(&self, default_percent: f64, whole: i64) -> f64 {
+        self.options.selection.percent.unwrap_or(default_percent) / 100.0 * whole.unsigned_abs() as f64
     }
 }
 

@@ -17,7 +17,7 @@ use std::cmp::Reverse;
 
 /// By default, text output leaves out calls below this percentage of the total. perf report uses the same value for its
 /// call chains.
-pub(super) const USUAL_PERCENT: f64 = 0.5;
+pub(super) const DEFAULT_PERCENT: f64 = 0.5;
 
 /// Minimum length of a run of functions, each the only child of the one before, that is shown on a terminal as one row
 /// with their number.
@@ -101,7 +101,7 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
         _ => {}
     }
     if scene.options.selection.percent.is_none() {
-        head.push(format!("rows below {USUAL_PERCENT}%{of_function} are left out (show all with --percent-limit 0)"));
+        head.push(format!("rows below {DEFAULT_PERCENT}%{of_function} are left out (show all with --percent-limit 0)"));
     }
     head
 }
@@ -201,13 +201,13 @@ impl<'a> TreeReport<'a> {
 
     /// The minimum weight of nodes that are shown. It is a percentage of the total or, if a function was requested, of
     /// that function's weight.
-    fn min_weight(&self, usual: f64) -> f64 {
+    fn min_weight(&self, default_percent: f64) -> f64 {
         if !self.starts_at_function() {
-            return self.scene.min_weight(usual);
+            return self.scene.min_weight(default_percent);
         }
         let roots = &self.children[self.tree.len()];
         let whole = roots.iter().fold(0u64, |sum, root| sum.saturating_add(self.weight(*root)));
-        self.scene.min_weight_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
+        self.scene.min_weight_of(default_percent, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
     /// Makes the report. If its table has too many rows, raises the minimum weight of the rows as far as necessary:
@@ -215,7 +215,7 @@ impl<'a> TreeReport<'a> {
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let head = wrap(head, scene.options.reader.style.width);
-        let min_weight = self.min_weight(USUAL_PERCENT);
+        let min_weight = self.min_weight(DEFAULT_PERCENT);
         let row_limit = scene.row_limit(head.len());
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
         let mut lines = self.lines(min_weight, fold);
@@ -281,7 +281,7 @@ impl<'a> TreeReport<'a> {
 
     /// The child of a node that has exactly one child and almost no self weight. `None` for other nodes.
     fn only_child(&self, node: u32, min_weight: f64) -> Option<u32> {
-        if percent(self.tree.own(node).weight, self.scene.whole) >= USUAL_PERCENT {
+        if percent(self.tree.own(node).weight, self.scene.whole) >= DEFAULT_PERCENT {
             return None;
         }
         let mut children = self.children(Some(node), min_weight);

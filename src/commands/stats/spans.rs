@@ -197,7 +197,7 @@ impl<'p> Answers<'p> {
         for slice in &timeline.slices {
             let id = unnamed.min(slice.name as usize);
             all[id] += 1;
-            with_action[id] += u64::from(slice.sub != NO_NAME);
+            with_action[id] += u64::from(slice.action != NO_NAME);
         }
         for id in 0..unnamed {
             let name = timeline.names.text(id as NameNumber);
@@ -328,8 +328,8 @@ fn sum_by_action(timeline: &Timeline, name: &str, selection: &Selection, tallies
     let Some(name) = timeline.names.find(name.as_bytes()) else { return };
     let mut tallies_by_id = TalliesById::new(timeline);
     for slice in &timeline.slices {
-        if slice.name == name && slice.sub != NO_NAME && selection.overlaps(slice) {
-            tallies_by_id.add(slice.sub, slice.duration);
+        if slice.name == name && slice.action != NO_NAME && selection.overlaps(slice) {
+            tallies_by_id.add(slice.action, slice.duration);
         }
     }
     tallies_by_id.merge_into(timeline, tallies);

@@ -71,7 +71,7 @@ fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     for row in profile.series.iter().flat_map(|series| &series.rows) {
         let (Some(input), Some(first)) = (profile.track_of(row.track).input, row.time) else { continue };
         // The rows of some profiles are intervals, whose weight is their length.
-        let last = Nanos(first.0.saturating_add(if profile.rows_last { row.weight } else { 0 }));
+        let last = Nanos(first.0.saturating_add(if profile.rows_have_durations { row.weight } else { 0 }));
         let extent = extents[input as usize].get_or_insert(TimeExtent { first, last });
         *extent = TimeExtent { first: extent.first.min(first), last: extent.last.max(last) };
     }

@@ -178,14 +178,16 @@ impl<'a> UnnamedCode<'a> {
         unusable.unwrap_or_else(|| self.explain_silence())
     }
 
-    /// Reports a dump or map that was not loaded, although it belongs to the process or may belong to it. `None` if all
-    /// files were loaded. Files that only may belong to the process are reported first, because passing such a file as an
-    /// option may solve the problem without a new recording.
+    /// Reports a dump or map that was not loaded, although it belongs to the process or may belong to it
+    /// ([`SourceState::Offered`]). Files that only may belong to the process are reported first, because passing such a
+    /// file as an option may solve the problem without a new recording. They are left out if their names contain no
+    /// process ID. `None` if there is no file to report.
     fn find_unusable_source(&self) -> Option<Finding> {
         let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
         let offered: Vec<&Account> =
             accounts.iter().copied().filter(|account| matches!(account.state, SourceState::Offered(_))).collect();
         for account in &offered {
+            // The process ID in the file's name. In a container, it differs from the recorded one.
             if let Some(pid) = jit::inner_pid(&account.path) {
                 let path = account.path.clone();
                 return Some(self.offer(&ForeignFile { path, kind: account.kind, pid, fits: offered.len() }));
@@ -194,8 +196,8 @@ impl<'a> UnnamedCode<'a> {
         for account in accounts {
             match &account.state {
                 SourceState::Missing { .. } => {
-                    let inner = self.context.inner_pid(self.process.pid);
-                    return Some(report_missing_dump(&self.process, self.share, &account.path, inner));
+                    let inner_pid = self.context.inner_pid(self.process.pid);
+                    return Some(report_missing_dump(&self.process, self.share, &account.path, inner_pid));
                 }
                 SourceState::Refused { why, reason } => return Some(self.report_refused(account, why, *reason)),
                 SourceState::Offered(_) | SourceState::Loaded { .. } => {}

@@ -64,7 +64,7 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     }
 }
 
-/// Reads the intervals and instants. The first argument of an interval or instant becomes its action ([`Slice::sub`]).
+/// Reads the intervals and instants. The first argument of an interval or instant becomes its action ([`Slice::action`]).
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -88,8 +88,8 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         let label = labels.number(event.id);
         let name = timeline.names.number(labels.text(label));
         let argument = profile.strings.event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
-        let sub = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
-        timeline.slices.push(Slice { start, duration, name, sub, track, lane: 0, depth: 0, kind, origin: 0 });
+        let action = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
+        timeline.slices.push(Slice { start, duration, name, action, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
     // On no thread do events state their callers, so the times have to tell which interval contains which.
@@ -150,7 +150,7 @@ impl SpanPasser<'_, '_> {
             thread: &thread,
             name_no: label,
             name: self.labels.text(label),
-            sub: None,
+            action: None,
             start: start.cast_signed(),
             duration: Some((end - start).cast_signed()),
         };

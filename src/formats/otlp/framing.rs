@@ -289,8 +289,9 @@ impl<'t> Messages<'_, 't> {
         Ok(())
     }
 
-    /// Reads one message per line. If the first object doesn't end on its line, as in pretty-printed JSON, reads the
-    /// rest as a sequence of objects that span lines.
+    /// Reads one message per line. An object that doesn't end on its line is taken for pretty-printed JSON: from this
+    /// line on, reads the rest as a sequence of objects that may span lines. This also applies to a line longer than
+    /// [`LONGEST`], because the part of it that is read first is an incomplete object.
     fn read_json(&mut self, input: &mut impl BufRead) -> Result<()> {
         loop {
             let mut line = Vec::new();
@@ -302,6 +303,7 @@ impl<'t> Messages<'_, 't> {
                 continue;
             }
             match serde_json::from_slice::<ProfilesData>(&line) {
+                // The object doesn't end on its line.
                 Err(error) if error.is_eof() => {
                     self.read_pretty_json(Cursor::new(line).chain(input));
                     return Ok(());

@@ -163,7 +163,7 @@ struct ProfileType {
     series: usize,
     /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
-    /// True if the values are numbers of samples.
+    /// True if the values are numbers of samples, so that the value of a row is also its count.
     counts_samples: bool,
 }
 
@@ -233,7 +233,8 @@ impl MessageReader<'_> {
         (self.dictionary.text(type_strindex), self.dictionary.text(unit_strindex))
     }
 
-    /// Finds or creates the event for a profile's value type.
+    /// Finds or creates the event for a profile's value type. Sets its sampling period or frequency if the profile
+    /// states it and no profile before did.
     fn event(&mut self, message: &ProfileMessage) -> ProfileType {
         let (mut name, unit_word) = self.value_type(message.sample_type);
         let (scale, unit) = Unit::parse_word(&unit_word);
@@ -247,8 +248,9 @@ impl MessageReader<'_> {
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
-            } else if let (scale, Unit::Nanos) = Unit::parse_word(&period_word) {
-                sampling = Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(scale).max(1)));
+            } else if let (period_scale, Unit::Nanos) = Unit::parse_word(&period_word) {
+                let nanos = period.saturating_mul(period_scale).max(1);
+                sampling = Some(Sampling::Frequency(1_000_000_000 / nanos));
             }
         }
         if name.is_empty() {
@@ -257,6 +259,7 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
+        // Either a profile of nothing but counts, or the counts that our writer adds to another profile (`COUNTS`).
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }

@@ -67,11 +67,13 @@ impl<'a> Header<'a> {
             return header;
         }
         let mut words = Words { line, offset: 0 };
+        // Like an event, a time ends with a colon.
         let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header = Self { rest: &line[fields_end..], ..Self::default() };
-        // Where the command name ends, as far as is known.
+        // Where the command name ends: at the first field recognized so far.
         let mut comm_end = fields_end;
+        // Where the previous word ends.
         let mut last_word_end = 0;
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
             let time = parse_time(word);
@@ -79,11 +81,13 @@ impl<'a> Header<'a> {
                 && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
-                // The last such number is the thread ID; any before it belong to the command name.
+                // The last number that isn't padded like a period is the thread ID. Everything before it belongs to the
+                // command name, so `comm_end` moves here even if it was set before.
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
-                // This field and those below come after the command name and the thread ID.
+                // This field and those below follow the thread ID, or the command name if there is none. They end the
+                // command name unless an earlier field does.
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some(PrintedTime { time, has_nanos }) = time {
@@ -91,7 +95,7 @@ impl<'a> Header<'a> {
                 comm_end = comm_end.min(start);
                 header.rest = &line[start + word.len()..];
             } else if decimal(word).is_some() {
-                // The period. With its padding it belongs to what follows the thread.
+                // The period. `rest` begins with its padding, by which `with_event` recognizes it.
                 comm_end = comm_end.min(start);
                 header.rest = &line[last_word_end..];
             }

@@ -319,8 +319,14 @@ impl<'t, 'p> TextReader<'t, 'p> {
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
-        let joined = frame.inlined && is_jit;
-        self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
+        let from_joined_name = frame.inlined && is_jit;
+        self.part.profile.frame(stacks::Frame {
+            module,
+            addr,
+            tier,
+            from_joined_name,
+            ..stacks::Frame::new(name, kind)
+        })
     }
 
     /// Ends the open sample, if there is one, and adds its row to the profile.

@@ -75,7 +75,8 @@ impl DroppedFunctions {
         for location in &tables.profile.location {
             match self.matching_lines(location, tables) {
                 0 => {}
-                // The last line is the function that contains the code.
+                // The last line is the compiled function; the lines before it are calls inlined into it. Without that
+                // function, nothing of the location is left.
                 lines if lines == location.line.len() => _ = locations.insert(location.id, Dropped::Whole),
                 _ => _ = locations.insert(location.id, Dropped::Inner),
             }

@@ -576,7 +576,7 @@ impl<'o> SpanBuilder<'o> {
         }
         if !self.is_clang {
             for &index in &self.details {
-                self.timeline.slices[index].sub = NO_NAME;
+                self.timeline.slices[index].action = NO_NAME;
             }
         }
         self.tell_functions_apart();
@@ -658,19 +658,19 @@ fn is_clang_sum(event: &TraceEvent<'_>) -> bool {
 impl SpanEvent {
     /// A slice that starts at this event, with duration 0 and depth 0.
     fn slice(&self, kind: SliceKind, lane: u32) -> Slice {
-        let sub = match self.action {
+        let action = match self.action {
             Action::None => NO_NAME,
-            Action::Name(sub) | Action::Detail(sub) => sub,
+            Action::Name(action) | Action::Detail(action) => action,
         };
         let Self { time, name, thread, origin, .. } = *self;
-        Slice { start: time, duration: 0, name, sub, track: thread, lane, depth: 0, kind, origin }
+        Slice { start: time, duration: 0, name, action, track: thread, lane, depth: 0, kind, origin }
     }
 }
 
 /// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
 fn set_action(slice: &mut Slice, end: &SpanEvent) {
-    if let Action::Name(sub) = end.action {
-        slice.sub = sub;
+    if let Action::Name(action) = end.action {
+        slice.action = action;
     }
 }
 
@@ -824,8 +824,8 @@ mod tests {
         let sum = r#"{"ph":"X","name":"Total Source","tid":9,"ts":0,"dur":5,"args":{"count":1,"avg ms":0}}"#;
         let subs = |json: &str| {
             let trace = trace(json);
-            let sub = |slice: &Slice| String::from_utf8_lossy(trace.timeline.names.text(slice.sub)).into_owned();
-            (trace.timeline.slices.iter().map(sub).collect::<Vec<_>>(), trace.clang_sums)
+            let action = |slice: &Slice| String::from_utf8_lossy(trace.timeline.names.text(slice.action)).into_owned();
+            (trace.timeline.slices.iter().map(action).collect::<Vec<_>>(), trace.clang_sums)
         };
         assert_eq!(subs(&format!("[{events},{sum}]")), (vec!["a.h".to_owned(), String::new()], 1));
         // For other producers, `detail` is an ordinary argument.

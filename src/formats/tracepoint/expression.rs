@@ -429,8 +429,8 @@ impl<'f> Parser<'f> {
         while self.is_sign(",") {
             self.position += 1;
             self.expect_sign("{")?;
-            // Of the expression for the value, only the number is kept. So its operators don't make the expression
-            // around it deeper, and don't count for that one.
+            // The expression for the value is only evaluated; nothing but the resulting number is kept. Therefore, its
+            // operators don't count towards the limit for the expression that contains the list.
             let outer_operators = std::mem::take(&mut self.operators);
             let value = self.parse_argument()?;
             self.operators = outer_operators;

@@ -245,13 +245,14 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The index of a function in a module, if the module's code section starts at offset `code_section`. `None` if no
-/// function starts at the offset that the runtime states, or if that function has another name.
+/// The index of a function in a module. `start` is its offset in the bytes that the runtime loaded, in which the code
+/// section starts at `code_section`; in the file, it may start elsewhere ([`possible_code_offsets`]). `None` if no
+/// function starts there, or if that function has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
     let is_match = if let Some(index_in_name) = WasmName::nameless_index(name) {
         // For functions without a name, runtimes make up a name that contains the index.
-        index_in_name == index && module.body(index).is_some()
+        index_in_name == index
     } else if is_called(module, index, Some(name)) {
         true
     } else if let Some(function_name) = strip_module_name(module, name) {

@@ -168,13 +168,14 @@ impl NodeLists {
         leaves_of_ranges: &[Range<u32>],
         for_each_node: impl Fn(Range<u32>, usize, &mut dyn FnMut(usize)),
     ) -> Self {
-        // Count each node's ranges one element late, so that the sums up to an element are where its node's list
-        // starts.
+        // Element `node + 1` counts the ranges of `node`. After the counts are added up, element `node` is the sum over
+        // all nodes before it, which is where its own list starts.
         let mut starts = vec![0; 2 * leaf_count + 1];
         for leaves in leaves_of_ranges {
             for_each_node(leaves.clone(), leaf_count, &mut |node| starts[node + 1] += 1);
         }
-        let first_node = starts.iter().position(|len| *len > 0).map_or(usize::MAX, |index| index - 1);
+        let first_counted = starts.iter().position(|count| *count > 0);
+        let first_node = first_counted.map_or(usize::MAX, |index| index - 1);
         let mut sum = 0;
         for start in &mut starts {
             sum += *start;
@@ -188,7 +189,7 @@ impl NodeLists {
                 next[node] += 1;
             });
         }
-        // The root is node 1: there is no node 0.
+        // At least 1, the number of the root, so that `for_each_list_at` always ends there.
         Self { starts, positions, first_node: first_node.max(1) }
     }
 

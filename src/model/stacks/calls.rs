@@ -25,7 +25,7 @@ pub struct SelfCost {
     /// The function. If the input distinguishes levels of recursion (`f`, `f'2`), each level is a function here.
     pub function: FrameId,
     /// The frame of this function in stacks. In stacks, recursion repeats the same function (`f;f`).
-    pub in_stacks: FrameId,
+    pub stack_frame: FrameId,
     /// One value per event. Negative if the function released more than it acquired, for example memory.
     pub costs: Box<[i64]>,
 }
@@ -49,7 +49,7 @@ impl ThreadCalls {
         let mut translated = Self { track: tracks[self.track.index()], events, ..self.clone() };
         for cost in &mut translated.functions {
             cost.function = frames[cost.function.index()];
-            cost.in_stacks = frames[cost.in_stacks.index()];
+            cost.stack_frame = frames[cost.stack_frame.index()];
         }
         for calls in &mut translated.calls {
             calls.caller = frames[calls.caller.index()];

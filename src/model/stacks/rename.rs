@@ -101,7 +101,7 @@ impl Profile {
     /// Merges another profile whose frames have already been added. `frames` has the new ID of each.
     fn merge_translated(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
-        self.rows_last |= other.rows_last;
+        self.rows_have_durations |= other.rows_have_durations;
         self.cut_to_time |= other.cut_to_time;
         self.about.merge(&other.about);
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());

@@ -15,7 +15,7 @@ const LONGEST_LOOP: usize = 64;
 /// Adds recorded branches to a stack (`frames`, innermost first), on the inner side of the callers, as `perf report
 /// --branch-history` does. Each branch becomes two frames: its target and its source. Repeated iterations of a loop are
 /// left out, and so are callers whose calls are among the branches.
-pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
+pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
     // The number of innermost frames that the branches replace. The first of them is the sample's own, because the
     // target of the newest branch is in the same function.
@@ -83,7 +83,7 @@ mod tests {
         let branches = Branches::new(Words::new(&bytes, Endian::Little));
         let addr = |&addr: &u64| (CpuMode::User, FrameAddr::Return(Addr(addr)));
         let mut frames: Vec<ModeFrame> = chain.iter().map(addr).collect();
-        put_history(branches, &mut frames);
+        put_branch_history(branches, &mut frames);
         frames.iter().map(|(_, frame)| frame.raw().0).collect()
     }
 

@@ -133,7 +133,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> Fram
     let tier = jit.and_then(|text| tiers.find(name, text, view.runtimes));
     // perf-map-agent lists inlined calls in the name of the code that contains them. They are recognized by the
     // notation that the agent uses for Java's methods.
-    let joined = view.inlined && jit.is_some_and(java_calls::is_method);
+    let from_joined_name = view.inlined && jit.is_some_and(java_calls::is_method);
     profile.frame(Frame {
         module,
         build,
@@ -141,7 +141,7 @@ fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> Fram
         line: view.line,
         addr: view.addr,
         tier,
-        joined,
+        from_joined_name,
         ..Frame::new(name, kind)
     })
 }

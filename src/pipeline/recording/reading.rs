@@ -4,7 +4,7 @@
 //! for each chunk, it only passes on what is new. A call chain that it has read before is taken from a memo
 //! (`chain_memo`). Otherwise its frames are looked up one by one, most of them in a cache ([`RecentAnswers`]).
 
-use super::branches::{lbr_chain, put_history};
+use super::branches::{lbr_chain, put_branch_history};
 use super::chain_memo::{ChainKey, ChainMemo};
 use super::counted::{Counted, Member, single_member};
 use super::frame_location::{FrameLocation, LIMIT_FRAME, ModeFrame, TRUNCATED_FRAME};
@@ -315,15 +315,17 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut end = StackEnd::Recorded;
         let mut frames: Vec<ModeFrame> = sample.chain_frames().chain(user.chain_frames()).take(max_stack).collect();
         let limit = frames_limit(&recording.events[sample.event].attr);
+        // The user part has the outermost frames. If it is as long as the limit allows, frames may be missing there.
         if user.chain_len() >= usize::from(limit) {
             end = StackEnd::Limit(limit);
-            // As in `find_frames`, not if `--max-stack` truncates the stack anyway.
+            // Don't mark a stack as possibly truncated by the kernel if `--max-stack` truncates it anyway.
             if sample.chain_len() + user.chain_len() <= max_stack {
                 frames.push(LIMIT_FRAME);
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
-            put_history(branches, &mut frames);
+            // Branches replace the innermost frames.
+            put_branch_history(branches, &mut frames);
         }
         let time = sample.time.unwrap_or(UNTIMED);
         let user_time = user.time.unwrap_or(UNTIMED);
@@ -430,7 +432,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
-            put_history(branches, frames);
+            // Branches replace the innermost frames.
+            put_branch_history(branches, frames);
         }
         end
     }

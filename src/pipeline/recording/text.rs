@@ -100,8 +100,8 @@ impl PlaceLines {
         let mut ends = Vec::new();
         for place in 0..loaded.samples.chains.places().len() as u32 {
             loaded.named.each(PlaceId(place), |frame| {
-                // perf prints no such mark for missing frames, and programs that read its text would take it for a
-                // function.
+                // A truncated stack ends in a frame that only marks that outer frames are missing. perf prints no such
+                // marks, and programs that read its text would take them for functions.
                 if !frame.truncated {
                     let line = chain_line(frame, chain);
                     write::write_frame(&mut lines, options.fields, position, &line);

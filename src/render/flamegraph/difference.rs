@@ -88,7 +88,9 @@ impl Drawing {
         let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
         (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
         let old_nodes = counterparts(&old.tree, &new.tree);
-        let (mut names, starts) = (NameTable::default(), new.tree.namesake_locations());
+        let mut names = NameTable::default();
+        // For each label whose name belongs to several functions, where its function starts.
+        let starts = new.tree.namesake_locations();
         for placed in new.tree.boxes(look.narrowest(total)) {
             let old_node = old_nodes[placed.node as usize];
             let amount_before = old_node.map_or(0, |node| scaled(old.tree.total_weight(node), scale));

@@ -224,7 +224,9 @@ impl Drawing {
         drawing.total = tree.total();
         drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
-        let (mut names, starts) = (NameTable::default(), tree.namesake_locations());
+        let mut names = NameTable::default();
+        // For each label whose name belongs to several functions, where its function starts.
+        let starts = tree.namesake_locations();
         for MergedBox { placed, own: weight_of_ends, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total))
         {
             let name = names.number_of(&tree, &placed, &starts);
@@ -268,23 +270,27 @@ impl Drawing {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
-        let (mut names, starts) = (NameTable::default(), chart.tree.namesake_locations());
+        let mut names = NameTable::default();
+        // For each label whose name belongs to several functions, where its function starts.
+        let starts = chart.tree.namesake_locations();
         // The first thread is to be at the top. Rows are counted from the bottom, so the last thread gets the first
         // rows; in an inverted picture, rows are counted from the top.
         let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
         if !look.inverted {
             lanes.reverse();
         }
-        let narrow = look.narrowest(chart.length);
+        let min_width = look.narrowest(chart.length);
+        // The bottom row of the lane.
         let mut row = 0;
         for lane in lanes {
-            // The thread's name gets a row of its own, before the row of the outermost functions.
+            // The thread's name gets a row of its own, over the whole width, before the row of the outermost functions.
             if !lane.name.is_empty() {
-                drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
+                let name = names.number(&lane.name);
+                drawing.boxes.push(PageBox::from_left(row, chart.length, name, Swatch::Lane));
                 row += 1;
             }
-            for chart_box in lane.boxes.iter().filter(|chart_box| chart_box.end - chart_box.start >= narrow) {
-                let number = match chart_box.label {
+            for chart_box in lane.boxes.iter().filter(|chart_box| chart_box.end - chart_box.start >= min_width) {
+                let name = match chart_box.label {
                     Some(_) => names.number_of(&chart.tree, chart_box, &starts),
                     None => names.number("idle"),
                 };
@@ -293,8 +299,8 @@ impl Drawing {
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,
                 };
-                let plain = PageBox::plain(row + chart_box.depth, chart_box.end, number, swatch);
-                drawing.boxes.push(PageBox { start: chart_box.start, ..plain });
+                let from_left = PageBox::from_left(row + chart_box.depth, chart_box.end, name, swatch);
+                drawing.boxes.push(PageBox { start: chart_box.start, ..from_left });
             }
             row += lane.boxes.iter().map(|chart_box| chart_box.depth + 1).max().unwrap_or(0);
         }
@@ -379,8 +385,9 @@ impl Drawing {
 }
 
 impl PageBox {
-    /// A box that starts at 0 and has no self weight, tiers or comparison. Callers set the fields that they know.
-    fn plain(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
+    /// A box from 0, the left edge, to `end`, without self weight, tiers or comparison. `name` is the number of its name.
+    /// Callers set the other fields that they know.
+    fn from_left(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
         Self { row, start: 0, end, own: None, name, swatch, shares: Vec::new(), before: None }
     }
 }

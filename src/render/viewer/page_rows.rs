@@ -8,13 +8,13 @@ use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 
 /// Maximum number of samples with exact times. If there are more, times are in microseconds.
-const EXACT: usize = 300_000;
+const MAX_EXACT: usize = 300_000;
 
 /// Maximum number of samples with rows of their own. If there are more, samples are summed.
-const SINGLE: usize = 1_000_000;
+const MAX_UNSUMMED: usize = 1_000_000;
 
 /// Maximum number of rows after summing. A row takes about 8 bytes of the page.
-const MOST: usize = 1_500_000;
+const MAX_SUMS: usize = 1_500_000;
 
 /// Translates the IDs of a profile's frames, stacks and tracks to indices in the page's tables.
 pub(super) struct PageNumbers {
@@ -81,16 +81,16 @@ impl<'p> PageRows<'p> {
             let instructions = instructions.get(event).map_or(&[][..], |instructions| &instructions[..]);
             samples.push(Samples::new(series, instructions, numbers));
         }
-        // Rows with a duration, such as calls, are never summed: two calls are not one longer call.
-        match clock.filter(|_| count > SINGLE && !profile.rows_last) {
-            Some(clock) => {
-                samples.iter_mut().for_each(Samples::sort_by_stack);
-                let clock = clock.coarsen(&samples);
-                let sums = samples.iter().map(|samples| samples.sum(clock)).collect();
-                Self { samples, sums: Some(sums), clock: Some(clock), summed: Some(count) }
-            }
-            None => Self { samples, sums: None, clock, summed: None },
-        }
+        // Rows with a duration, such as calls, are never summed: two calls are not one longer call. Without a clock,
+        // nothing is summed either, because sums are made per unit of time.
+        let may_sum = count > MAX_UNSUMMED && !profile.rows_have_durations;
+        let Some(exact_clock) = clock.filter(|_| may_sum) else {
+            return Self { samples, sums: None, clock, summed: None };
+        };
+        samples.iter_mut().for_each(Samples::sort_by_stack);
+        let coarse_clock = exact_clock.coarsen(&samples);
+        let sums = samples.iter().map(|samples| samples.sum(coarse_clock)).collect();
+        Self { samples, sums: Some(sums), clock: Some(coarse_clock), summed: Some(count) }
     }
 
     /// The number of events.
@@ -197,11 +197,11 @@ impl PageClock {
         for Nanos(time) in profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time) {
             (start, last) = (start.min(time), last.max(time));
         }
-        let unit = if count > EXACT { 1000 } else { 1 };
+        let unit = if count > MAX_EXACT { 1000 } else { 1 };
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MOST`] rows are left. If
+    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left. If
     /// there is no such unit, the clock's unit spans the whole time.
     fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
@@ -211,7 +211,7 @@ impl PageClock {
         // The longer the unit, the fewer rows are left, so a binary search finds the first unit that is long enough.
         let shortest = units.partition_point(|unit| {
             let clock = Self { unit: *unit, ..self };
-            samples.iter().map(|samples| samples.count(clock)).sum::<usize>() > MOST
+            samples.iter().map(|samples| samples.count(clock)).sum::<usize>() > MAX_SUMS
         });
         Self { unit: units.get(shortest).copied().unwrap_or(whole), ..self }
     }
@@ -260,9 +260,9 @@ mod tests {
 
     #[test]
     fn a_million_samples_are_as_they_are() {
-        let (profile, numbers) = profile(SINGLE as u64, 3);
+        let (profile, numbers) = profile(MAX_UNSUMMED as u64, 3);
         let rows = PageRows::new(&profile, &profile.series, &[], &numbers);
-        assert!(rows.summed.is_none() && rows.rows(0).count() == SINGLE);
+        assert!(rows.summed.is_none() && rows.rows(0).count() == MAX_UNSUMMED);
         assert_eq!(rows.clock.unwrap().unit(), 1000);
     }
 

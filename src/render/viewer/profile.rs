@@ -74,7 +74,7 @@ pub fn sections(
         ("categories", describe_categories().into()),
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
-        ("rows_last", profile.rows_last.into()),
+        ("rows_have_durations", profile.rows_have_durations.into()),
         ("counted", counted_rows(profile).into()),
     ];
     let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();

@@ -1,4 +1,5 @@
-//! The functions of a WebAssembly module, and the authored name and position of each.
+//! The functions of a WebAssembly module, with the name and position that each has in the source code that people
+//! wrote (*authored*), as opposed to the compiled module.
 //!
 //! Names come from the name section, positions from DWARF. Tools ship modules without either, so the information may
 //! come from another file than the module that ran. If several files disagree about a function, none of them is used
@@ -23,12 +24,12 @@ pub struct AuthoredModule {
     starts: BTreeMap<u32, u32>,
 }
 
-/// The authored name and position of one function of a module.
+/// The name and position of one function of a module in its authors' source code.
 #[derive(Debug, Clone, Default)]
 struct AuthoredFunction {
     /// The function's demangled name; empty if it has none.
     name: String,
-    /// The name of the authored file; empty if unknown.
+    /// The name of the source file; empty if unknown.
     file: String,
     line: u32,
     column: u32,

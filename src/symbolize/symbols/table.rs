@@ -289,11 +289,14 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let value: u64 = symbol.st_value(endian).into();
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
-        // This check comes first because it rejects most symbols. `first` is the index of the first wanted address at
-        // or after the symbol's start. A symbol that ends before that address isn't stored. It only matters if it is
-        // the nearest before the address so far, because then no earlier symbol without a size can reach the address.
+        // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
+        // address at or after the symbol's start. A symbol that ends before that address isn't stored. Its start still
+        // has to be recorded if it is the nearest before the address so far: an earlier symbol without a size ends
+        // there, and so doesn't reach the address.
         let first = self.find_first_from(start)?;
-        if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
+        let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
+        let is_nearest = self.nearest[first] < Some(start);
+        if ends_before_address && !is_nearest {
             return None;
         }
         let name = || table.symbol_name(endian, symbol).ok().filter(|name| !name.is_empty());
@@ -305,7 +308,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             _ => return None,
         }
         let end = if size == 0 { section.end } else { start.saturating_add(size) };
-        if self.record_start(first, start, end) {
+        self.record_start(first, start);
+        if self.contains_wanted(first, end) {
             let binding = match symbol.st_bind() {
                 elf::STB_WEAK => Binding::Weak,
                 elf::STB_LOCAL => Binding::Local,
@@ -324,10 +328,15 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         Some(())
     }
 
-    /// Records the start of a symbol in `nearest`. Returns true if the symbol contains a wanted address. `first` is the
-    /// index of the lowest wanted address at or after `start`.
-    fn record_start(&mut self, first: usize, start: u64, end: u64) -> bool {
+    /// Records the start of a symbol in `nearest`. `first` is the index of the lowest wanted address at or after
+    /// `start`.
+    fn record_start(&mut self, first: usize, start: u64) {
         self.nearest[first] = self.nearest[first].max(Some(start));
+    }
+
+    /// True if a symbol that ends at `end` contains a wanted address. `first` is the index of the lowest wanted address
+    /// at or after the symbol's start.
+    fn contains_wanted(&self, first: usize, end: u64) -> bool {
         self.addresses[first] < end
     }
 
@@ -421,8 +430,9 @@ mod tests {
     fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
         let mut collector = SymbolCollector::new(addresses);
         for symbol in symbols {
-            let first = collector.find_first_from(symbol.start);
-            if first.is_some_and(|first| collector.record_start(first, symbol.start, symbol.end)) {
+            let Some(first) = collector.find_first_from(symbol.start) else { continue };
+            collector.record_start(first, symbol.start);
+            if collector.contains_wanted(first, symbol.end) {
                 collector.symbols.push(symbol.clone());
             }
         }

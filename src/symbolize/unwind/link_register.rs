@@ -265,7 +265,8 @@ impl<'c> Position<'c> {
     }
 }
 
-/// How much of its frame JIT code has set up before the instruction at `offset`, judging by its instructions.
+/// How far a function of JIT code has set up its stack frame before the instruction at `offset`, judging by the
+/// instructions.
 pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) => position.stage(),
@@ -273,8 +274,8 @@ pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// How much of its frame code in a file has set up before the instruction at `offset`. Unlike JIT code, that may also
-/// be a PLT stub, which has no frame.
+/// Like [`stage_aarch64`], for code in a file. Unlike JIT code, such code may also be a PLT stub, which has no stack
+/// frame.
 pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_in_stub() => position.stage_in_prologue(),

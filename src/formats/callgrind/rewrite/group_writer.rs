@@ -50,7 +50,7 @@ struct GroupWriter<'a, 'b, 'o> {
 
 impl<'a> GroupWriter<'a, '_, '_> {
     /// Writes the block's definitions of objects and files before the first group, because grouping changes the order
-    /// of the lines that contain them.
+    /// of the lines that contain them. Definitions of functions are written where the output first uses their IDs.
     fn hoist_definitions(&mut self) {
         for (space, id, name) in self.groups.block.definitions() {
             let input = Some(OutputName::Input(NameRef::Id(id)));
@@ -68,8 +68,9 @@ impl<'a> GroupWriter<'a, '_, '_> {
             self.output.put_definition(id, name);
             self.output.put(b"\n");
         }
-        // If the block defines the ID of its function, but the function gets another name, the definition is not
-        // copied.
+        // If the block defines the ID of its function (`fn=(1) name`), that line belongs to the first group. If this
+        // group's function gets another name, the line isn't written. The output then defines the ID where a later
+        // block uses it.
         if let NameField::Define(id, _) = self.groups.block.function
             && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
         {

@@ -139,7 +139,8 @@ impl Output {
         }
     }
 
-    /// Notes that the definition of a function's ID is not copied from the input.
+    /// Notes that the definition of a function's ID is not copied from the input, so that the next use of the ID has to
+    /// define it.
     pub(super) fn drop_definition(&mut self, id: u32) {
         self.dropped.insert(id);
     }

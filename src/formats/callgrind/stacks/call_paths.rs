@@ -154,12 +154,14 @@ impl PathFinder<'_> {
         self.divide_rest(parts, whole, open);
         let self_taker = self.self_taker();
         let mut stacks = Vec::new();
+        // `give` stored the stacks that reach this function as callers, also in the paths given to the function itself.
         for path in std::mem::take(&mut self.arrivals[self_taker]) {
             if let Some(stack) = path.caller {
                 stacks.push((stack, path.cost));
             }
         }
-        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless.
+        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless, and all of
+        // it goes to the only one in this list, whatever share is stated here.
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }
@@ -244,7 +246,7 @@ impl PathFinder<'_> {
         callees
     }
 
-    /// Gives a part of a stack's cost to a callee, or to the function itself, which owes nothing.
+    /// Gives a part of a stack's cost to a callee or to the function itself, whose own cost isn't booked in `owed`.
     fn give(&mut self, taker: usize, stack: &mut DividedStack, cost: f64) {
         stack.remaining -= cost;
         self.arrivals[taker].push(CallPath { caller: Some(stack.stack), cost });

@@ -136,7 +136,7 @@ fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackI
     for (index, &function) in thread.functions.iter().enumerate() {
         functions.push(SelfCost {
             function: frames.full_frames[function as usize],
-            in_stacks: frames.stack_frames[function as usize],
+            stack_frame: frames.stack_frames[function as usize],
             costs: (0..events).map(|event| thread.self_cost(event, index)).collect(),
         });
     }

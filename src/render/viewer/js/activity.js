@@ -13,7 +13,7 @@ const SINGLE_UNIT = 1000;
 /** Which time the rows of an event stand for: the time before them (−1), the time after their start (1), or only the
  * moment itself (0). */
 export function reachOf(profile, event, weight) {
-  if (profile.rowsLast) return weight === "period" ? 1 : 0;
+  if (profile.rowsHaveDurations) return weight === "period" ? 1 : 0;
   return event.unit === "nanoseconds" && weight === "period" ? -1 : 0;
 }
 

@@ -68,7 +68,7 @@ export class FlameModel {
       takes: (row) => partOf(row) > 0,
       unit,
       weighsTime,
-      rowsLast: profile.rowsLast,
+      rowsHaveDurations: profile.rowsHaveDurations,
       weight: (row) => weights[row],
     });
   }

@@ -39,7 +39,7 @@ function lanesOfTracks(profile, tracks, seen, by) {
 
 /** The number, weight and time range of each track's rows. */
 function trackSums(profile, rows) {
-  const count = profile.tracks.length, unit = profile.rowsLast && profile.time?.unit;
+  const count = profile.tracks.length, unit = profile.rowsHaveDurations && profile.time?.unit;
   const sums = {
     rows: new Uint32Array(count), weight: new Float64Array(count),
     first: new Float64Array(count).fill(Infinity), last: new Float64Array(count).fill(-Infinity),

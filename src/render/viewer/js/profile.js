@@ -24,7 +24,7 @@ export class Profile {
      * first and last sample as BigInt. */
     this.time = clockOf(json.time);
     /** True if rows have a duration, such as calls: they start at their time, and their weight is their duration. */
-    this.rowsLast = json.rows_last;
+    this.rowsHaveDurations = json.rows_have_durations;
     /** What rows count: "sample", "call", or "cost" (in callgrind files, which count costs directly). */
     this.counted = json.counted;
     /** For each event, whether the input recorded calls. */

@@ -14,7 +14,7 @@ export function rowParts(profile, rows, state) {
     if (wanted && !wanted[track[row]]) return 0;
     if (ranges.length === 0) return 1;
     const begin = time[row];
-    const length = profile.rowsLast ? weight[row] / unit : 0;
+    const length = profile.rowsHaveDurations ? weight[row] / unit : 0;
     let inside = 0;
     for (const [from, to] of ranges) {
       if (length === 0) inside += begin >= from && begin < to ? 1 : 0;
@@ -87,7 +87,7 @@ export function select(profile, state, from = "profile", arrays = new SumArrays(
     empty: 0, emptyCount: 0, total: 0, count: 0,
   };
   const ranges = isProfile ? state.ranges : [];
-  if (profile.rowsLast && rows.time && ranges.length > 0) addParts(sums, rows, rowParts(profile, rows, state), state.weight);
+  if (profile.rowsHaveDurations && rows.time && ranges.length > 0) addParts(sums, rows, rowParts(profile, rows, state), state.weight);
   else for (const span of rowSpans(rows, ranges)) addRows(sums, rows, span, wanted, state.weight);
   return sums;
 }

@@ -12,7 +12,7 @@ import { roundUnits } from "./time_ticks.js";
  */
 export function timeClock(profile) {
   if (!profile.time) return null;
-  const { unit, start, last } = profile.time, lasts = profile.rowsLast;
+  const { unit, start, last } = profile.time, lasts = profile.rowsHaveDurations;
   const length = lasts ? endOfRows(profile, unit) : Number((last - start) / BigInt(unit)) + 1;
   return { unitNs: unit, startNs: start, length, lasts };
 }

@@ -12,9 +12,9 @@ const USUAL_DISTANCE = 1e6;
 
 /** The lanes for one event's rows; the thread that ran longest comes first. `takes(row)` tells whether a row is
  * selected. `rows.time` may be null. `unit` is the number of nanoseconds per unit of time. `weighsTime` tells
- * whether weights are nanoseconds, `rowsLast` whether rows start at their time and their weight is their duration.
+ * whether weights are nanoseconds, `rowsHaveDurations` whether rows start at their time and their weight is their duration.
  * Each lane has {name, row, start, end}: the indices of its rows, and the time that each row covers. */
-export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, weight }) {
+export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurations, weight }) {
   const byThread = new Map();
   for (let row = 0; row < rows.length; row++) {
     if (!takes(row)) continue;
@@ -34,7 +34,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, wei
       end: new Float64Array(numbers.length),
       ran: 0,
     };
-    if (rows.time && rowsLast) coverLength(lane, rows, unit);
+    if (rows.time && rowsHaveDurations) coverLength(lane, rows, unit);
     else if (rows.time) coverTime(lane, rows.time, covers);
     else at = coverWeights(lane, weight, at);
     for (let sample = 0; sample < numbers.length; sample++) lane.ran += lane.end[sample] - lane.start[sample];
