@@ -598,9 +598,9 @@ impl<'o> SpanBuilder<'o> {
     /// done with the next one.
     fn end_spans_inside_ended_ones(&mut self) {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
-        let by_id = self.by_id.values_mut().map(|track| &mut track.stack);
-        for stack in self.threads.iter_mut().map(|thread| &mut thread.stack).chain(by_id) {
-            oddities.misplaced_ends += stack.pass(i64::MAX, slices);
+        let async_stacks = self.async_tracks.values_mut().map(|track| &mut track.stack);
+        for stack in self.threads.iter_mut().map(|thread| &mut thread.stack).chain(async_stacks) {
+            oddities.misplaced_ends += stack.remove_finished(i64::MAX, slices);
         }
     }
 
