@@ -567,7 +567,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "PostgreSQL",
         called: "postgres",
-        aliases: &["pg"],
+        aliases: &["pg", "postgres"],
         frame_type: "llvm",
         // No `programs`, because postgres only runs JIT code once it has loaded this library.
         libraries: &["llvmjit.so"],

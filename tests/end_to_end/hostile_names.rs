@@ -105,7 +105,7 @@ const RUNS: &[(Kind, &str)] = &[
     (Text, "annotate --to text --whole --limit 100 --syntax intel perf.data"),
     (Json, "annotate --to json --limit 100 perf.data"),
     (Page, "view --no-open -o - perf.data"),
-    (Page, "view --no-open -o - --diff stacks trace.json"),
+    (Page, "view --no-open -o - --diff trace.json trace.json"),
     (Nameless, "record"),
     (Nameless, "runtimes"),
     (Nameless, "formats"),

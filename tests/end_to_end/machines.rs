@@ -197,7 +197,7 @@ fn thumb_is_decoded_as_thumb() {
 fn doctor_does_not_advise_what_does_not_help_there() {
     let told = |recording| told(&["doctor"], recording).split_whitespace().collect::<Vec<_>>().join(" ");
     let thumb = told("arm.thumb-g");
-    assert!(thumb.contains("record with perf record --call-graph dwarf"), "{thumb}");
+    assert!(thumb.contains("jitgraft record ") && thumb.contains(" --call-graph dwarf -- "), "{thumb}");
     assert!(!thumb.contains("-fno-omit-frame-pointer"), "{thumb}");
 }
 

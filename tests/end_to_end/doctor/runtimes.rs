@@ -196,7 +196,7 @@ const RECORDED: &[Recorded] = &[
         runtime: "LuaJIT",
         program: "/usr/bin/luajit-2.1.0-beta3",
         libraries: &[],
-        advice: &["-DLUAJIT_USE_PERFTOOLS", "/tmp/perf-PID.map"],
+        advice: &["-jdump=m,luajit.dump", "-DLUAJIT_USE_PERFTOOLS", "/tmp/perf-PID.map"],
     },
     Recorded {
         runtime: "JavaScriptCore",

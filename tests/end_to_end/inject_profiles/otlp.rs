@@ -298,7 +298,9 @@ fn processes_that_share_a_location_do_not_share_its_name() {
 #[test]
 fn a_damaged_message_is_reported_wherever_it_is() {
     let dir = tempfile::tempdir().unwrap();
-    fs::write(dir.path().join("perf-77.map"), b"1000 1000 f\n").unwrap();
+    for pid in [77, 78] {
+        fs::write(dir.path().join(format!("perf-{pid}.map")), b"f00 1100 f\n2000 10 g\n").unwrap();
+    }
     let whole = shared();
     let damaged = &whole[..whole.len() - 3];
     // Each message follows its length, as the collector writes them.
