@@ -92,8 +92,8 @@ impl InPath {
         }
     }
 
-    /// The directory of the input, in which jitdumps and perf maps may be as well. It is empty for the current directory,
-    /// which is also that of standard input: people type `jitgraft < perf.data` where the files are.
+    /// The directory of the input, in which jitdumps and perf maps may be as well. It is empty for the current
+    /// directory, which is also that of standard input: people type `jitgraft < perf.data` where the files are.
     pub fn directory(&self) -> Option<&Path> {
         self.path().map_or_else(|| Some(Path::new("")), Path::parent)
     }

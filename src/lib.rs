@@ -121,12 +121,12 @@
 //! | [`io`] | the only place that opens files and maps memory: checks owner, type and links of each file first (`door`), replaces outputs atomically, limits memory |
 //! | [`error`] | errors, warnings, reports of what was skipped |
 //!
-//! There are two kinds of commands. *Rewriters* (inject, script, callgrind) stream a file, and only change or add
-//! what names code. All other bytes stay the same, and memory is bounded ([`commands::inject`] lists the few
-//! exceptions). *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
-//! ([`model::stacks::Profile`]), and stacks into any output. `doctor` loads a recording in the same way, or examines
-//! a running process or a callgrind file; it reports problems, and why names are missing. `annotate` lists the
-//! machine code of hot functions. All of them get their code map from `jit`, and ask `symbolize` what was at an address.
+//! There are two kinds of commands. *Rewriters* (inject, script, callgrind) stream a file, and only change or add what
+//! names code. All other bytes stay the same, and memory is bounded ([`commands::inject`] lists the few exceptions).
+//! *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
+//! ([`model::stacks::Profile`]), and stacks into any output. `doctor` loads a recording in the same way, or examines a
+//! running process or a callgrind file; it reports problems, and why names are missing. `annotate` lists the machine
+//! code of hot functions. All of them get their code map from `jit`, and ask `symbolize` what was at an address.
 //!
 //! # Words
 //!

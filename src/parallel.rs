@@ -1,5 +1,5 @@
-//! The only place that starts threads. It offers an ordered parallel map over items in memory ([`Pool::map`]) and over a
-//! stream, such as the blocks of an input ([`Pool::stream_with`]). Results come back in the order of the items, so
+//! The only place that starts threads. It offers an ordered parallel map over items in memory ([`Pool::map`]) and over
+//! a stream, such as the blocks of an input ([`Pool::stream_with`]). Results come back in the order of the items, so
 //! outputs don't depend on the number of threads.
 
 use crate::error::Result;

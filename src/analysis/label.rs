@@ -154,8 +154,8 @@ pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String 
 const INLINED: &str = "_[i]";
 
 /// Appends to a label the mark for the kind of its frame, if the user asked for such marks and the label doesn't end
-/// with it already. A call that a Java agent listed in its caller's name ([`Frame::from_joined_name`]) gets the mark of inlined
-/// calls in any case, as inferno-collapse-perf does it.
+/// with it already. A call that a Java agent listed in its caller's name ([`Frame::from_joined_name`]) gets the mark of
+/// inlined calls in any case, as inferno-collapse-perf does it.
 fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
         _ if frame.from_joined_name => INLINED,

@@ -41,8 +41,8 @@ struct TableArgs {
     detail: Option<Detail>,
     /// Write a data set to -o DIR, with one file per recording
     ///
-    /// The files are samples/host=HOST/day=DAY/SHA1.parquet. A directory stands for the files in it, @FILE for the paths
-    /// that it lists. Inputs that cannot be read are left out, and the status is 1.
+    /// The files are samples/host=HOST/day=DAY/SHA1.parquet. A directory stands for the files in it, @FILE for the
+    /// paths that it lists. Inputs that cannot be read are left out, and the status is 1.
     #[arg(long, hide_short_help = true)]
     partition: bool,
     /// Skip inputs that have a file in the data set, by the SHA-1 of their content

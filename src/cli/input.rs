@@ -27,8 +27,8 @@ use std::path::{Component, PathBuf};
 pub(super) struct InputArgs {
     /// Profiles of any format [default: stdin if piped, or perf.data]
     ///
-    /// They may be compressed with gzip or zstd. `jitgraft formats` lists the formats. Several inputs are merged; `-` is
-    /// standard input.
+    /// They may be compressed with gzip or zstd. `jitgraft formats` lists the formats. Several inputs are merged; `-`
+    /// is standard input.
     #[arg(value_name = "INPUT")]
     inputs: Vec<PathBuf>,
     /// Another input, as a flag
@@ -158,8 +158,8 @@ pub(super) struct WeightArgs {
 pub(super) struct CompareArgs {
     /// Compare only functions with exactly the same name
     ///
-    /// By default, names that differ only in addresses or numbers of one run (HotSpot's lambdas, Julia's counters …) are the
-    /// same function.
+    /// By default, names that differ only in addresses or numbers of one run (HotSpot's lambdas, Julia's counters …)
+    /// are the same function.
     #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     exact_names: bool,
     /// Weight of one sample, if the input doesn't say (folded stacks: 1 if they count samples)

@@ -35,8 +35,8 @@ pub(super) struct ReportArgs {
     rows: RowArgs,
     /// Maximum number of rows; 0: all [default: what fits]
     ///
-    /// In files and pipes the default is all. On a terminal, names are also truncated, JIT names are pretty, and the tiers of a
-    /// function are one row.
+    /// In files and pipes the default is all. On a terminal, names are also truncated, JIT names are pretty, and the
+    /// tiers of a function are one row.
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Leave out rows below this percentage [default: 0; 0.5 in trees]
@@ -107,8 +107,8 @@ struct RowArgs {
     no_children: bool,
     /// Group by comm, pid, tid, cpu, dso, sym, tier, line …
     ///
-    /// Another key is kind, which says what kind of code ran (JIT, native, kernel …); tier also divides JIT code by tier.
-    /// Without --by, each row is a function.
+    /// Another key is kind, which says what kind of code ran (JIT, native, kernel …); tier also divides JIT code by
+    /// tier. Without --by, each row is a function.
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     by: Vec<Key>,

@@ -132,7 +132,8 @@ impl Read for ReleasingReader<'_> {
 
 /// Nests the spans of each thread by their times, and sums them to stacks. Some spans state an action. Such a span is
 /// shown under the action's name instead of its own if the user requested spans by name ([`ReadOptions::only`]), or if
-/// the span's name is in `named_by_action` (the format's list) or in [`ReadOptions::named_by_action`] (the user's list).
+/// the span's name is in `named_by_action` (the format's list) or in [`ReadOptions::named_by_action`] (the user's
+/// list).
 pub fn stacks(
     timeline: &Timeline,
     named_by_action: &[&[u8]],

@@ -95,8 +95,8 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.survey.processes.markers.iter().any(|marker| lineage.contains(&marker.pid))
     }
 
-    /// The switch of this runtime that the recorded command contains, no matter which process received it. `None` if the
-    /// command contains none of its switches.
+    /// The switch of this runtime that the recorded command contains, no matter which process received it. `None` if
+    /// the command contains none of its switches.
     pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         let runtime = runtime?;
@@ -217,8 +217,8 @@ impl<'a> DoctorContext<'a> {
         names
     }
 
-    /// Finds a runtime that is embedded in an application. It is recognized by the names of its threads, by the names of
-    /// its functions, or by symbols in the executable files.
+    /// Finds a runtime that is embedded in an application. It is recognized by the names of its threads, by the names
+    /// of its functions, or by symbols in the executable files.
     fn find_embedded_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let tally = self.tally.processes.get(&pid)?;
         let threads = self.thread_names(pid);
@@ -269,9 +269,9 @@ impl<'a> DoctorContext<'a> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The command line with which the process was started. It is only known if it is the command given to `perf record`:
-    /// perf started this process, or an ancestor from which it was forked without executing another program. `None` in
-    /// all other cases.
+    /// The command line with which the process was started. It is only known if it is the command given to `perf
+    /// record`: perf started this process, or an ancestor from which it was forked without executing another program.
+    /// `None` in all other cases.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         self.is_started(self.executed_by(pid), command).then_some(command.program)

@@ -20,8 +20,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
     for finding in findings {
         let Some(change) = finding.change else { continue };
         let process = process_with_runtime(finding).or(main_process.as_ref());
-        // The switch that makes the runtime write the names of compiled functions may have been on during the recording.
-        // To name interpreted functions, some runtimes need another flag in addition.
+        // The switch that makes the runtime write the names of compiled functions may have been on during the
+        // recording. To name interpreted functions, some runtimes need another flag in addition.
         let flag = match finding.kind {
             FindingKind::Interpreted => process.and_then(interpreter_flag),
             _ => None,
@@ -49,8 +49,8 @@ fn choose_copies(findings: &[Finding], context: DoctorContext<'_>) -> Copies {
     if needs_largest_copies {
         return Copies::Largest;
     }
-    // A switch that makes a runtime write names may also make its code keep frame pointers. So while the switch is still
-    // missing, don't suggest copying stacks: first see whether they still break off with the switch.
+    // A switch that makes a runtime write names may also make its code keep frame pointers. So while the switch is
+    // still missing, don't suggest copying stacks: first see whether they still break off with the switch.
     if needs_copies && !can_add_switch && context.stacks == RecordedStacks::Chains {
         return Copies::Usual;
     }
@@ -127,9 +127,9 @@ struct Correction {
     effect: String,
 }
 
-/// Corrects the recorded command. `change` is the part of the command that has to change to solve a problem, `process` is
-/// the process with the problem, and `flag` is added to the program's options. `None` if the part to change would stay as
-/// it was recorded.
+/// Corrects the recorded command. `change` is the part of the command that has to change to solve a problem, `process`
+/// is the process with the problem, and `flag` is added to the program's options. `None` if the part to change would
+/// stay as it was recorded.
 fn correct_command(
     process: Option<&ExaminedProcess>,
     flag: Option<Flag>,
@@ -221,9 +221,9 @@ fn describe_switch(process: &ExaminedProcess, switch: &Switch) -> Option<String>
     Some(format!("{}{since} then writes {leaves}{at_end} ({})", runtime.name, switch.name()))
 }
 
-/// Formats a corrected command for a shell, as one of `jitgraft record` if possible. If `jitgraft record` would make the
-/// same changes to the recorded program by itself, the program is printed as it was recorded. `changed` is the process
-/// whose program was corrected; `None` if the program is as recorded.
+/// Formats a corrected command for a shell, as one of `jitgraft record` if possible. If `jitgraft record` would make
+/// the same changes to the recorded program by itself, the program is printed as it was recorded. `changed` is the
+/// process whose program was corrected; `None` if the program is as recorded.
 fn command_to_print(
     mut complete: RecordCommand,
     recorded: &RecordCommand,
@@ -255,8 +255,8 @@ fn command_to_print(
     complete.to_jitgraft_record(stated.as_deref(), stacks).unwrap_or_else(|| complete.to_string())
 }
 
-/// True if the recorded command starts the process's runtime itself, not another program that starts it. The options that
-/// the runtime received are then known.
+/// True if the recorded command starts the process's runtime itself, not another program that starts it. The options
+/// that the runtime received are then known.
 pub(super) fn is_command_of(runtime: &Runtime, pid: Pid, context: DoctorContext<'_>) -> bool {
     let words = context.command_of(pid).unwrap_or_default();
     find_program(words, |name| runtime.is_program(name)).is_some()

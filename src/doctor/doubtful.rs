@@ -46,8 +46,8 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
 }
 
 impl<'a> DoubtfulPlace<'a> {
-    /// Checks whether the name at a location may be wrong. `None` if it is certain, because its source has exact times or
-    /// the address only held code of this name.
+    /// Checks whether the name at a location may be wrong. `None` if it is certain, because its source has exact times
+    /// or the address only held code of this name.
     fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
         let Location::Code(id, offset) = place.location else { return None };
         let code = map.code(id);

@@ -90,8 +90,8 @@ pub struct Finding {
     /// The part of the recorded command to change for a new recording without this problem. `None` if a new recording
     /// would have the same problem, or if changing the command isn't enough.
     pub(super) change: Option<Change>,
-    /// A command that records the program again, without the problem, quoted for a shell. `None` if a new recording would
-    /// have the same problem.
+    /// A command that records the program again, without the problem, quoted for a shell. `None` if a new recording
+    /// would have the same problem.
     pub command: Option<String>,
     /// True if the remedy only says how to record again. A command then replaces it.
     pub(super) is_solved_by_command: bool,

@@ -61,8 +61,8 @@ const PART: f64 = 10.0;
 /// pointers, and in threads that begin in assembly code.
 const ORDINARY: f64 = 15.0;
 
-/// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are worth reporting only if
-/// they affect much of the recording.
+/// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are worth reporting only
+/// if they affect much of the recording.
 const MUCH: f64 = 25.0;
 
 /// The properties of a kind of finding.

@@ -112,8 +112,8 @@ fn parse_pid(path: &InPath) -> Option<Pid> {
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
-/// The error for inputs of a format that `doctor` can't diagnose. Such formats don't list the mapped files of processes,
-/// so they show how many names are missing but not why.
+/// The error for inputs of a format that `doctor` can't diagnose. Such formats don't list the mapped files of
+/// processes, so they show how many names are missing but not why.
 fn unsupported(format: &Format) -> Error {
     let instead = match format.rewriter {
         Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),

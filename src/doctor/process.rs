@@ -62,8 +62,8 @@ impl ExaminedProcess {
         }
     }
 
-    /// True if the process's program passes the switch on to the runtime. A program that embeds the runtime only does so
-    /// if a variable turns on the switch.
+    /// True if the process's program passes the switch on to the runtime. A program that embeds the runtime only does
+    /// so if a variable turns on the switch.
     fn passes_on(&self, switch: &Switch, runtime: &Runtime) -> bool {
         let is_in_variable = !switch.flags.is_empty() && !runtime.flag_variables.is_empty();
         runtime.is_program(self.comm.as_bytes()) || !switch.variables.is_empty() || is_in_variable
@@ -95,8 +95,8 @@ impl ExaminedProcess {
         ))
     }
 
-    /// Advice for a process that apparently could not map its jitdump. perf only finds jitdumps that are mapped. `given`
-    /// is the switch that the process received.
+    /// Advice for a process that apparently could not map its jitdump. perf only finds jitdumps that are mapped.
+    /// `given` is the switch that the process received.
     pub(super) fn mapping_advice(&self, given: Option<&Switch>) -> String {
         let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
         let writes_only_maps = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".map"));

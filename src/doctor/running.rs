@@ -1,4 +1,5 @@
-//! Diagnoses a running process before anything is recorded: whether it writes a file that names its JIT code, and where.
+//! Diagnoses a running process before anything is recorded: whether it writes a file that names its JIT code, and
+//! where.
 
 use super::finding::{Change, Finding, PROCESS, Share};
 use super::kind::FindingKind;
@@ -50,8 +51,8 @@ pub(super) struct LiveSource {
 }
 
 impl LiveDiagnosis {
-    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`. With `force`, also reads files
-    /// that belong to other users.
+    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`. With `force`, also reads
+    /// files that belong to other users.
     pub(super) fn examine(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
@@ -102,8 +103,8 @@ impl LiveDiagnosis {
     }
 }
 
-/// Chooses the main runtime among those that the process has loaded. Preferred is a runtime that named its memory for JIT
-/// code, which shows that it is in use. `memory` contains the names of all mappings.
+/// Chooses the main runtime among those that the process has loaded. Preferred is a runtime that named its memory for
+/// JIT code, which shows that it is in use. `memory` contains the names of all mappings.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
@@ -243,8 +244,8 @@ mod tests {
     use std::fs;
 
     /// Diagnoses an invented process in a temporary `/proc`. `program` is the path of its executable, and `words` its
-    /// command line. With `jit`, it has memory for JIT code. `files` are written to its `/tmp`, and `more` is added to its
-    /// memory maps.
+    /// command line. With `jit`, it has memory for JIT code. `files` are written to its `/tmp`, and `more` is added to
+    /// its memory maps.
     fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
         let proc = tempfile::tempdir().unwrap();
         let dir = proc.path().join("4711");

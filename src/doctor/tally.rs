@@ -35,8 +35,8 @@ pub(super) struct ProcessTally {
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
     /// The files whose code the process ran.
     pub(super) files: BTreeSet<DsoId>,
-    /// The runtimes whose native functions the process ran, judged by the functions' names. They are given as indexes in
-    /// [`RUNTIMES`].
+    /// The runtimes whose native functions the process ran, judged by the functions' names. They are given as indexes
+    /// in [`RUNTIMES`].
     pub(super) runtimes_by_name: BTreeSet<usize>,
     /// The number of unnamed JIT frames that directly called a runtime's interpreter function, because such frames are
     /// trampolines of the runtime. The key is the runtime's index in [`RUNTIMES`].
@@ -106,8 +106,8 @@ pub(super) struct Tally {
 }
 
 impl AffectedCounts {
-    /// Counts one sample with at least one affected frame. `affected` of its `all` frames are affected. `is_leaf_affected`
-    /// is true if the innermost frame is among them.
+    /// Counts one sample with at least one affected frame. `affected` of its `all` frames are affected.
+    /// `is_leaf_affected` is true if the innermost frame is among them.
     fn add(&mut self, affected: u64, all: u64, is_leaf_affected: bool) {
         self.frames += affected;
         self.samples += 1;
@@ -251,8 +251,8 @@ impl Tally {
         }
     }
 
-    /// If the stack is incomplete, counts it by the reason why it ends and, for some reasons, by the owner of the code in
-    /// which it ends.
+    /// If the stack is incomplete, counts it by the reason why it ends and, for some reasons, by the owner of the code
+    /// in which it ends.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);

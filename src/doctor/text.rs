@@ -54,8 +54,8 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Prints the number of findings, as the heading of their list. `figure` describes the percentage that is printed beside
-/// each finding; it is empty if there is none.
+/// Prints the number of findings, as the heading of their list. `figure` describes the percentage that is printed
+/// beside each finding; it is empty if there is none.
 fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
     match (findings.len(), figure) {
         (0, _) => writeln!(out, "No problems found.")?,

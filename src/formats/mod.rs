@@ -311,7 +311,8 @@ pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
 
-/// Why the format with this name shouldn't be written to a terminal; `None` if it may be, or if there is no such format.
+/// Why the format with this name shouldn't be written to a terminal; `None` if it may be, or if there is no such
+/// format.
 pub fn not_for_terminals(name: &str) -> Option<&'static str> {
     find_format(name)?.write?.not_for_terminals
 }

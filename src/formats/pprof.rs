@@ -286,8 +286,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // The index in `sums` of each sample of the events that share samples. The flag is true for negative weights that
-        // are kept apart.
+        // The index in `sums` of each sample of the events that share samples. The flag is true for negative weights
+        // that are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.

@@ -87,8 +87,8 @@ impl SourceOptions {
     }
 }
 
-/// The recorded IDs of processes, by the IDs that they have in their own PID namespaces. Filled in when first needed. If
-/// several processes have the same ID there, the lowest recorded ID counts.
+/// The recorded IDs of processes, by the IDs that they have in their own PID namespaces. Filled in when first needed.
+/// If several processes have the same ID there, the lowest recorded ID counts.
 #[derive(Debug, Default)]
 pub(super) struct NamespacePids(OnceLock<FxHashMap<Pid, Pid>>);
 

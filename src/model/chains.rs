@@ -22,8 +22,8 @@ pub struct Chains<P> {
     tree: PrefixTree<PlaceId>,
 }
 
-/// What a worker has added to its chains since its previous part. Like [`Part`](super::stacks::Part), but for call chains
-/// before symbolization.
+/// What a worker has added to its chains since its previous part. Like [`Part`](super::stacks::Part), but for call
+/// chains before symbolization.
 #[derive(Debug)]
 pub struct ChainsPart<P> {
     places: Vec<P>,

@@ -1,5 +1,5 @@
-//! The files that JIT code is said to be in. JIT code is in no file, but profilers show a module for every function, and
-//! recognize JIT code by its module.
+//! The files that JIT code is said to be in. JIT code is in no file, but profilers show a module for every function,
+//! and recognize JIT code by its module.
 //!
 //! perf shows the perf map of the process (`/tmp/perf-PID.map`) until the recording is injected, and then the ELF image
 //! that was made of the code: `jitted-PID-INDEX.so` by perf, `jitted-PID.so` and `jitted-PID.2.so` by jitgraft.

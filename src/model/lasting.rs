@@ -67,8 +67,8 @@ impl QuietPeriod {
     }
 }
 
-/// A cache that has the latest answer for each key, with the time range in which that answer holds. Each key has a number,
-/// which it keeps when its answer is replaced. The cache grows until its owner [drains](Self::drain) it.
+/// A cache that has the latest answer for each key, with the time range in which that answer holds. Each key has a
+/// number, which it keeps when its answer is replaced. The cache grows until its owner [drains](Self::drain) it.
 #[derive(Debug)]
 pub struct LastingCache<K, V> {
     answers: Vec<(K, Lasting<V>)>,

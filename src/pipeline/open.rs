@@ -432,8 +432,8 @@ fn is_quoted(bytes: &[u8]) -> bool {
     quoted >= 2 && quoted > 2 * others
 }
 
-/// How lines start in formats in which the first column matters, but that can be indented as a whole. perf script's text
-/// and folded stacks aren't listed: their readers accept any indentation.
+/// How lines start in formats in which the first column matters, but that can be indented as a whole. perf script's
+/// text and folded stacks aren't listed: their readers accept any indentation.
 const INDENTED_LINES: &[&[u8]] = &[
     b"# callgrind format",
     b"version: 1",

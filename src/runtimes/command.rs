@@ -267,8 +267,8 @@ impl Runtime {
     }
 
     /// The switches that a process can use: its version has them, and no option of its command is incompatible with
-    /// them. Some switches belong to one of a runtime's JIT compilers, which is recognized by the names of its memory. If
-    /// the process runs such a compiler, only the switches of this compiler are usable.
+    /// them. Some switches belong to one of a runtime's JIT compilers, which is recognized by the names of its memory.
+    /// If the process runs such a compiler, only the switches of this compiler are usable.
     pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
         let has_its_memory = |switch: &Switch| {
             !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
@@ -401,7 +401,8 @@ impl Runtime {
         false
     }
 
-    /// Adds to a command the flags or variables that are missing to turn on the switch. `None` if neither can turn it on.
+    /// Adds to a command the flags or variables that are missing to turn on the switch. `None` if neither can turn it
+    /// on.
     /// `DIR` in the values of variables is replaced by `directory`.
     pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
         self.correct_with_flag(switch, None, command, directory)

@@ -344,8 +344,8 @@ fn parse_jvm_method(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, ..NameParts::default() })
 }
 
-/// Parses a signature in Java's notation: `boolean java.util.List.add(int)`. In names from a log, the compiler follows in
-/// brackets.
+/// Parses a signature in Java's notation: `boolean java.util.List.add(int)`. In names from a log, the compiler follows
+/// in brackets.
 fn parse_java_signature(name: &str) -> Option<NameParts<'_>> {
     let (signature, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
         Some((signature, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (signature, tier),

@@ -1,5 +1,6 @@
 //! Finds what a user means by a name on the command line: a runtime, a language, a library, or a tool that starts a
-//! runtime. The names are in the table of runtimes ([`Runtime::aliases`], [`Runtime::launchers`]), except those of [`COMPILED_LANGUAGES`].
+//! runtime. The names are in the table of runtimes ([`Runtime::aliases`], [`Runtime::launchers`]), except those of
+//! [`COMPILED_LANGUAGES`].
 
 use super::runtime::Runtime;
 use super::set::RuntimeSet;

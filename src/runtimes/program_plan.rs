@@ -1,5 +1,5 @@
-//! How `jitgraft record` changes the command line of a program so that its runtime writes names. `doctor` makes the same
-//! plan, to find out whether `jitgraft record` with the recorded command line would solve a problem.
+//! How `jitgraft record` changes the command line of a program so that its runtime writes names. `doctor` makes the
+//! same plan, to find out whether `jitgraft record` with the recorded command line would solve a problem.
 
 use super::command::{CommandLine, CorrectedCommand, RunFacts, find_program};
 use super::runtime::Runtime;
@@ -9,8 +9,8 @@ use super::table::RUNTIMES;
 /// How to record a program of a runtime.
 #[derive(Debug)]
 pub struct ProgramPlan {
-    /// The switch that makes the runtime write names: the one that is already on or, failing that, the best one that can
-    /// be turned on. `None` if no flag or variable turns on any.
+    /// The switch that makes the runtime write names: the one that is already on or, failing that, the best one that
+    /// can be turned on. `None` if no flag or variable turns on any.
     pub switch: Option<&'static Switch>,
     /// The command line with everything added that the switch lacks. `None` without a switch, or if the program passes
     /// neither flags nor variables on to the runtime.

@@ -95,8 +95,8 @@ impl RecordCommand {
     }
 
     /// The command line of `jitgraft record` that runs this command, for a shell, without the options that `jitgraft
-    /// record` adds by itself. `runtime` is the runtime to name on it, and `stacks` is how `jitgraft record` records the
-    /// stacks of this program unless an option says otherwise. `None` if the command isn't one of `perf record`.
+    /// record` adds by itself. `runtime` is the runtime to name on it, and `stacks` is how `jitgraft record` records
+    /// the stacks of this program unless an option says otherwise. `None` if the command isn't one of `perf record`.
     pub fn to_jitgraft_record(&self, runtime: Option<&str>, stacks: Stacks) -> Option<String> {
         let is_perf_record = match &self.called[..] {
             [perf, record] => base_name(perf) == b"perf" && record == b"record",

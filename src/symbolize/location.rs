@@ -10,7 +10,8 @@ use crate::model::Addr;
 pub enum Location {
     /// JIT code, and the offset from its start in bytes.
     Code(CodeId, u64),
-    /// A file or other mapping, and the address relative to the file (see [`Place::offset`](super::address_space::Place::offset)).
+    /// A file or other mapping, and the address relative to the file (see
+    /// [`Place::offset`](super::address_space::Place::offset)).
     File(DsoId, u64),
     /// No mapping and no JIT code is known at this address.
     Nothing(Addr),

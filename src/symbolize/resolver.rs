@@ -1,5 +1,5 @@
-//! Names the functions at locations. It combines JIT code, symbol tables, debug information, kernel symbols, and symbols
-//! stored in the recording itself.
+//! Names the functions at locations. It combines JIT code, symbol tables, debug information, kernel symbols, and
+//! symbols stored in the recording itself.
 
 use super::Location;
 use super::code_map::CodeId;

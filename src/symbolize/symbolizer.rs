@@ -14,8 +14,8 @@
 //! # Time
 //!
 //! The same address is different code at different times. So an answer comes with the time range in which it holds
-//! ([`Lasting`]), and callers keep answers in [`RecentAnswers`](crate::model::lasting::RecentAnswers), whose key is what
-//! they asked for. Most stacks share most frames with earlier ones, so most questions are answered by the cache.
+//! ([`Lasting`]), and callers keep answers in [`RecentAnswers`](crate::model::lasting::RecentAnswers), whose key is
+//! what they asked for. Most stacks share most frames with earlier ones, so most questions are answered by the cache.
 //!
 //! Inputs without times ask without a time, which means: what was last at the address. Samples without a time in a
 //! recording that has times mean the same ([`UNTIMED`]).
@@ -76,8 +76,8 @@ impl Symbolizer<'_> {
     /// the address; the answer then holds for [`UNTIMED`] only, the time under which callers store such answers.
     ///
     /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
-    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before a
-    /// return address is in such a header, the return address itself is looked up.
+    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before
+    /// a return address is in such a header, the return address itself is looked up.
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
         // They differ only for a return address: `lookup` is in the call instruction before it.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());

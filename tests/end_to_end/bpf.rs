@@ -1,5 +1,5 @@
-//! A recording of BPF programs: what each of their frames must be called, and of which line it is, is found the slow and
-//! obvious way in the bytes of the recording, by code that shares nothing with `src/`.
+//! A recording of BPF programs: what each of their frames must be called, and of which line it is, is found the slow
+//! and obvious way in the bytes of the recording, by code that shares nothing with `src/`.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

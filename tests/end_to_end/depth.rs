@@ -252,7 +252,8 @@ fn members_of_json_that_nobody_reads() {
     read_all(cases);
 }
 
-/// A field of a protocol buffer that holds `levels` more of them, each in the one before; `around` are the tags, repeated.
+/// A field of a protocol buffer that holds `levels` more of them, each in the one before; `around` are the tags,
+/// repeated.
 fn message(around: &[u64], levels: usize, inside: &[u8]) -> Vec<u8> {
     // From inside out, each front by itself: the whole is put together once.
     let (mut fronts, mut len) = (Vec::new(), inside.len());

@@ -1,5 +1,5 @@
-//! Recordings that are read on another machine than the recorded one: packed archives, roots of other machines, files that
-//! are not here.
+//! Recordings that are read on another machine than the recorded one: packed archives, roots of other machines, files
+//! that are not here.
 
 use crate::support;
 
@@ -39,7 +39,8 @@ fn unpack(name: &str, to: &Path) {
     std::fs::write(to, zstd::decode_all(&packed[..]).unwrap()).unwrap();
 }
 
-/// A directory with a recording of another machine, `perf.data`, and the root of that machine with the program that ran, `root`.
+/// A directory with a recording of another machine, `perf.data`, and the root of that machine with the program that
+/// ran, `root`.
 struct Elsewhere(tempfile::TempDir);
 
 impl Elsewhere {

@@ -401,7 +401,8 @@ fn no_output_goes_where_a_strangers_link_leads() {
     assert!(fs::read(scene.at("victim/out.svg")).unwrap().len() > 1000);
 }
 
-/// An access list (acl(5)) as the kernel has it: the owner and `user` may read and write, its group may not, up to the mask.
+/// An access list (acl(5)) as the kernel has it: the owner and `user` may read and write, its group may not, up to the
+/// mask.
 fn access_list(user: u32) -> Vec<u8> {
     const ANYBODY: u32 = u32::MAX;
     let entries = [(1u16, 6u16, ANYBODY), (2, 6, user), (4, 0, ANYBODY), (0x10, 6, ANYBODY), (0x20, 0, ANYBODY)];

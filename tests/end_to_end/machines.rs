@@ -1,5 +1,5 @@
-//! Recordings of other machines, of a program whose functions are named after their callers (tests/programs/deep.c): what
-//! stacks must be follows from the name of the innermost function alone.
+//! Recordings of other machines, of a program whose functions are named after their callers (tests/programs/deep.c):
+//! what stacks must be follows from the name of the innermost function alone.
 //!
 //! `fixtures/recording-machines` has a few of each; `tests/tools/machines/record.sh` makes them anew on emulated
 //! machines, whose own perf is queried, too.
@@ -17,11 +17,11 @@ const FIELDS: &str = "comm,tid,time,ip,sym,dso";
 /// The stacks of one recording, compared.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Score {
-    /// Samples in `spin`, which functions at the inner end of the tree call, with one of these as the caller; and with another
-    /// or none.
+    /// Samples in `spin`, which functions at the inner end of the tree call, with one of these as the caller; and with
+    /// another or none.
     callers: (usize, usize),
-    /// Stacks of functions that are named after their callers, with all of these; those that end before; those in which one
-    /// is missing or wrong.
+    /// Stacks of functions that are named after their callers, with all of these; those that end before; those in which
+    /// one is missing or wrong.
     whole: usize,
     cut: usize,
     wrong: usize,
@@ -78,7 +78,8 @@ fn script(data: &Path, root: &Path) -> Samples {
     parse(&run(env!("CARGO_BIN_EXE_jitgraft"), &["script", "-f", "-F", FIELDS, "--symfs", root, data], Path::new(".")))
 }
 
-/// The fixtures, unpacked: `MACHINE/programs/NAME` of `MACHINE.NAME.zst`, `MACHINE/HOW.perf.data` of `MACHINE.HOW.perf.data.zst`.
+/// The fixtures, unpacked: `MACHINE/programs/NAME` of `MACHINE.NAME.zst`, `MACHINE/HOW.perf.data` of
+/// `MACHINE.HOW.perf.data.zst`.
 fn fixtures() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for entry in std::fs::read_dir(FIXTURES).unwrap() {
@@ -128,7 +129,8 @@ fn copies_of_stacks_are_unwound_on_every_machine() {
 
 #[test]
 fn callers_on_riscv64_are_found_without_call_frame_information() {
-    // With frame pointers, which functions that call nothing save alone, and without any: the call itself proves the caller.
+    // With frame pointers, which functions that call nothing save alone, and without any: the call itself proves the
+    // caller.
     for (recording, least) in [("riscv64.copies", 12), ("riscv64.nofp-copies", 15)] {
         let score = score_of(recording);
         assert!(score.callers.0 >= least && (score.callers.1, score.wrong) == (0, 0), "{recording}: {score:?}");
@@ -137,7 +139,8 @@ fn callers_on_riscv64_are_found_without_call_frame_information() {
 
 #[test]
 fn callers_of_32_bit_arm_are_found_where_the_call_proves_them() {
-    // The function saves the link register, so that its exception index doesn't show that the register still has the address.
+    // The function saves the link register, so that its exception index doesn't show that the register still has the
+    // address.
     let score = score_of("arm.saving-g");
     assert!(score.callers.0 >= 300 && score.callers.1 == 0, "{score:?}");
 }

@@ -1,7 +1,7 @@
 //! Runs jitgraft as its users do, and reads what it writes with code that shares nothing with it.
 //!
-//! A file for each job or kind of input. `support` has what they share: writers of recordings, running programs, limits,
-//! a browser. One program, because each test program links the whole crate.
+//! A file for each job or kind of input. `support` has what they share: writers of recordings, running programs,
+//! limits, a browser. One program, because each test program links the whole crate.
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,5 +1,5 @@
-//! Messages as Google's own runtime reads them with the official classes (PyPI: opentelemetry-proto), beside the rows of the
-//! same recordings in Parquet and `jitgraft report`.
+//! Messages as Google's own runtime reads them with the official classes (PyPI: opentelemetry-proto), beside the rows
+//! of the same recordings in Parquet and `jitgraft report`.
 #![cfg(feature = "tables")]
 
 use crate::support::python;

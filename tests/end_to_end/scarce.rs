@@ -55,7 +55,8 @@ fn scene() -> tempfile::TempDir {
     dir
 }
 
-/// Runs a command under limits that a shell sets; as `nobody`, where that is possible: root has as many threads as it wants.
+/// Runs a command under limits that a shell sets; as `nobody`, where that is possible: root has as many threads as it
+/// wants.
 fn under(dir: &Path, limits: &str, words: &str) -> Output {
     let script = format!("{limits} exec ./jitgraft {words}");
     let mut command = match unprivileged() {

@@ -1,5 +1,5 @@
-//! perf script's text with each field that `-F` knows: `script` names the frames of JIT code in it, and `collapse` reads
-//! the same stacks.
+//! perf script's text with each field that `-F` knows: `script` names the frames of JIT code in it, and `collapse`
+//! reads the same stacks.
 
 use crate::support::effort::step;
 use crate::support::runner;

@@ -668,8 +668,8 @@ fn unsigned_vlq(mut number: u64, out: &mut String) {
     }
 }
 
-/// The scopes of a script and an authored file with two functions, `splitWords` and `runRound`: in the script they start
-/// at their parameters.
+/// The scopes of a script and an authored file with two functions, `splitWords` and `runRound`: in the script they
+/// start at their parameters.
 fn scopes_of_two(names: &[&str]) -> String {
     let mut out = String::new();
     let mut item = |tag: char, unsigned: &[usize], signed: &[i64]| {

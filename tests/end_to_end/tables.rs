@@ -477,7 +477,8 @@ fn stacks_have_one_number_in_every_file() {
     assert_eq!(one, [id(id(0, "a"), "b"), id(id(0, "a"), "c")]);
 }
 
-/// Three functions called `get`, two of them on one line, and one without a name. DevTools counts lines and columns from
+/// Three functions called `get`, two of them on one line, and one without a name. DevTools counts lines and columns
+/// from
 /// 0.
 const GETTERS: &str = r#"{"nodes":[
     {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4,5]},
@@ -634,8 +635,8 @@ fn machines_spans_and_attributes_of_opentelemetry_s_profiles_are_columns() {
     assert!(String::from_utf8(stdout(&["collapse", "-q"], &[&at("p.otlp.json")])).unwrap().ends_with(" 6\n"));
 }
 
-/// A message with one sample of each of these machines, in a mapping of one path that has a build of its own; so many samples were
-/// lost there.
+/// A message with one sample of each of these machines, in a mapping of one path that has a build of its own; so many
+/// samples were lost there.
 fn of_machines(machines: &[(&str, &str, u64)]) -> Value {
     let text = |text: &str| serde_json::json!({ "stringValue": text });
     let resource = |(at, (host, _, lost)): (usize, &(&str, &str, u64))| {

@@ -25,7 +25,8 @@ use case::{Case, cases};
 use readers::{Reader, reader_of};
 use told::{Told, Weights, difference};
 
-/// The statement of a writer about every event of a case, with periods and, if asked, with numbers of samples as weights.
+/// The statement of a writer about every event of a case, with periods and, if asked, with numbers of samples as
+/// weights.
 struct Said {
     writer: &'static str,
     reader: &'static Reader,

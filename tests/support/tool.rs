@@ -14,8 +14,8 @@ pub(crate) fn run(program: &str, arguments: &[&str], dir: &Path) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// A small program with symbols and a build ID, compiled once. This test program has tens of megabytes, which are copied
-/// and read slowly.
+/// A small program with symbols and a build ID, compiled once. This test program has tens of megabytes, which are
+/// copied and read slowly.
 pub(crate) fn small_program() -> &'static Path {
     static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
         let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("small-program");

@@ -25,8 +25,8 @@ pub struct CallGraph {
 pub struct GraphFunction {
     /// The function.
     pub frame: FrameId,
-    /// The frame that stands for this function in stacks. Differs from `frame` if the input has a separate function for each level
-    /// of recursion, but stacks don't.
+    /// The frame that stands for this function in stacks. Differs from `frame` if the input has a separate function for
+    /// each level of recursion, but stacks don't.
     pub stack_frame: FrameId,
     /// The self cost: without calls to other functions.
     pub own: i64,
@@ -128,8 +128,8 @@ impl CallGraph {
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
-        // Every function has a cycle number, most of them one of its own. Only those are cycles in which a function calls
-        // itself or another function with the same number.
+        // Every function has a cycle number, most of them one of its own. Only those are cycles in which a function
+        // calls itself or another function with the same number.
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {
             let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);

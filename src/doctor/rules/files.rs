@@ -224,8 +224,8 @@ fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     .with_highlight(Highlight::UnnamedNowhere)
 }
 
-/// Reports missing ELF images of JIT code. `perf inject` or `jitgraft inject` moved the names from the recording to these
-/// images.
+/// Reports missing ELF images of JIT code. `perf inject` or `jitgraft inject` moved the names from the recording to
+/// these images.
 fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'_>) -> Finding {
     let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path))).unwrap_or_default();
     let more = if ids.len() > 1 { format!(" and {} more", ids.len() - 1) } else { String::new() };
@@ -244,8 +244,8 @@ fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'
 }
 
 /// Reports files whose code ran, but that are missing on this machine. `same_machine` is true if other files of the
-/// recording exist here in the version that ran: then the recording was made on this machine, and the missing files were
-/// deleted or moved. `in_container` is true if a process in a container mapped them.
+/// recording exist here in the version that ran: then the recording was made on this machine, and the missing files
+/// were deleted or moved. `in_container` is true if a process in a container mapped them.
 fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_container: bool) -> Finding {
     let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
     let cause = match (is_deleted, same_machine) {
@@ -338,8 +338,8 @@ pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> 
     .with_highlight(unnamed_in(files))
 }
 
-/// True if a mapping with this path is memory rather than a file that someone could provide: shared memory (`shm_open`),
-/// or a temporary file that never had a name (`O_TMPFILE`).
+/// True if a mapping with this path is memory rather than a file that someone could provide: shared memory
+/// (`shm_open`), or a temporary file that never had a name (`O_TMPFILE`).
 fn is_memory(path: &[u8]) -> bool {
     let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
     path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")

@@ -26,8 +26,8 @@ pub(in super::super) struct Attempt {
     too_old: Option<String>,
     /// The option that makes the runtime name interpreted functions. `None` if the process didn't receive it.
     switched_on: Option<String>,
-    /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no such
-    /// switch.
+    /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no
+    /// such switch.
     lost_switch: Option<&'static Switch>,
     /// A switch that was set by a variable but that the process didn't follow: it wrote none of the switch's files, and
     /// its runtime has options that make it ignore variables. `None` if there is no such switch.
@@ -187,15 +187,15 @@ fn find_interpreted(
     Some(finding.with_change(change))
 }
 
-/// True if a process that was started by another one apparently ignored a switch that is set by a variable. Its own options
-/// are unknown, but it mapped no jitdump, although the switch makes it write one.
+/// True if a process that was started by another one apparently ignored a switch that is set by a variable. Its own
+/// options are unknown, but it mapped no jitdump, although the switch makes it write one.
 fn is_ignored(switch: &Switch, pid: Pid, runtime: &Runtime, context: DoctorContext<'_>) -> bool {
     let may_ignore = !runtime.ignoring_variables.is_empty() && context.command_of(pid).is_none();
     may_ignore && switch.writes_only_dumps() && !context.has_mapped_dump(pid)
 }
 
-/// The flag that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if the
-/// runtime has no such flag.
+/// The flag that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if
+/// the runtime has no such flag.
 fn interpreter_flag(
     runtime: &'static Runtime,
     interpreter: &Interpreter,
@@ -213,8 +213,8 @@ fn interpreter_flag(
     }
 }
 
-/// Counts frames in the runtime's files that have no symbols: they are probably in its interpreter, whose functions can't
-/// be recognized there. `None` unless more than half of the process's samples are in such files.
+/// Counts frames in the runtime's files that have no symbols: they are probably in its interpreter, whose functions
+/// can't be recognized there. `None` unless more than half of the process's samples are in such files.
 fn stripped_runtime_samples(
     pid: Pid,
     runtime: &Runtime,

@@ -1,4 +1,5 @@
-//! Finds out why JIT code has no names: there is no file with its names, or the file was not used, or it lacks the code.
+//! Finds out why JIT code has no names: there is no file with its names, or the file was not used, or it lacks the
+//! code.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, command_line};
@@ -406,8 +407,8 @@ impl<'a> UnnamedCode<'a> {
         source_incomplete(&self.process, self.share, &source, &coverage, self.given)
     }
 
-    /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `is_truncated` is true
-    /// if the file ends in the middle of a record or line.
+    /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `is_truncated` is
+    /// true if the file ends in the middle of a record or line.
     fn report_torn(&self, source: &SourceFile, skipped: u64, is_truncated: bool) -> Finding {
         let is_map = source.kind == Kind::PerfMap;
         let unit = if is_map { "line" } else { "record" };

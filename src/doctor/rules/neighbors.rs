@@ -1,5 +1,5 @@
-//! Finds dumps and maps in the directory of a recording that were not loaded, because by their names they belong to none
-//! of its processes. They may still be the missing file of a process: in a container, a process has another ID.
+//! Finds dumps and maps in the directory of a recording that were not loaded, because by their names they belong to
+//! none of its processes. They may still be the missing file of a process: in a container, a process has another ID.
 
 use super::super::context::DoctorContext;
 use super::super::process::ExaminedProcess;
@@ -41,7 +41,8 @@ struct Neighbor {
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
-/// Maximum number of dumps and maps to look at. A directory with more is a collection, and we can't guess the right file.
+/// Maximum number of dumps and maps to look at. A directory with more is a collection, and we can't guess the right
+/// file.
 const MOST: usize = 16;
 
 /// Maximum number of bytes to read from the start of a file. This is enough for a guess, and files may be very large.

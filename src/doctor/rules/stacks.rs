@@ -44,8 +44,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The share of the recording that `samples` samples with cut stacks are. Each counts half, because its inner frames are
-/// right.
+/// The share of the recording that `samples` samples with cut stacks are. Each counts half, because its inner frames
+/// are right.
 fn share_of_cut_stacks(samples: u64, context: DoctorContext<'_>) -> Share {
     context.share_of_samples(samples, 0.5)
 }
@@ -245,8 +245,8 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     runtime.callers
 }
 
-/// The state of the jitdump with unwinding information for the JIT code of a process. Without this jitdump, copied stacks
-/// can't be unwound through JIT code.
+/// The state of the jitdump with unwinding information for the JIT code of a process. Without this jitdump, copied
+/// stacks can't be unwound through JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnwindingDump {
     /// The recorded command didn't request the jitdump.
@@ -428,9 +428,9 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
 
-/// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless this
-/// switch was missing, and the process can use it. `None` also for stacks that end in files, such as the runtime's own
-/// program, because the switch doesn't change how those were compiled.
+/// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless
+/// this switch was missing, and the process can use it. `None` also for stacks that end in files, such as the runtime's
+/// own program, because the switch doesn't change how those were compiled.
 fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
     if !stops.in_jit {
         return None;
@@ -446,8 +446,8 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
 }
 
 /// Finds out whether stacks of a JVM break off because it was started without the flag for frame pointers, and where
-/// they break off. `None` if the process isn't a JVM, received the flag, or if less than half of the broken stacks end in
-/// JIT code: the JVM then keeps frame pointers, because the flag was set in a way that the recording doesn't show.
+/// they break off. `None` if the process isn't a JVM, received the flag, or if less than half of the broken stacks end
+/// in JIT code: the JVM then keeps frame pointers, because the flag was set in a way that the recording doesn't show.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.process(pid).runtime?;

@@ -31,7 +31,8 @@ const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep th
 /// The remedy for a log whose times can't be converted any better.
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
 
-/// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be read;
+/// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
+/// read;
 /// `None` if all of it was read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
@@ -120,8 +121,8 @@ fn is_monotonic(context: DoctorContext<'_>) -> bool {
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
-/// Finds logs that may give some frames the wrong name: their times are only estimated, and around the time of a sample,
-/// other code was at the same address.
+/// Finds logs that may give some frames the wrong name: their times are only estimated, and around the time of a
+/// sample, other code was at the same address.
 fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let perf_started_program = context.command().is_some_and(|perf| !perf.records_others);
@@ -207,10 +208,10 @@ fn clock(
     finding.with_process(process).with_highlight(Highlight::Jit)
 }
 
-/// Reports a log that may give some frames the wrong name: its times are not on the recording's clock, and addresses were
-/// reused at about the time of the samples. `error` is the possible error of the log's times in nanoseconds; `None` if it
-/// is unknown. `is_best` is true if the times can't be converted any better, because perf started the program and used
-/// the clock of jitdumps.
+/// Reports a log that may give some frames the wrong name: its times are not on the recording's clock, and addresses
+/// were reused at about the time of the samples. `error` is the possible error of the log's times in nanoseconds;
+/// `None` if it is unknown. `is_best` is true if the times can't be converted any better, because perf started the
+/// program and used the clock of jitdumps.
 fn log_clock(
     process: &ExaminedProcess,
     share: Share,

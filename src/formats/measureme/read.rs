@@ -64,7 +64,8 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     }
 }
 
-/// Reads the intervals and instants. The first argument of an interval or instant becomes its action ([`Slice::action`]).
+/// Reads the intervals and instants. The first argument of an interval or instant becomes its action
+/// ([`Slice::action`]).
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;

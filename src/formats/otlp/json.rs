@@ -1,8 +1,8 @@
 //! The JSON form of fields, for serde.
 //!
 //! This is the standard JSON mapping of protocol buffers (<https://protobuf.dev/programming-guides/json/>) with OTLP's
-//! exceptions: trace and span IDs are hexadecimal instead of base64, and unknown fields are ignored. 64-bit integers are
-//! written as strings; numbers and strings are both read. `null` means that a field isn't set.
+//! exceptions: trace and span IDs are hexadecimal instead of base64, and unknown fields are ignored. 64-bit integers
+//! are written as strings; numbers and strings are both read. `null` means that a field isn't set.
 
 use super::messages::{AnyValue, ProfilesData, SampleMessage, ValueType};
 use crate::bytes::digits::hex_bytes;

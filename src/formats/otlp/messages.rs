@@ -1,5 +1,5 @@
-//! The messages of the protocol, as of version 1.10, for both forms: prost's attributes describe the binary form, serde's
-//! the JSON form. At the end of the file: our own attribute keys, for facts that the protocol has no field for.
+//! The messages of the protocol, as of version 1.10, for both forms: prost's attributes describe the binary form,
+//! serde's the JSON form. At the end of the file: our own attribute keys, for facts that the protocol has no field for.
 //!
 //! Names and numbers: <https://github.com/open-telemetry/opentelemetry-proto>, `profiles/v1development/profiles.proto`,
 //! `common/v1/common.proto`, `resource/v1/resource.proto`.

@@ -353,9 +353,9 @@ pub(super) enum DsoKind {
     /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
     /// file.
     FileBacked,
-    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state (`//toolong`); or something
-    /// else that the kernel can map, such as `anon_inode:[perf_event]`. It may be a library, or JIT code that a compiler
-    /// wrote there. The address may be relative to the file.
+    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state (`//toolong`); or
+    /// something else that the kernel can map, such as `anon_inode:[perf_event]`. It may be a library, or JIT code that
+    /// a compiler wrote there. The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,

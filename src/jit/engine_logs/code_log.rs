@@ -153,8 +153,8 @@ pub struct LogCode {
     pub size: u64,
     /// The machine code, `size` bytes, if it had to be copied from the log. See also `memory`.
     pub bytes: Option<TextId>,
-    /// The range of the log that [`CodeLog::line_decoder`] decodes to source lines. Empty if the code has no lines, or if
-    /// there is a `position_key`.
+    /// The range of the log that [`CodeLog::line_decoder`] decodes to source lines. Empty if the code has no lines, or
+    /// if there is a `position_key`.
     pub line_range: (u64, u64),
     /// A key by which [`CodeLog::line_decoder`] finds the source lines, if they aren't in one range of the log.
     pub position_key: Option<TextId>,

@@ -53,7 +53,8 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
                 None => continue,
             },
         };
-        // Several recorded processes have this ID in their own namespaces, so it doesn't tell which of them the core dump is from.
+        // Several recorded processes have this ID in their own namespaces, so it doesn't tell which of them the core
+        // dump is from.
         if scene.shared_pids.contains(&inner) {
             continue;
         }

@@ -27,8 +27,8 @@ enum Reason {
 /// The share of truncated stacks, in percent, from which on outputs state it.
 const WORTH_STATING: f64 = 1.0;
 
-/// A sentence with the share of samples whose stacks are truncated, and why. If there are several reasons, it states the
-/// one that affects most samples. `None` if no stacks are truncated, or only a few.
+/// A sentence with the share of samples whose stacks are truncated, and why. If there are several reasons, it states
+/// the one that affects most samples. `None` if no stacks are truncated, or only a few.
 pub(super) fn describe(examined: &Examined<'_>) -> Option<String> {
     let mut all = 0u64;
     let mut counts: BTreeMap<Reason, u64> = BTreeMap::new();
@@ -104,9 +104,9 @@ fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Opt
 }
 
 /// True if the outer frames of a call chain are garbage, because the kernel followed a register that is not a frame
-/// pointer. In code that uses this register for other things, the chain runs in a circle or from one object to the next,
-/// until it has as many frames as the kernel may record. `is_nowhere` says for each frame, from the outermost one on,
-/// whether no code was mapped at its address.
+/// pointer. In code that uses this register for other things, the chain runs in a circle or from one object to the
+/// next, until it has as many frames as the kernel may record. `is_nowhere` says for each frame, from the outermost one
+/// on, whether no code was mapped at its address.
 pub(crate) fn goes_astray(is_nowhere: impl Iterator<Item = bool>) -> bool {
     /// The number of outermost frames to check. The circles are shorter than this.
     const END: usize = 16;

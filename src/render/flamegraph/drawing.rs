@@ -94,9 +94,9 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name to show for a box; "all" for the box of the whole graph, which has no label. `starts` has,
-    /// for labels whose name belongs to several functions, the location where the function starts, which is appended to
-    /// the name. A box of several unnamed frames says how many these are.
+    /// The number of the name to show for a box; "all" for the box of the whole graph, which has no label. `starts`
+    /// has, for labels whose name belongs to several functions, the location where the function starts, which is
+    /// appended to the name. A box of several unnamed frames says how many these are.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -385,8 +385,8 @@ impl Drawing {
 }
 
 impl PageBox {
-    /// A box from 0, the left edge, to `end`, without self weight, tiers or comparison. `name` is the number of its name.
-    /// Callers set the other fields that they know.
+    /// A box from 0, the left edge, to `end`, without self weight, tiers or comparison. `name` is the number of its
+    /// name. Callers set the other fields that they know.
     fn from_left(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
         Self { row, start: 0, end, own: None, name, swatch, shares: Vec::new(), before: None }
     }

@@ -201,8 +201,8 @@ impl PageClock {
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left. If
-    /// there is no such unit, the clock's unit spans the whole time.
+    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left.
+    /// If there is no such unit, the clock's unit spans the whole time.
     fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));

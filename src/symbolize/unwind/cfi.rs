@@ -314,8 +314,8 @@ impl UnwindRow {
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
-        // The CFA is the caller's stack pointer, except on s390x: there it is 160 bytes higher, and the stack pointer is
-        // saved like other registers.
+        // The CFA is the caller's stack pointer, except on s390x: there it is 160 bytes higher, and the stack pointer
+        // is saved like other registers.
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }

@@ -151,7 +151,8 @@ fn each_instruction_costs_what_the_file_states_and_all_cost_what_callgrind_annot
     assert_eq!(costs.totals, costs.sum());
     let known: Vec<u64> = costs.totals.iter().copied().filter(|total| *total > 0).collect();
     assert_eq!(totals, known);
-    // Its functions, not its `PROGRAM TOTALS`: valgrind's `summary:` may have a few instructions that it booked nowhere.
+    // Its functions, not its `PROGRAM TOTALS`: valgrind's `summary:` may have a few instructions that it booked
+    // nowhere.
     let other = tool("callgrind_annotate", &["--auto=no", "--threshold=100", "callgrind.out.77"], dir.path());
     let rows = other.lines().filter(|line| line.contains(':') && !line.contains("PROGRAM"));
     let other = rows.filter_map(|row| row.split_whitespace().next()?.replace(',', "").parse::<u64>().ok());

@@ -9,8 +9,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
-/// Adds a mapping record (`PERF_RECORD_MMAP2`) with this protection (`PROT_READ` is 1, `PROT_WRITE` 2, `PROT_EXEC` 4). What
-/// isn't executable is marked as data, as `perf record -d` records it.
+/// Adds a mapping record (`PERF_RECORD_MMAP2`) with this protection (`PROT_READ` is 1, `PROT_WRITE` 2, `PROT_EXEC` 4).
+/// What isn't executable is marked as data, as `perf record -d` records it.
 fn mmap2_protected(data: &mut PerfData, stamp: Stamp, map: Mmap, protection: u32) {
     const MMAP_DATA: u16 = 1 << 13;
     let mut body = Out::new(data.order);

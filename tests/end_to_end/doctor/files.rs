@@ -183,8 +183,8 @@ fn files_beside_standard_input_are_those_of_the_current_directory() {
     assert!(injected.status.success() && said.contains("800 of 800 JIT frames"), "{said}");
 }
 
-/// A variable reaches all processes, but `python -I` ignores it. Whether a child was started like that isn't recorded; that
-/// it mapped no dump is.
+/// A variable reaches all processes, but `python -I` ignores it. Whether a child was started like that isn't recorded;
+/// that it mapped no dump is.
 #[test]
 fn a_variable_that_had_no_effect_is_not_said_to_have_been_on() {
     const CHILD: u32 = PID + 1;

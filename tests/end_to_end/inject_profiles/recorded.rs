@@ -71,7 +71,8 @@ impl Recorded {
         said
     }
 
-    /// The names that perf shows at each address where JIT code was interrupted, once it was injected into the recording.
+    /// The names that perf shows at each address where JIT code was interrupted, once it was injected into the
+    /// recording.
     pub(crate) fn names_by_perf(&self) -> BTreeMap<u64, BTreeSet<String>> {
         self.jitgraft(&["inject", "-i", "perf.data", "-o", "perf.jit.data"]);
         let mut command = Command::new("perf");

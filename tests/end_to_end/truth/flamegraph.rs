@@ -35,7 +35,10 @@ pub(crate) fn read(text: &[u8], _: &[String]) -> Vec<Told> {
             let fields: Vec<&str> = record.split(',').collect();
             let number = |at: usize| fields[at].parse::<u64>().unwrap();
             start += number(1);
-            let (row, own, name) = (number(0) as usize, number(2), names[number(3) as usize].to_owned());
+            let shown = names[number(3) as usize];
+            // A run of unnamed frames is one box, which states how many there are.
+            let run = shown.strip_suffix(" frames)").and_then(|shown| shown.rsplit_once(" (up to "));
+            let (row, own, name) = (number(0) as usize, number(2), run.map_or(shown, |(name, _)| name).to_owned());
             while open.len() > row {
                 close(&mut open);
             }

@@ -1,5 +1,5 @@
-//! The page for those who use the keyboard or a reader of the screen: the focus is never lost, Escape and Back lead back,
-//! a search is walked through, and every element says what it is.
+//! The page for those who use the keyboard or a reader of the screen: the focus is never lost, Escape and Back lead
+//! back, a search is walked through, and every element says what it is.
 
 use super::shown::Shown;
 use crate::support::browser::page::{CONTROL, SHIFT};

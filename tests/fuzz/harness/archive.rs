@@ -14,7 +14,8 @@ pub(crate) fn inputs(target: &str) -> Vec<(String, Vec<u8>)> {
     entries(&zstd::decode_all(&packed[..]).unwrap())
 }
 
-/// The files of an archive: a header of 512 bytes, in which octal digits at 124 are the size, then the contents, padded.
+/// The files of an archive: a header of 512 bytes, in which octal digits at 124 are the size, then the contents,
+/// padded.
 fn entries(mut archive: &[u8]) -> Vec<(String, Vec<u8>)> {
     const BLOCK: usize = 512;
     let mut entries = Vec::new();

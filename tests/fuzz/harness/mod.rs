@@ -3,8 +3,8 @@
 //! The checks of any bytes: one function a target. The fuzzer (`targets/all.rs`) feeds them with what it thinks up,
 //! `replay` with what it once found.
 //!
-//! A target may refuse its input, but not panic, run long or take more memory than the input can ask for; where what was
-//! read or written has a bound or can be read again, that is asserted.
+//! A target may refuse its input, but not panic, run long or take more memory than the input can ask for; where what
+//! was read or written has a bound or can be read again, that is asserted.
 
 #![allow(unreachable_pub, reason = "the fuzzer's program is another crate, the tests are not")]
 

@@ -10,8 +10,8 @@ use crate::jit::jitdump::{Body, JitDump, decode_lines};
 use crate::model::Addr;
 use crate::model::code::{Code, Lines, OriginId, SourceMap};
 
-/// perf.data: header, attrs, features, BPF programs, every record, every sample, packed records, and what a rewrite makes
-/// of them.
+/// perf.data: header, attrs, features, BPF programs, every record, every sample, packed records, and what a rewrite
+/// makes of them.
 pub(super) fn perf_data(bytes: &[u8]) {
     let mut warnings = Warnings::new();
     let Ok(recording) = Recording::parse(bytes, &mut warnings) else { return };

@@ -28,8 +28,8 @@ const FUNCTION_START: &[u8] = b"\nfn=";
 /// begins. If no block begins there, the chunk is longer.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     let (mut index, mut offset) = (0, 0);
-    // The text was searched for a place to cut up to this offset. After a long block, that may be more than `size` bytes
-    // beyond the start of the next chunk; then there is no place to cut before it.
+    // The text was searched for a place to cut up to this offset. After a long block, that may be more than `size`
+    // bytes beyond the start of the next chunk; then there is no place to cut before it.
     let mut searched = 0usize;
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;

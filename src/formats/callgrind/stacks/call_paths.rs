@@ -160,8 +160,8 @@ impl PathFinder<'_> {
                 stacks.push((stack, path.cost));
             }
         }
-        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless, and all of
-        // it goes to the only one in this list, whatever share is stated here.
+        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless, and all
+        // of it goes to the only one in this list, whatever share is stated here.
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }

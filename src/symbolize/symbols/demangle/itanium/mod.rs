@@ -1,8 +1,8 @@
 //! Demangles C++ names of the Itanium ABI. The result is spelled as by c++filt and gdb.
 //!
 //! [`parse`] turns a name into a graph. Parts to which the name refers back are shared, so a name of one kilobyte can
-//! stand for a text of any length. [`mod@print`] walks the graph and gives up once the text is longer than any real name.
-//! Both limit the depth of nesting, because names are untrusted and are demangled on threads with small stacks.
+//! stand for a text of any length. [`mod@print`] walks the graph and gives up once the text is longer than any real
+//! name. Both limit the depth of nesting, because names are untrusted and are demangled on threads with small stacks.
 //!
 //! Template parameters are replaced, and packs expanded, only when printing. The reason is that a back reference stands
 //! for mangled letters, which may refer to different templates in different places.
