@@ -684,9 +684,9 @@ impl Profile {
     }
 
     /// Chooses the series to which the rows of `other` are added. Returns its index, and the factor by which to
-    /// multiply the weights of these rows. Usually, that is the series with the same name and unit, and the factor is
-    /// 1. But folded stacks state no unit, so whole weights and weights with fractions, which are counted in
-    /// millionths, are the same measure: both become millionths.
+    /// multiply the weights of these rows. Usually, that is the series with the same name and unit, and the weights
+    /// stay as they are (a factor of 1). But folded stacks state no unit, so whole weights and weights with fractions,
+    /// which are counted in millionths, are the same measure: both become millionths.
     fn series_to_join(&mut self, other: &Series) -> (usize, u64) {
         let millionths = Unit::Named(MILLIONTHS.to_owned());
         let is_whole = |series: &Series| series.unit == Unit::Samples && series.counting == Counting::Unknown;
