@@ -147,6 +147,7 @@ fn a_command_says_which_file_it_wrote() {
     let node = fixture("annotate-node/recorded.data.zst");
     let trace = fixture("trace-miri/input.json");
     let dir = tempfile::tempdir().unwrap();
+    fs::copy(dir.path().join("in.folded"), dir.path().join("before.folded")).unwrap();
     for (arguments, file) in [
         (&["flamegraph", "in.folded"][..], "a.svg"),
         (&["flamegraph", "--style", "inferno", "in.folded"], "inferno.svg"),
@@ -155,7 +156,7 @@ fn a_command_says_which_file_it_wrote() {
         (&["export", "--to", "otlp", "in.folded"], "a.otlp"),
         (&["export", "--to", "chrome", &trace], "a.trace.json"),
         (&["report", "in.folded"], "a.txt"),
-        (&["report", "--diff", "in.folded", "in.folded"], "a.csv"),
+        (&["report", "--diff", "before.folded", "in.folded"], "a.csv"),
         (&["merge", "in.folded", "in.folded"], "b.folded"),
         (&["stats", &trace], "a.json"),
         (&["doctor", &node], "doctor.txt"),
