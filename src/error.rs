@@ -8,10 +8,65 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// The result of anything that can stop a job.
+///
+/// In functions that return it, `?` also works on a [`std::io::Result`]: the error becomes the cause of an [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// A failure: what went wrong, in which file and at which byte (if known), the cause, and a remedy.
-#[derive(Debug)]
+///
+/// `{}` writes all of it on one line. `{:?}` writes the same, so that `fn main() -> jitgraft::Result<()>` and `unwrap`
+/// print a message for people. Programs should look at [`kind`](Self::kind).
+///
+/// ```
+/// use jitgraft::{ErrorKind, LoadOptions, load};
+///
+/// let error = load("missing.data", &LoadOptions::new()).unwrap_err();
+/// assert_eq!(error.kind(), ErrorKind::NotFound);
+/// assert!(error.to_string().starts_with("missing.data: "));
+/// assert_eq!(format!("{error:?}"), error.to_string());
+/// ```
+///
+/// Errors of your own, such as those of a closure that [`for_each_sample`](crate::for_each_sample()) calls:
+///
+/// ```
+/// use jitgraft::{Error, Result};
+///
+/// fn parse_weight(text: &str) -> Result<i64> {
+///     text.parse().map_err(|error| Error::new("has a bad weight").because(error).in_file("weights.txt".as_ref()))
+/// }
+/// let message = parse_weight("3x").unwrap_err().to_string();
+/// assert_eq!(message, "weights.txt: has a bad weight: invalid digit found in string");
+/// ```
+///
+/// # Flags in messages
+///
+/// Errors and warnings are those of the program `jitgraft`, so their advice names its flags:
+///
+/// | flag | in the library |
+/// |---|---|
+/// | `--jitdump`, `--perf-map`, `--jit-log` | [`LoadOptions::jitdump`], [`LoadOptions::perf_map`], [`LoadOptions::jit_log`] |
+/// | `FILE@PID` | [`CodeMapBuilder::jitdump_of`] and the other methods that take a process |
+/// | `--symfs`, `--debug-dir` | [`LoadOptions::symfs`], [`LoadOptions::debug_dir`] |
+/// | `-f` | [`LoadOptions::trust_all_owners`]; for a [`CodeMap`], read the file yourself and pass its bytes |
+/// | `--event`, `--pid`, `--tid`, `--time` | [`LoadOptions::event`], [`process`], [`thread`], [`times`] |
+/// | `--max-stack` | [`LoadOptions::max_stack`] |
+/// | `jitgraft formats` | [`Formats::list`] |
+/// | `--kallsyms`, `--source-maps`, `--guest`, `--elf`, `--map-pid` | only in the program |
+///
+/// [`CodeMap`]: crate::CodeMap
+/// [`CodeMapBuilder::jitdump_of`]: crate::CodeMapBuilder::jitdump_of
+/// [`Formats::list`]: crate::Formats::list
+/// [`LoadOptions::jitdump`]: crate::LoadOptions::jitdump
+/// [`LoadOptions::perf_map`]: crate::LoadOptions::perf_map
+/// [`LoadOptions::jit_log`]: crate::LoadOptions::jit_log
+/// [`LoadOptions::symfs`]: crate::LoadOptions::symfs
+/// [`LoadOptions::debug_dir`]: crate::LoadOptions::debug_dir
+/// [`LoadOptions::trust_all_owners`]: crate::LoadOptions::trust_all_owners
+/// [`LoadOptions::event`]: crate::LoadOptions::event
+/// [`process`]: crate::LoadOptions::process
+/// [`thread`]: crate::LoadOptions::thread
+/// [`times`]: crate::LoadOptions::times
+/// [`LoadOptions::max_stack`]: crate::LoadOptions::max_stack
 pub struct Error {
     file: Option<PathBuf>,
     offset: Option<u64>,
@@ -75,7 +130,8 @@ impl Error {
         }
     }
 
-    /// The kind of failure.
+    /// The kind of failure: the one that was set, or the one that follows from the cause.
+    /// [`InvalidData`](ErrorKind::InvalidData) if neither says more.
     pub fn kind(&self) -> ErrorKind {
         if let Some(kind) = self.kind {
             return kind;
@@ -129,6 +185,7 @@ impl Error {
     }
 
     /// An error in what the user typed, which results in exit status 2.
+    #[doc(hidden)]
     pub fn usage(message: impl Into<String>) -> Self {
         Self { usage: true, ..Self::new(message) }
     }
@@ -177,6 +234,7 @@ impl Error {
     }
 
     /// Changes the exit status to 2, for commands where status 1 has another meaning (`doctor --exit-code`).
+    #[doc(hidden)]
     #[must_use]
     pub fn into_usage(mut self) -> Self {
         self.usage = true;
@@ -189,16 +247,18 @@ impl Error {
     }
 
     /// Displays the error without the remedy.
+    #[doc(hidden)]
     pub fn without_remedy(&self) -> impl fmt::Display + '_ {
         WithoutRemedy(self)
     }
 
     /// True if the error is in what the user typed, not in the input (exit status 2).
+    #[doc(hidden)]
     pub fn is_usage(&self) -> bool {
         self.usage
     }
 
-    /// True if the output's reader has closed the pipe. That counts as success.
+    /// True if the reader of the output has closed the pipe, as `head` does. Programs usually end without a message then.
     pub fn is_closed_pipe(&self) -> bool {
         let io = self.source.as_deref().and_then(|source| source.downcast_ref::<std::io::Error>());
         io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe)
@@ -259,7 +319,15 @@ fn write_causes(f: &mut fmt::Formatter<'_>, error: &Error) -> fmt::Result {
     Ok(())
 }
 
+impl fmt::Debug for Error {
+    /// Writes the same as `{}`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl fmt::Display for Error {
+    /// Writes the file, the offset, the message, the causes and the remedy, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write_place(f, self.file.as_deref(), self.offset)?;
         CauseChain(self).fmt(f)
@@ -273,7 +341,8 @@ impl std::error::Error for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// Returns an [`Error`] unchanged that was passed through a [`std::io::Write`].
+    /// An error with this cause. If the cause is itself an [`Error`] that somebody passed through an I/O error, such as
+    /// a writer, returns that one.
     fn from(error: std::io::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,
@@ -285,6 +354,9 @@ impl From<std::io::Error> for Error {
 }
 
 /// Something that was skipped, estimated or suspicious, but didn't stop the job.
+///
+/// `{}` writes the file, the offset and the message. Messages may name [flags of the
+/// program](Error#flags-in-messages).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Warning {
     /// The file that the warning is about, if known.

@@ -66,6 +66,7 @@ impl CodeKind {
 
 impl FrameKind {
     /// The keyword for this kind of code in jitgraft's JSON.
+    #[doc(hidden)]
     pub fn key(self) -> &'static str {
         CodeKind::from_kind(self).key
     }

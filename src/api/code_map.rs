@@ -27,7 +27,10 @@ use std::path::{Path, PathBuf};
 /// Times are on the clock of the sources. Runtimes should use `CLOCK_MONOTONIC`, in nanoseconds. If a jitdump's header
 /// says that its times are values of the CPU's time-stamp counter, they aren't converted. Code is in memory from the
 /// time at which it was loaded until other code overwrites it. Entries of perf maps have no time and count at any time,
-/// but only where no code with a time is known.
+/// but only where no code with a time is known at that time.
+///
+/// The times of a recording are on the clock of jitdumps if it was made with `perf record -k mono`.
+/// [`load`](crate::load()) converts times where it can; a code map doesn't.
 ///
 /// ```
 /// use jitgraft::{Addr, CodeMap, Nanos, Pid};
@@ -51,6 +54,45 @@ use std::path::{Path, PathBuf};
 /// # is_shared(&code_map);
 /// # Ok::<(), jitgraft::Error>(())
 /// ```
+///
+/// # Which look-up for which frame
+///
+/// The innermost frame of a stack is at the instruction that was to run next, and so is the first one outside of the
+/// kernel's frames: [`lookup`](Self::lookup). All other frames are at return addresses:
+/// [`lookup_return_address`](Self::lookup_return_address).
+///
+/// ```
+/// use jitgraft::{CodeMap, FrameKind, LoadOptions, for_each_sample};
+///
+/// let code_map = CodeMap::from_files(["src/api/examples/jit-77.dump"])?;
+/// // Inlined calls would be more frames at the same address.
+/// let options = LoadOptions::new().addresses(true).inlined_calls(false);
+/// let mut named = Vec::new();
+/// for_each_sample("src/api/examples/perf.data", &options, |sample| {
+///     let Some(pid) = sample.pid else { return Ok(()) };
+///     let mut is_return_address = false;
+///     for frame in sample.frames() {
+///         let Some(address) = frame.address else { continue };
+///         let hit = if is_return_address {
+///             code_map.lookup_return_address(pid, address, sample.time)
+///         } else {
+///             code_map.lookup(pid, address, sample.time)
+///         };
+///         named.extend(hit.map(|hit| format!("{}+{:#x}", hit.frame(), hit.offset())));
+///         is_return_address = frame.kind != FrameKind::Kernel;
+///     }
+///     Ok(())
+/// })?;
+/// assert_eq!(named[..4], ["first+0x10", "main+0x20", "second+0x10", "main+0x20"]);
+/// # Ok::<(), jitgraft::Error>(())
+/// ```
+///
+/// # Processes in containers
+///
+/// A runtime in a container writes the process ID that it has there into its jitdump and into the names of its files:
+/// often 1. Recordings have the ID outside. The map can't know that these are the same process, so state it:
+/// [`CodeMapBuilder::jitdump_of`] and [`perf_map_bytes`](CodeMapBuilder::perf_map_bytes) take the ID that you will look
+/// up. `load` finds it out from the recording.
 #[derive(Debug)]
 pub struct CodeMap {
     /// Finds code. The code in it has no names and no lines, except for names that the search itself depends on.
@@ -69,8 +111,8 @@ pub struct CodeMap {
 const HEADER_SUFFIX: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {
-    /// Reads a jitdump. Fails if its header is damaged; records that are damaged are left out and counted in
-    /// [`warnings`](Self::warnings).
+    /// Reads a jitdump. Its header says which process it is of. Fails if the header is damaged; records that are damaged
+    /// are left out and counted in [`warnings`](Self::warnings).
     pub fn from_jitdump(bytes: &[u8]) -> Result<Self> {
         Self::builder().jitdump_bytes(bytes)?.build()
     }
@@ -81,7 +123,10 @@ impl CodeMap {
     }
 
     /// Reads jitdumps and perf maps, which are told apart by their contents. The name of a perf map, `perf-PID.map`,
-    /// says which process it is of.
+    /// says which process it is of, and so does the header of a jitdump.
+    ///
+    /// Fails with [`ErrorKind::Untrusted`] if a file belongs neither to root nor to the current user. If you trust it
+    /// nevertheless, read it yourself and pass its bytes.
     pub fn from_files<P: AsRef<Path>>(paths: impl IntoIterator<Item = P>) -> Result<Self> {
         let mut builder = Self::builder();
         for path in paths {
@@ -106,7 +151,8 @@ impl CodeMap {
         self.look_up_frame(pid, FrameAddr::Return(address), time)
     }
 
-    /// What was skipped or suspicious in the sources.
+    /// What was skipped or suspicious in the sources. Messages may name [flags of the
+    /// program](Error#flags-in-messages).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -185,7 +231,8 @@ impl<'a> CodeHit<'a> {
         self.map.name(self.hit.code)
     }
 
-    /// The offset of the address from the start of the code, in bytes.
+    /// The offset of the address from the start of the code, in bytes. For a return address, it is that of the return
+    /// address itself, which equals [`size`](Self::size) if the call is the last instruction.
     pub fn offset(&self) -> u64 {
         self.hit.offset + self.back
     }
@@ -206,13 +253,15 @@ impl<'a> CodeHit<'a> {
         self.hit.kind.is_timed()
     }
 
-    /// The compiler of the runtime, or its interpreter. `None` if the name doesn't show it.
+    /// The compiler of the runtime, or its interpreter. `None` if the name doesn't show it. For example, V8's names do:
+    /// `JS:*parse` is [`Tier::Optimized`].
     pub fn tier(&self) -> Option<Tier> {
         tier(self.name(), RuntimeSet::default())
     }
 
     /// The function that was compiled, with its name and tier, and with the source file and line as far as they are
-    /// known. If a call was inlined at the address, the line is that of the call; see [`frames`](Self::frames).
+    /// known. If a call was inlined at the address, the line is that of the call; see [`frames`](Self::frames). For a
+    /// return address, the line is that of the call that returns there. The frame has no module and no address.
     pub fn frame(&self) -> Frame<'a> {
         // The last one is the function that was compiled.
         let calls = self.calls();
@@ -337,7 +386,7 @@ struct OwnedFunction {
 
 impl CodeMapBuilder {
     /// Adds a jitdump or perf map as [`CodeMap::from_files`] does. A runtime's log or a directory of such files is
-    /// added by [`jit_log`](Self::jit_log).
+    /// added by [`jit_log`](Self::jit_log). Owners are checked by [`build`](Self::build).
     pub fn file(mut self, path: impl Into<PathBuf>) -> Result<Self> {
         let path = path.into();
         let Some(file) = io::open_stream(&InPath::Path(path.clone()))? else {
@@ -360,6 +409,34 @@ impl CodeMapBuilder {
         Ok(self)
     }
 
+    /// Adds a jitdump whose code belongs to this process, whatever its header says
+    /// ([why](CodeMap#processes-in-containers)).
+    pub fn jitdump_of(mut self, path: impl Into<PathBuf>, pid: Pid) -> Self {
+        self.files.jitdump.push(GivenFile { path: path.into(), pid: Some(pid) });
+        self
+    }
+
+    /// Like [`jitdump_of`](Self::jitdump_of), for a jitdump in memory. Fails if its header is damaged.
+    ///
+    /// ```
+    /// use jitgraft::{Addr, CodeMap, Pid};
+    ///
+    /// let bytes = std::fs::read("src/api/examples/jit-77.dump")?;
+    /// let code_map = CodeMap::builder().jitdump_bytes_of(&bytes, Pid(4711))?.build()?;
+    /// assert!(code_map.lookup(Pid(4711), Addr(0x1_0010), None).is_some());
+    /// assert!(code_map.lookup(Pid(77), Addr(0x1_0010), None).is_none());
+    /// assert!(code_map.warnings().is_empty());
+    /// # let by_path = CodeMap::builder().jitdump_of("src/api/examples/jit-77.dump", Pid(4711)).build()?;
+    /// # assert_eq!(by_path.processes().collect::<Vec<_>>(), [Pid(4711)]);
+    /// # assert!(by_path.warnings().is_empty());
+    /// # Ok::<(), jitgraft::Error>(())
+    /// ```
+    pub fn jitdump_bytes_of(mut self, bytes: &[u8], pid: Pid) -> Result<Self> {
+        JitDump::parse(bytes)?;
+        self.bytes.push(InMemory { kind: Kind::JitDump, pid, bytes: bytes.to_vec() });
+        Ok(self)
+    }
+
     /// Adds the log of a runtime, such as V8's or HotSpot's, or a directory of such logs, whose code belongs to this
     /// process.
     pub fn jit_log(mut self, path: impl Into<PathBuf>, pid: Pid) -> Self {
@@ -368,10 +445,9 @@ impl CodeMapBuilder {
     }
 
     /// Adds a jitdump in memory. Its header says which process it belongs to. Fails if the header is damaged.
-    pub fn jitdump_bytes(mut self, bytes: &[u8]) -> Result<Self> {
+    pub fn jitdump_bytes(self, bytes: &[u8]) -> Result<Self> {
         let pid = Pid(JitDump::parse(bytes)?.header.pid);
-        self.bytes.push(InMemory { kind: Kind::JitDump, pid, bytes: bytes.to_vec() });
-        Ok(self)
+        self.jitdump_bytes_of(bytes, pid)
     }
 
     /// Adds a perf map of this process in memory.
@@ -402,8 +478,8 @@ impl CodeMapBuilder {
         self
     }
 
-    /// Reads all sources and builds the map. Fails if a file that was named can't be used; what is damaged in a file is
-    /// in [`CodeMap::warnings`].
+    /// Reads all sources and builds the map. Fails if a file that was named can't be used, for example because of its
+    /// owner ([`CodeMap::from_files`]); what is damaged in a file is in [`CodeMap::warnings`].
     pub fn build(self) -> Result<CodeMap> {
         let Self { files, bytes, functions, mut processes } = self;
         // Callers of `lookup` pass times on the clock of the sources. Times of jitdumps aren't converted if the clock

@@ -61,7 +61,8 @@ pub trait Format: Send + Sync + 'static {
         false
     }
 
-    /// Reads an input: adds its samples to a profile. Only called for inputs that the format recognizes.
+    /// Reads an input: adds its samples to a profile. Only called for inputs that the format recognizes. For errors of
+    /// your own, see [`Error`].
     fn read(&self, _bytes: &[u8], _into: &mut ProfileBuilder) -> Result<()> {
         let message = format!("{} can't be read", self.name());
         Err(Error::new(message).with_kind(ErrorKind::InvalidArgument))
@@ -168,7 +169,8 @@ impl Profile {
     /// [`Formats::list`] has all. Fails as [`Formats::write`] does.
     ///
     /// ```no_run
-    /// # use jitgraft::{LoadOptions, load};
+    /// use jitgraft::{LoadOptions, load};
+    ///
     /// let profile = load("perf.data", &LoadOptions::new().addresses(true))?;
     /// profile.write("pprof", std::fs::File::create("profile.pb.gz")?)?;
     /// # Ok::<(), jitgraft::Error>(())

@@ -27,7 +27,8 @@ use std::sync::Arc;
 ///
 /// The format is detected from the contents. Recordings (`perf.data`, or an archive of `jitgraft pack`) are
 /// symbolized: the files that name JIT code are looked for where runtimes write them and next to the recording, and
-/// programs and libraries where the recording says. What could not be used is in [`Profile::warnings`].
+/// programs and libraries where the recording says. What could not be used is in [`Profile::warnings`]: a missing
+/// jitdump or perf map is no error, but leaves frames of the kind [`JitUnnamed`](crate::FrameKind::JitUnnamed).
 ///
 /// All samples are in memory afterwards; see [`LoadOptions::sums`] and [`for_each_sample`].
 ///
@@ -68,7 +69,8 @@ pub fn load_bytes(bytes: impl Into<Vec<u8>>, options: &LoadOptions) -> Result<Pr
     load_opened(opened, InPath::Stdin, options).map_err(Error::without_stdin)
 }
 
-/// Calls `each` with every sample of a profile, in the order of the input, and returns the warnings.
+/// Calls `each` with every sample of a profile, in the order of the input, and returns the warnings. That order need not
+/// be by time.
 ///
 /// perf.data is read twice, and memory grows with the number of distinct stacks, not with that of samples. Other
 /// formats are in memory as a whole before the first call. If `each` fails, reading ends with its error.
@@ -301,7 +303,8 @@ impl LoadOptions {
         self
     }
 
-    /// Looks up source files and lines, which takes longer.
+    /// Looks up source files and lines of the frames of recordings, which takes longer. Without this option or
+    /// [`addresses`](Self::addresses), they have none. Frames of other formats have what the input says.
     pub fn lines(mut self, lines: bool) -> Self {
         self.lines = lines;
         self

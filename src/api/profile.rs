@@ -54,7 +54,8 @@ impl Profile {
         self.events().flat_map(Event::samples)
     }
 
-    /// What was skipped, estimated or suspicious when the profile was read.
+    /// What was skipped, estimated or suspicious when the profile was read. Messages may name [flags of the
+    /// program](Error#flags-in-messages), most of which are options in [`LoadOptions`](crate::LoadOptions).
     pub fn warnings(&self) -> &[Warning] {
         &self.warnings
     }
@@ -128,12 +129,14 @@ pub struct Sample<'a> {
     pub pid: Option<Pid>,
     /// The thread; `None` if unknown.
     pub tid: Option<Tid>,
-    /// The name of the thread, or of the process in profiles without threads. Empty if unknown.
+    /// The name of the thread, or of the process in profiles without threads. Empty if unknown. Threads may change their
+    /// names, so count by `tid` where that is known.
     pub thread: &'a [u8],
     /// The CPU that the sample was taken on. Only known from [`for_each_sample`](crate::for_each_sample()), and from
     /// formats that keep the samples of CPUs apart.
     pub cpu: Option<u32>,
-    /// When the sample was taken, on the profile's clock. `None` for sums, and if the input has no times.
+    /// When the sample was taken, on the profile's clock. `None` for sums, and if the input has no times. perf's
+    /// off-CPU samples have times that mean nothing ([`Nanos::is_valid`]).
     pub time: Option<Nanos>,
     stack: Frames<'a>,
 }
@@ -169,7 +172,10 @@ impl<'a> Sample<'a> {
         Self { count, ..self }
     }
 
-    /// The frames of the stack, the innermost first. Empty if the stack is unknown.
+    /// The frames of the stack, the innermost first.
+    ///
+    /// A sample without a call chain has one frame, at the sampled address. If that isn't known either, there is no
+    /// frame, or in some formats one that is called `[unknown]`.
     pub fn frames(&self) -> Frames<'a> {
         self.stack
     }
@@ -231,7 +237,12 @@ impl<'a> Iterator for Frames<'a> {
 /// An entry of a stack: a function, an inlined call, or an address without a name.
 ///
 /// Names and paths are bytes, because runtimes and file systems don't guarantee UTF-8. `to_string()` returns the name
-/// as text that is safe to print.
+/// as text that is safe to print. All code without a name is called `[unknown]`, so tell it apart by its module
+/// ([`is_named`](Self::is_named)).
+///
+/// Frames are equal if all fields are. Two of them are in the same function if their names and modules are equal, or
+/// only their names for [JIT code](FrameKind::is_jit), whose module is named after the process. Where names aren't
+/// unique, compare `file`, too.
 ///
 /// [`Frame::new`] (or a string) and the methods named `with_…` make one for [`ProfileBuilder::add`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -239,13 +250,21 @@ impl<'a> Iterator for Frames<'a> {
 pub struct Frame<'a> {
     /// The function's name; `[unknown]` if it has none. See [`Frame::is_named`].
     pub name: &'a [u8],
-    /// The library, program or other object with the code, such as `/usr/lib/libc.so.6`.
+    /// The library, program or other object with the code, such as `/usr/lib/libc.so.6`. The kernel is
+    /// `[kernel.kallsyms]`, and a module of it `[ext4]`.
+    ///
+    /// For JIT code in recordings, this is a file that need not exist: `jitted-PID.so`, which `jitgraft inject` would
+    /// make of a jitdump's code, or `perf-PID.map`, where the process would have written the names.
     pub module: Option<&'a [u8]>,
     /// The source file.
     pub file: Option<&'a [u8]>,
     /// The line in `file`, from 1: the line that ran or, if the input doesn't say, where the function starts.
+    ///
+    /// In recordings, it is the line of the call for a caller, and only known with
+    /// [`LoadOptions::lines`](crate::LoadOptions::lines) or [`addresses`](crate::LoadOptions::addresses).
     pub line: Option<u32>,
-    /// The address in the process's memory. For a caller, the return address.
+    /// The address in the process's memory. For a caller, the return address. For the first frame outside of the
+    /// kernel, the next instruction to run ([how to look it up](crate::CodeMap#which-look-up-for-which-frame)).
     ///
     /// With [`LoadOptions::addresses`](crate::LoadOptions::addresses), all frames of recordings have one in
     /// [`for_each_sample`](crate::for_each_sample()). In a loaded profile, code in files has none, because one frame
@@ -375,7 +394,7 @@ impl<'a> From<&'a [u8]> for Frame<'a> {
 }
 
 impl fmt::Display for Frame<'_> {
-    /// Writes the function's name. Bytes that aren't UTF-8 and control characters are escaped.
+    /// Writes the function's name, `[unknown]` if it has none. Bytes that aren't UTF-8 and control characters are escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(self.name))
     }

@@ -4,7 +4,7 @@ use super::account::{Account, Kind, SourceState};
 use super::guest::GuestNames;
 use super::live::LiveProcess;
 use super::log_clock::FirstSeen;
-use super::options::SourceOptions;
+use super::options::{GivenFile, SourceOptions};
 use super::source_maps::SourceMaps;
 use crate::io::door::Opened;
 use crate::io::{self, Bytes};
@@ -141,8 +141,12 @@ impl Found {
         }
     }
 
-    /// Adds a jitdump or perf map of a process whose contents are already in memory. `path` is its name in messages.
+    /// Adds a jitdump or perf map of a process whose contents are already in memory. `path` is its name in messages. The
+    /// caller states the process, as a user does with `FILE@PID`.
     pub(crate) fn add_bytes(&mut self, path: PathBuf, kind: Kind, pid: Pid, bytes: Vec<u8>) {
+        if kind == Kind::JitDump {
+            self.options.jitdump.push(GivenFile { path: path.clone(), pid: Some(pid) });
+        }
         self.files.push(Source::new(path, kind, pid, bytes));
     }
 

@@ -128,7 +128,8 @@ pub enum FrameKind {
     Kernel,
     /// A function compiled by a JIT compiler, or interpreted.
     Jit,
-    /// A call that the compiler inlined.
+    /// A call that the compiler inlined. In recordings, only calls in native code have this kind. See
+    /// [`is_jit`](Self::is_jit).
     Inlined,
     /// Unnamed code in a program or library: the file has no symbol for it or isn't available.
     NativeUnnamed,
@@ -144,6 +145,7 @@ pub enum FrameKind {
 
 impl FrameKind {
     /// The kind that code of this kind has if its function has no name.
+    #[doc(hidden)]
     pub fn unnamed(self) -> Self {
         match self {
             Self::User => Self::NativeUnnamed,
@@ -156,6 +158,7 @@ impl FrameKind {
 
     /// The kind that code of this kind has if its function has a name. In memory without a file, only code of a JIT
     /// compiler has names.
+    #[doc(hidden)]
     pub fn named(self) -> Self {
         match self {
             Self::NativeUnnamed => Self::User,
@@ -165,6 +168,10 @@ impl FrameKind {
     }
 
     /// True for code of a JIT compiler, with or without a name.
+    ///
+    /// In recordings (`perf.data`, perf script's text) and in a code map, calls that were inlined into such code count,
+    /// too. Other formats may say only that a call was inlined, so that its kind is [`Inlined`](Self::Inlined), for
+    /// which this is false. What it was inlined into is then the next outer frame of another kind.
     pub fn is_jit(self) -> bool {
         matches!(self, Self::Jit | Self::JitUnnamed)
     }
@@ -202,7 +209,7 @@ pub const MILLIONTHS: &str = "millionths";
 /// How many [`MILLIONTHS`] a whole weight has.
 pub const MILLION: u64 = 1_000_000;
 
-/// The unit of a [`Series`]' weights.
+/// The unit of the weights of an event's samples.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Unit {
@@ -228,6 +235,7 @@ impl Unit {
     }
 
     /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it.
+    #[doc(hidden)]
     pub fn parse_word(word: &str) -> (u64, Self) {
         match word {
             "nanoseconds" | "ns" => (1, Self::Nanos),
@@ -240,6 +248,7 @@ impl Unit {
     }
 
     /// The unit's name in pprof and related formats.
+    #[doc(hidden)]
     pub fn word(&self) -> &str {
         match self {
             Self::Samples => "count",
@@ -247,7 +256,7 @@ impl Unit {
         }
     }
 
-    /// The unit for a name that [`Unit::name`] returned.
+    /// The unit with this name, as [`Unit::name`] returns it.
     pub fn from_name(name: &str) -> Self {
         match name {
             "samples" => Self::Samples,
@@ -256,7 +265,7 @@ impl Unit {
         }
     }
 
-    /// The name of the unit in most formats.
+    /// The name of the unit: `samples`, `nanoseconds`, or that of another unit.
     pub fn name(&self) -> &str {
         match self {
             Self::Samples => "samples",

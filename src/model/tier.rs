@@ -23,7 +23,8 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The tier's name in output files.
+    /// The tier's name in output files: `interpreted`, `baseline`, `mid-tier`, `optimized`, `builtin`, `stub`, `wasm` or
+    /// `regexp`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interpreted => "interpreted",

@@ -2,25 +2,26 @@
 
 use std::fmt;
 
-/// A virtual address in the recorded process.
+/// A virtual address in the recorded process. Displayed as `0x1f00`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr(pub u64);
 
-/// A time in nanoseconds on the recording's own clock.
+/// A time in nanoseconds on the recording's own clock. Print the number, `time.0`: it means nothing without that clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// False for times that only serve for sorting. `perf record --off-cpu` writes its samples at the end, with times
-    /// that are later than all real ones: they start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`,
-    /// tools/perf/util/off_cpu.h). perf script's text truncates these times to microseconds.
+    /// False for the times of samples of `perf record --off-cpu`, which perf sums while recording and writes at the
+    /// end. These times are later than all real ones, and only serve for sorting.
     pub fn is_valid(self) -> bool {
+        // `OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h. perf script's text truncates these times to microseconds.
         const FIRST: u64 = 0xffff_ffff_0000_0000;
         self.0 < FIRST - FIRST % 1000
     }
 }
 
-/// A process ID as recorded, which is the one outside of PID namespaces. perf gives the idle task the PID 0, and kernel
+/// A process ID as recorded, which is the one outside of PID namespaces: files that a process in a container writes
+/// have another ([`CodeMap`](crate::CodeMap#processes-in-containers)). perf gives the idle task the PID 0, and kernel
 /// mappings the PID -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pid(pub i32);

@@ -402,8 +402,7 @@ impl Runtime {
     }
 
     /// Adds to a command the flags or variables that are missing to turn on the switch. `None` if neither can turn it
-    /// on.
-    /// `DIR` in the values of variables is replaced by `directory`.
+    /// on. `DIR` in the values of variables is replaced by `directory`.
     pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
         self.correct_with_flag(switch, None, command, directory)
     }

@@ -1,6 +1,5 @@
 //! Long histories: what happens four times as often takes about four times as many instructions, as valgrind counts
-//! them.
-//! `tests/tools/growth.py` measures the same kinds of history at sizes that matter, and in time.
+//! them. `tests/tools/growth.py` measures the same kinds of history at sizes that matter, and in time.
 
 use crate::support;
 

@@ -478,8 +478,7 @@ fn stacks_have_one_number_in_every_file() {
 }
 
 /// Three functions called `get`, two of them on one line, and one without a name. DevTools counts lines and columns
-/// from
-/// 0.
+/// from 0.
 const GETTERS: &str = r#"{"nodes":[
     {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4,5]},
     {"id":2,"callFrame":{"functionName":"get","url":"a.js","lineNumber":4,"columnNumber":9},

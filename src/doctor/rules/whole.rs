@@ -32,8 +32,7 @@ const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep th
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
 
 /// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
-/// read;
-/// `None` if all of it was read.
+/// read; `None` if all of it was read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;

@@ -3,8 +3,7 @@
 //!
 //! An authored file is the source as a person wrote it. A tool (a bundler, minifier or compiler) generated the code
 //! that ran from it, and may have renamed variables to keep their names unique: `Matrix` became `Matrix2`, `Matrix$1`
-//! or
-//! `_Matrix`. So the word in the generated code isn't always the authored one.
+//! or `_Matrix`. So the word in the generated code isn't always the authored one.
 //!
 //! Some tools map every token, others only every statement. The word is therefore searched first at the position itself
 //! and then on the rest of the line.
