@@ -147,7 +147,7 @@ fn a_command_says_which_file_it_wrote() {
     let node = fixture("annotate-node/recorded.data.zst");
     let trace = fixture("trace-miri/input.json");
     let dir = tempfile::tempdir().unwrap();
-    fs::copy(dir.path().join("in.folded"), dir.path().join("before.folded")).unwrap();
+    fs::write(dir.path().join("before.folded"), "main;work 30\n").unwrap();
     for (arguments, file) in [
         (&["flamegraph", "in.folded"][..], "a.svg"),
         (&["flamegraph", "--style", "inferno", "in.folded"], "inferno.svg"),
