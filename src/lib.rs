@@ -117,6 +117,9 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
 // Without the commands, much of the code in the rooms is unused, and nothing outside sees it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, unreachable_pub))]
+// Items that are public within the rooms explain themselves by private ones, and the map names rooms that aren't public.
+#![allow(rustdoc::private_intra_doc_links)]
+#![cfg_attr(not(feature = "cli"), allow(rustdoc::broken_intra_doc_links))]
 
 mod api;
 #[cfg(feature = "cli")]
