@@ -303,6 +303,28 @@ fn the_graph_as_text_is_what_was_folded() {
     assert_eq!(copied, lines);
 }
 
+/// A run of unnamed frames is one box. As text, it has all of its frames.
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn the_graph_as_text_has_every_unnamed_frame() {
+    const STACKS: &str = "main;[unknown] 5\nmain;[unknown];[unknown];[unknown];leaf 40\nmain;[unknown];[unknown];work 30\n\
+                          main;other;[unknown] 20\n";
+    let mut shown = Shown::folded(STACKS).part("flame");
+    assert_eq!(shown.copied_by("#flame-copy"), STACKS);
+    let run = "[unknown] (up to 3 frames)";
+    choose(&mut shown, run, "zoom");
+    assert_eq!(shown.copied_by("#flame-copy"), STACKS.replace("main;other;[unknown] 20\n", ""));
+    // What is searched for is the name, not what the box adds to it.
+    choose(&mut shown, run, "search");
+    assert_eq!(shown.state("search"), "[unknown]");
+    let mut reversed = Shown::folded(STACKS).part("flame");
+    reversed.set(&json!({"direction": "bottomup"}));
+    assert_eq!(
+        reversed.copied_by("#flame-copy"),
+        "[unknown];main 5\n[unknown];other;main 20\nleaf;[unknown];[unknown];[unknown];main 40\nwork;[unknown];[unknown];main 30\n"
+    );
+}
+
 #[test]
 #[ignore = "drives a browser: tests/run.sh --all"]
 fn a_graph_from_its_ends_on_has_reports_own_sums_in_its_first_row() {

@@ -12,6 +12,7 @@ export function boxActions(page, view, box) {
     node = view.boxes.node[box];
   if (node <= 0) return [zoomAction(view, box)].filter((action) => node === picture.root && action);
   const number = picture.functionOf(node),
+    name = page.profile.functions.name[number],
     { store } = page;
   return [
     zoomAction(view, box),
@@ -34,11 +35,11 @@ export function boxActions(page, view, box) {
       id: "search",
       label: "Search for this name",
       key: "/",
-      act: () => store.set({ search: picture.nameOf(node), regex: false }),
+      act: () => store.set({ search: name, regex: false }),
     },
     ...otherParts(page, number),
     null,
-    { id: "copy-name", label: "Copy name", key: "c", act: () => copy(view, picture.nameOf(node)) },
+    { id: "copy-name", label: "Copy name", key: "c", act: () => copy(view, name) },
     { id: "copy-stack", label: "Copy stack", key: "C", act: () => copy(view, stackText(picture, node)) },
   ];
 }

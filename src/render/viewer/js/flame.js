@@ -156,7 +156,9 @@ class FlamePart {
   copyTree() {
     const view = this.shownViews().at(-1),
       isMerged = !view.picture.lanes;
-    copy(view, foldedText(isMerged ? view.picture : this.model.wholePicture(true), isMerged ? view.zoomed : 0));
+    const picture = isMerged ? view.picture : this.model.wholePicture(true), top = isMerged ? view.zoomed : 0;
+    // Folded stacks have a frame for each of the unnamed ones that the picture joins.
+    copy(view, picture.tree.runs?.size > 0 ? foldedText(this.model.pictureOfSingleFrames(picture, top), 0) : foldedText(picture, top));
   }
 
   shownViews() {

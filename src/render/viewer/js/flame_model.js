@@ -47,6 +47,12 @@ export class FlameModel {
     return this.remember(name, [tree, looks, page.unit, options.upward], make);
   }
 
+  /** The stacks of a picture that end in the node `top` or below it, with a node for each unnamed frame. */
+  pictureOfSingleFrames(picture, top) {
+    const { page } = this, tree = page.treeOfSingleFrames(picture.tree, top);
+    return new TreePicture({ page, tree, looks: this.looks(), categories: categoriesOf(page, tree) });
+  }
+
   lanesPicture() {
     const { page } = this, { profile, state } = page, tree = page.tree("calls"), looks = this.looks();
     const [from, to] = shownTime(state, timeClock(profile)?.length ?? 0);

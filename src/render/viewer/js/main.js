@@ -128,6 +128,20 @@ class PageModel {
     return { callers, callees };
   }
 
+  /** A tree with the stacks of `tree` that end in the node `top` or below it, in which each unnamed frame is a node of its
+   * own. `tree` is that of the callees if the page shows a sandwich, and one by `state.direction` otherwise. */
+  treeOfSingleFrames(tree, top) {
+    const { profile, state } = this, groups = this.groups(), selection = this.selection();
+    const shapeOf = state.direction === "bottomup" ? bottomUpShape : callTreeShape;
+    const shape = state.sandwich === null
+      ? shapeOf(profile, groups, state, false) : calleesShape(profile, groups, state, state.sandwich, false);
+    const isBelow = new Uint8Array(tree.length);
+    isBelow[top] = 1;
+    for (let node = top + 1; node < tree.length; node++) isBelow[node] = isBelow[tree.parent[node]];
+    const own = selection.own.map((amount, node) => (tree.place[node] >= 0 && isBelow[tree.place[node]] ? amount : 0));
+    return weighed(shape, { ...selection, own });
+  }
+
   /** The reusable arrays for sums with this name. */
   #arrays(name) {
     return this.#remember(`arrays ${name}`, [], () => new SumArrays());

@@ -163,12 +163,13 @@ export function childrenByWeight(tree, node) {
 }
 
 /**
- * What is shown of the profile's nodes.
+ * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other are
+ * joined.
  * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it, or
  *   -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a row from
  *   the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
  */
-export function shownNodes(profile, groups, state) {
+export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
   const [modules, categories, functions] =
     [state.hiddenModules, state.hiddenCategories, state.hiddenFunctions].map((list) => new Set(list));
@@ -177,7 +178,7 @@ export function shownNodes(profile, groups, state) {
     const hidden = modules.has(module[number]) || categories.has(category[number])
       || functions.has(groups.first[groups.of[number]]);
     byFunction[number] = hidden ? -1 : groups.of[number];
-    isUnnamed[number] = !hidden && isUnnamedFunction(name[number]) ? 1 : 0;
+    isUnnamed[number] = joinsRuns && !hidden && isUnnamedFunction(name[number]) ? 1 : 0;
   }
   const { nodeFunction, nodeParent } = profile;
   const [shown, run] = [new Int32Array(profile.nodeCount), new Int32Array(profile.nodeCount)];
@@ -224,8 +225,8 @@ function through(profile, shown, group) {
 }
 
 /** The call tree: stacks merged from their roots. */
-export function callTreeShape(profile, groups, state) {
-  const { group: shown, run } = shownNodes(profile, groups, state);
+export function callTreeShape(profile, groups, state, joinsRuns = true) {
+  const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const { nodeParent, nodeCount } = profile;
   const builder = new ShapeBuilder(nodeCount);
@@ -240,8 +241,8 @@ export function callTreeShape(profile, groups, state) {
 }
 
 /** The bottom-up tree: stacks merged from their leaves, with callers below callees. */
-export function bottomUpShape(profile, groups, state) {
-  const nodes = shownNodes(profile, groups, state), shown = nodes.group;
+export function bottomUpShape(profile, groups, state, joinsRuns = true) {
+  const nodes = shownNodes(profile, groups, state, joinsRuns), shown = nodes.group;
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const ends = stackEnds(profile);
   const builder = new ShapeBuilder(profile.nodeCount);
@@ -278,8 +279,8 @@ function reversedPath(builder, { nodeParent }, { group, run }, node) {
 }
 
 /** The callees of a function, merged over its outermost calls. The function is the root's only child. */
-export function calleesShape(profile, groups, state, number) {
-  const { group: shown, run } = shownNodes(profile, groups, state);
+export function calleesShape(profile, groups, state, number, joinsRuns = true) {
+  const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const group = groups.of[number];
   const builder = new ShapeBuilder(profile.nodeCount);
   const { place } = builder;
