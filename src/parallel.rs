@@ -4,6 +4,8 @@
 
 use crate::error::Result;
 use rayon::prelude::*;
+use rustix::process::{Resource, getrlimit};
+use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError, mpsc};
 
@@ -191,8 +193,10 @@ const STACK: usize = 8 << 20;
 /// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
 /// larger one.
 pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
-    let stack_limit = rustix::process::getrlimit(rustix::process::Resource::Stack).current;
-    if stack_limit.is_none_or(|limit| limit >= STACK as u64) {
+    if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64) {
+        if getrlimit(Resource::As).current.is_some() {
+            use_stack_early();
+        }
         return f();
     }
     let done = std::thread::scope(|scope| {
@@ -201,6 +205,29 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
     });
     // If no thread can be started, hope that the stack is large enough.
     done.unwrap_or_else(f)
+}
+
+/// Lets the stack of the first thread grow to what every run needs. It grows when its pages are used, and if the address
+/// space is limited (`ulimit -v`) and there is no room left by then, the kernel ends the program with SIGSEGV. Here, the
+/// program ends in order if there is no room: the allocation fails first.
+fn use_stack_early() {
+    /// In bytes. Without optimization, the command line's parser takes more than half of it.
+    const NEEDED: usize = 768 << 10;
+    /// Calls itself until the stack has grown by `NEEDED` from the address `start`.
+    #[inline(never)]
+    fn use_stack(start: usize) {
+        let used = [0_u8; 4096];
+        let address = black_box(&used).as_ptr().addr();
+        if start.saturating_sub(address) < NEEDED {
+            use_stack(start);
+        }
+        // The frame is still in use after the call, so that the call can't become a loop.
+        black_box(&used);
+    }
+    // Room for the stack, and a frame more.
+    drop(black_box(Vec::<u8>::with_capacity(NEEDED + (16 << 10))));
+    let here = 0_u8;
+    use_stack(std::ptr::from_ref(black_box(&here)).addr());
 }
 
 /// Runs both closures, in parallel if this is called inside a pool with a free worker.

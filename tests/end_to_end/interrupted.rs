@@ -175,6 +175,27 @@ fn memory_that_is_not_available_ends_every_command_in_order() {
     }
 }
 
+/// The stack of the first thread grows while the program runs. That there is no room for it is an error like any other.
+#[test]
+fn no_limit_of_the_address_space_ends_the_program_by_a_signal() {
+    let scene = scene();
+    // With less than the first one, the kernel or the loader can't even start the program.
+    let mut has_started = false;
+    for more in (0..8 << 10).step_by(64) {
+        let limit = format!("ulimit -v {};", loaded_kib() + more);
+        let output = under(&scene, &limit, "--threads 1 flamegraph perf.data -o out").output().unwrap();
+        let code = output.status.code();
+        has_started |= matches!(code, Some(0 | 1));
+        assert!(
+            !has_started || matches!(code, Some(0 | 1 | 127)),
+            "{more} KiB more: {:?} {}",
+            output.status,
+            said(&output)
+        );
+    }
+    assert!(has_started);
+}
+
 /// The number of runs of each command are ended.
 fn kills() -> u32 {
     std::env::var("JITGRAFT_KILLS").ok().map_or(6, |kills| kills.parse().unwrap())
