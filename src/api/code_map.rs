@@ -263,7 +263,7 @@ impl<'a> CodeHit<'a> {
     /// known. If a call was inlined at the address, the line is that of the call; see [`frames`](Self::frames). For a
     /// return address, the line is that of the call that returns there. The frame has no module and no address.
     pub fn frame(&self) -> Frame<'a> {
-        // The last one is the function that was compiled.
+        // The outermost call, which comes last, is the function that was compiled.
         let calls = self.calls();
         self.frame_of(calls.last())
     }

@@ -68,8 +68,8 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         Self { create, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Reads the part that starts at `offset` in the input, with any reader that may read it. The offsets in what
-    /// `read` returns are counted from the start of the part.
+    /// Lets a reader of the pool read the part of the input that starts at `offset`. In what `read` returns, offsets are
+    /// relative to the start of the part; in the result, to that of the input.
     pub(super) fn read(&self, offset: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(offset);
         let skipped = read(&mut reader.reader).shifted(offset);
@@ -82,8 +82,8 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         PartRead { reader_number: number, part, is_last, skipped }
     }
 
-    /// Takes a reader from the pool that hasn't read a part after `offset` yet, or creates one. A single reader reads
-    /// all parts, and gets them in order.
+    /// Takes a reader out of the pool, or creates one. A reader gets parts in the order of the input, so one that has
+    /// read a part behind `offset` isn't taken. With one thread, a single reader reads all parts.
     fn take(&self, offset: u64) -> NumberedReader<R> {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let number = match self.waiting.lock() {

@@ -160,7 +160,7 @@ fn has_word(name: &str, wanted: &str) -> bool {
 }
 
 impl<'a> TreeReport<'a> {
-    /// Collects and sorts the children of each node.
+    /// Prepares a tree for printing: sorts the children of each node by weight, the heaviest first, then by name.
     fn new(scene: &'a Scene<'a>, grouping: &'a Grouping, tree: GroupTree) -> Self {
         // The roots are listed as the children of an additional node.
         let root_list = tree.len();

@@ -84,7 +84,7 @@ struct Sums {
     /// For each label, whether the file ends with the total number of its cache hits. Then the events for single cache
     /// hits are ignored, so that they don't count twice. The file is read backwards, so the total comes first.
     has_hit_count: Vec<bool>,
-    /// Sizes of files that the compiler wrote, in bytes, by label.
+    /// For each label, the size in bytes of the files that the compiler wrote.
     artifacts: BTreeMap<u32, u64>,
     threads: Vec<ThreadSummary>,
 }

@@ -265,9 +265,9 @@ impl<'data> Records<'data> {
         false
     }
 
-    /// The position after the record at `position`. `None` if there doesn't seem to be a record: its type must be
-    /// known, its length must suit the type and not exceed the file, and its time must be between that of the last good
-    /// record and three days later.
+    /// Returns the position after the record at `position`, or `None` if the bytes there don't look like a record. Its
+    /// type has to be known, its length has to suit the type and the file, and its time has to be at most three days
+    /// after that of the last good record, and not before it.
     fn skip_plausible(&self, position: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
@@ -284,7 +284,7 @@ impl<'data> Records<'data> {
             4 => total_size >= 40,
             _ => false,
         };
-        // The first record's time may be any: there is none before it to compare with.
+        // The time of the first record can't be compared with another one, so it isn't checked.
         if !has_fitting_size || (self.last_time != 0 && elapsed >= THREE_DAYS) {
             return None;
         }

@@ -225,7 +225,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
         Some(())
     }
 
-    /// Adds a number of bytes to the virtual stack pointer, which has 32 bits.
+    /// Adds a number of bytes to the virtual stack pointer (`vsp` in the Arm EHABI), which wraps around at 32 bits.
     fn raise(&mut self, bytes: u64) {
         self.sp = self.sp.wrapping_add(bytes) & 0xffff_ffff;
     }

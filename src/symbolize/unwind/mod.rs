@@ -108,7 +108,8 @@ pub struct Cache {
     known: RecentAnswers<(Pid, FrameAddr), KnownRules>,
     /// The call frame information for an offset in a file; `None` if there is none.
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
-    /// The same for JIT code, by the code's number, the address where it starts, and the offset in it.
+    /// The call frame information for an offset in JIT code. The key is the number of the code, the address where it
+    /// starts, and the offset.
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     /// Memory for reading call frame information.
     scratch: Scratch,

@@ -18,7 +18,7 @@ const MAX_LINE_GAP: u32 = 6;
 /// The instructions of all listings in order.
 #[derive(Debug, Default)]
 pub(super) struct InstructionColumns {
-    /// For each instruction, the number of its text in `texts`.
+    /// For each instruction of all listings, which of `texts` it has.
     instructions: Vec<u32>,
     texts: NumberedValues<InstructionText>,
     /// The targets, in the order of the instructions that have one.

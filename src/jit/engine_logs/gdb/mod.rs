@@ -77,7 +77,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     // The objects together may not be larger than the file, so that a damaged list can't refer to the same bytes again
     // and again.
     let (mut budget, mut with_lines) = (bytes.len(), ObjectsWithLines::default());
-    // In reverse, so that the newest entry, which is the first of the list, is added last: later code replaces earlier
+    // The list begins with the newest entry. It has to be added last, because code that is added later replaces earlier
     // code at the same address.
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
