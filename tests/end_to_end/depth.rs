@@ -92,9 +92,11 @@ fn wrong(case: &Deep, output: &Output) -> Option<String> {
     (!is_right).then(|| format!("{}: {} {said}", case.name, output.status))
 }
 
+/// Only the innermost frame has time or cost of its own: otherwise there were a stack for each level.
 #[test]
 fn texts_and_traces() {
     let last = deep() - 1;
+    let end = deep();
     let speedscope = |profile: String| {
         let schema = "https://www.speedscope.app/file-format-schema.json";
         format!(
@@ -110,8 +112,8 @@ fn texts_and_traces() {
     });
     let head = (0..deep()).map(|id| format!(r#"{{"id":{id},"functionName":"f","hitCount":1,"children":["#));
     let head: String = head.collect();
-    let event = |phase: &str, at: usize, more: &str| {
-        format!(r#"{{"name":"f","ph":"{phase}","cat":"c","ts":{at},"pid":1,"tid":1{more}}}"#)
+    let event = |phase: &str, time: usize, more: &str| {
+        format!(r#"{{"name":"f","ph":"{phase}","cat":"c","ts":{time},"pid":1,"tid":1{more}}}"#)
     };
     let parented = |key: &str, at: usize| at.checked_sub(1).map_or_else(String::new, |up| format!(r#","{key}":{up}"#));
     let chunk_nodes = list(|at| {
@@ -122,8 +124,8 @@ fn texts_and_traces() {
     let frames = list(|at| format!(r#""{at}":{{"name":"f","category":"c"{}}}"#, parented("parent", at)));
     let callgrind = |name: &dyn Fn(usize) -> String| {
         let function = |at: usize| {
-            let call = format!("cfn={}\ncalls=1 1\n1 {}\n", name(at + 1), last - at);
-            format!("fn={}\n1 1\n{}", name(at), if at < last { call } else { String::new() })
+            let call = format!("cfn={}\ncalls=1 1\n1 1\n", name(at + 1));
+            format!("fn={}\n1 {}\n{}", name(at), u8::from(at == last), if at < last { call } else { String::new() })
         };
         let functions: String = (0..deep()).map(function).collect();
         format!("# callgrind format\nversion: 1\npid: 7\nevents: Ir\n{functions}")
@@ -153,8 +155,8 @@ fn texts_and_traces() {
             Read::Whole,
             speedscope(format!(
                 r#""type":"evented","events":[{},{{"type":"C","frame":0,"at":{}}}]"#,
-                list(|at| format!(r#"{{"type":"O","frame":0,"at":{at}}}"#)),
-                deep()
+                list(|_| r#"{"type":"O","frame":0,"at":0}"#.to_owned()),
+                end
             )),
         ),
         case(
@@ -174,29 +176,17 @@ fn texts_and_traces() {
             Read::Whole,
             format!(r#"{{"head":{head}{},"startTime":0,"endTime":1,"samples":[{last}]}}"#, "]}".repeat(deep())),
         ),
-        case(
-            "chrome, begins",
-            Read::Whole,
-            format!("[{},{}]", list(|at| event("B", at, "")), event("i", deep() + 9, "")),
-        ),
+        case("chrome, begins", Read::Whole, format!("[{},{}]", list(|_| event("B", 0, "")), event("i", end, ""))),
         case(
             "chrome, begins and ends",
             Read::Whole,
-            format!("[{},{}]", list(|at| event("B", at, "")), list(|at| event("E", deep() + at, ""))),
+            format!("[{},{}]", list(|_| event("B", 0, "")), list(|_| event("E", end, ""))),
         ),
-        case(
-            "chrome, whole",
-            Read::Whole,
-            format!("[{}]", list(|at| event("X", at, &format!(r#","dur":{}"#, 2 * (deep() - at))))),
-        ),
+        case("chrome, whole", Read::Whole, format!("[{}]", list(|_| event("X", 0, &format!(r#","dur":{end}"#))))),
         case(
             "chrome, by id",
             Read::Done,
-            format!(
-                "[{},{}]",
-                list(|at| event("b", at, r#","id":1"#)),
-                list(|at| event("e", deep() + at, r#","id":1"#))
-            ),
+            format!("[{},{}]", list(|_| event("b", 0, r#","id":1"#)), list(|_| event("e", end, r#","id":1"#))),
         ),
         case(
             "chrome, stack frames",

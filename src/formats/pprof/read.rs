@@ -37,10 +37,11 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls,
-        // its start counts. The call of `next` below fails then, which ends the loop.
-        if let Some((2..=5, message)) = fields.cut()
-            && is_start_of_message(message)
+        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls or
+        // a sample with thousands of locations, its start counts. The call of `next` below fails then, which ends the
+        // loop.
+        if let Some((tag @ 2..=5, message)) = fields.cut()
+            && (is_start_of_message(message) || tag == 2 && is_start_of_long_sample(message))
         {
             fitting_fields += 1;
             has_message = true;
@@ -70,6 +71,18 @@ pub fn sniff(head: &[u8]) -> bool {
 fn is_start_of_message(bytes: &[u8]) -> bool {
     const FIELDS: usize = 8;
     inner(bytes).take(FIELDS).filter(|(tag, _)| (1..=10).contains(tag)).count() == FIELDS
+}
+
+/// True if `bytes` looks like the start of a sample that is cut off in its list of locations, which usually is its first
+/// field.
+fn is_start_of_long_sample(bytes: &[u8]) -> bool {
+    const FEWEST_BYTES: usize = 1000;
+    matches!(Fields::new(bytes).cut(), Some((1, locations)) if locations.len() >= FEWEST_BYTES && are_varints(locations))
+}
+
+/// True if `bytes` can be a list of numbers: none of them, not even one that is cut off, has more than ten bytes.
+fn are_varints(bytes: &[u8]) -> bool {
+    bytes.split(|byte| *byte < 0x80).all(|leading| leading.len() < 10)
 }
 
 /// True if `message` may be a `ValueType`: it has at most two fields, both string indices. An index of 0 may be
@@ -531,6 +544,20 @@ mod tests {
         assert!(bytes.len() > 1 << 16 && sniff(&bytes[..1 << 16]) && sniff(&bytes));
         let one_type = message(&[(1, &numbers(&[(1, 1), (2, 2)]))]);
         assert!(!sniff(&[one_type, b"\x22\xff\x7f".to_vec(), vec![b'a'; 1000]].concat()), "a text behind it");
+    }
+
+    #[test]
+    fn a_profile_is_known_whose_first_sample_is_longer_than_what_is_looked_at() {
+        for id in [1, 200, 1 << 40] {
+            let mut locations = Vec::new();
+            (0..100_000).for_each(|_| prost::encoding::encode_varint(id, &mut locations));
+            let sample = message(&[(2, &message(&[(1, &locations), (2, &[3, 70])]))]);
+            let bytes = [types(), sample, strings()].concat();
+            assert!(sniff(&bytes[..1 << 16]) && sniff(&bytes), "{id}");
+        }
+        let one_type = message(&[(1, &numbers(&[(1, 1), (2, 2)]))]);
+        let no_numbers = message(&[(2, &message(&[(1, &[0xff; 100_000])]))]);
+        assert!(!sniff(&[one_type, no_numbers].concat()[..1 << 16]));
     }
 
     #[test]
