@@ -1,5 +1,6 @@
 //! Recognizes common mistakes on the command line, and suggests what the user most likely meant.
 
+use crate::bytes::spelling::is_misspelled;
 use crate::contract::format::Format;
 use crate::formats;
 use clap::Command;
@@ -225,23 +226,6 @@ fn find_similar<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
     let typed = word.to_ascii_lowercase();
     let (_, hint) = hints.iter().find(|(known, _)| is_misspelled(&typed, known))?;
     Some(*hint)
-}
-
-/// True if the words have four letters or more and differ in a single letter, which may also be missing or swapped with
-/// the next one.
-fn is_misspelled(typed: &str, known: &str) -> bool {
-    let (typed, known) = (typed.as_bytes(), known.as_bytes());
-    if typed.len().min(known.len()) < 4 {
-        return false;
-    }
-    let start = typed.iter().zip(known).take_while(|(one, other)| one == other).count();
-    let (typed, known) = (&typed[start..], &known[start..]);
-    let end = typed.iter().rev().zip(known.iter().rev()).take_while(|(one, other)| one == other).count();
-    let (typed, known) = (&typed[..typed.len() - end], &known[..known.len() - end]);
-    match (typed, known) {
-        ([one, other], [same, too]) => (one, other) == (too, same),
-        _ => typed.len() <= 1 && known.len() <= 1,
-    }
 }
 
 /// The message of an error about an invalid number, in plainer words than those of Rust's number parsers, which clap

@@ -5,6 +5,7 @@
 use super::runtime::Runtime;
 use super::set::RuntimeSet;
 use super::table::RUNTIMES;
+use crate::bytes::spelling::is_misspelled;
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -25,7 +26,8 @@ pub enum NamedRuntime {
 }
 
 impl NamedRuntime {
-    /// Finds what a name stands for. Case doesn't matter. The error lists the known runtimes.
+    /// Finds what a name stands for. Case doesn't matter. The error proposes a runtime with a similar name, or lists all
+    /// known runtimes.
     pub fn find(name: &str) -> Result<Self> {
         if let Some(runtime) = find_runtime(name) {
             return Ok(Self::Runtime(runtime));
@@ -33,8 +35,13 @@ impl NamedRuntime {
         if COMPILED_LANGUAGES.iter().any(|language| language.eq_ignore_ascii_case(name)) {
             return Ok(Self::CompiledLanguage);
         }
-        let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
-        let remedy = format!("known runtimes: {}", all.join(", "));
+        let remedy = match find_similar(name) {
+            Some(runtime) => format!("jitgraft runtimes {} is about {}", runtime.typed_name(), runtime.name),
+            None => {
+                let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
+                format!("known runtimes: {}", all.join(", "))
+            }
+        };
         Err(Error::usage(format!("no runtime named {name}")).with_remedy(Some(remedy)))
     }
 }
@@ -44,6 +51,16 @@ impl NamedRuntime {
 pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
     let by_name = RUNTIMES.iter().find(|runtime| runtime.is_called(name));
     by_name.or_else(|| RuntimeSet::from_files(std::iter::once(name.as_bytes())).first())
+}
+
+/// Finds the runtime that a misspelled name (`pytohn`) or the first letters of a name (`nod`) stand for.
+fn find_similar(name: &str) -> Option<&'static Runtime> {
+    let name = name.to_ascii_lowercase();
+    let is_similar = |known: &str| {
+        let known = known.to_ascii_lowercase();
+        is_misspelled(&name, &known) || name.len() >= 3 && known.starts_with(&name)
+    };
+    RUNTIMES.iter().find(|runtime| runtime.names().any(is_similar))
 }
 
 impl Runtime {
@@ -101,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn a_runtime_with_a_similar_name_is_proposed() {
+        for (name, runtime) in [
+            ("nod", Some("Node.js")),
+            ("Pytohn", Some("CPython")),
+            ("javascrpt", Some("Node.js")),
+            ("openjd", Some("OpenJDK")),
+            ("luajti", Some("LuaJIT")),
+            ("no", None),
+            ("cobol", None),
+            ("forth", None),
+        ] {
+            assert_eq!(find_similar(name).map(|runtime| runtime.name), runtime, "{name}");
+        }
+    }
+
+    #[test]
     fn compiled_languages_need_no_runtime() {
         for language in COMPILED_LANGUAGES {
             let found = NamedRuntime::find(&language.to_uppercase()).unwrap();
@@ -121,14 +154,7 @@ mod tests {
     fn a_name_stands_for_one_runtime() {
         let mut names = Vec::new();
         for runtime in RUNTIMES {
-            names.extend(
-                runtime
-                    .aliases
-                    .iter()
-                    .chain(runtime.launchers)
-                    .chain([&runtime.name])
-                    .map(|name| name.to_ascii_lowercase()),
-            );
+            names.extend(runtime.names().map(str::to_ascii_lowercase));
         }
         names.extend(COMPILED_LANGUAGES.iter().map(|name| (*name).to_owned()));
         for (number, name) in names.iter().enumerate() {

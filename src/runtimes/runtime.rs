@@ -282,10 +282,14 @@ impl Runtime {
         }
     }
 
+    /// The names by which users may look up the runtime.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.aliases.iter().chain(self.launchers).copied().chain([self.name])
+    }
+
     /// True if users may look up the runtime by this name. Case doesn't matter.
     pub(super) fn is_called(&self, name: &str) -> bool {
-        let names = self.aliases.iter().chain(self.launchers).chain([&self.name]);
-        names.into_iter().any(|own| own.eq_ignore_ascii_case(name))
+        self.names().any(|own| own.eq_ignore_ascii_case(name))
     }
 
     /// True if one of the runtime's executables has this file name.

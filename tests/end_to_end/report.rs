@@ -277,6 +277,10 @@ fn rows_below_a_percentage_and_of_other_names_are_left_out() {
     let filtered = dir.text("report --format csv --symbol _M_dfs stacks");
     assert!(filtered.contains("\n36.3636,"), "percentages stay those of the whole: {filtered}");
     assert!(dir.refused("report --percent-limit 101 stacks").contains("0 to 100"));
+    for words in ["", "--group-by symbol ", "--format csv ", "--format json "] {
+        let failed = dir.said_with_status(&format!("report {words}--percent-limit 99.5 stacks"), 1);
+        assert!(failed.contains("no row has 99.5% or more"), "{words}: {failed}");
+    }
 }
 
 #[test]

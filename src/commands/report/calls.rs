@@ -1,7 +1,7 @@
 //! `report --callers` and `--callees` for inputs that state calls and their costs, such as callgrind's. Such inputs
 //! have no whole stacks, so the table has only one level of callers or callees.
 
-use super::list::{FUNCTION, cell};
+use super::list::cell;
 use super::options::Rows;
 use super::scene::{Report, Scene, base_name};
 use super::tree::{DEFAULT_PERCENT, find_functions, head};
@@ -38,7 +38,7 @@ struct CallLine {
 
 /// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
-    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let grouping = scene.grouping;
     let group_of = |function: &GraphFunction| grouping.frame_part_ids()[function.frame.index()];
     let wanted = find_functions(scene, grouping, graph.functions().iter().map(group_of), name)?;
     let lists_callers = matches!(scene.options.rows, Rows::Callers(_));

@@ -3,7 +3,7 @@
 //! The inclusive cost of a function in a cycle contains that of the other functions. So, as in KCachegrind, the cost of
 //! a whole cycle is the sum of its functions' self costs plus the costs of all calls that leave the cycle.
 
-use super::list::{FUNCTION, cell};
+use super::list::cell;
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::call_graph::{CallGraph, GraphFunction};
 use crate::analysis::groups::{Grouping, Value};
@@ -25,7 +25,7 @@ struct Cycle<'a> {
 
 /// Lists the cycles, costliest first, each followed by its functions.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
-    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let grouping = scene.grouping;
     let min_weight = scene.min_weight(0.0);
     let mut cycles = cycles(graph);
     cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= min_weight);

@@ -34,25 +34,25 @@ enum FunctionColumns {
 pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Report> {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
-    let grouping = Grouping::new(scene.profile, keys_used, options.unnamed);
+    let grouping = scene.grouping;
     // A graph of recorded calls has exact costs, but only of whole functions.
     let mut rows = match (scene.graph, keys) {
-        (Some(graph), None) => functions(scene.profile, graph, &grouping),
-        _ => groups(scene.profile, scene.series, options.weight, &grouping),
+        (Some(graph), None) => functions(scene.profile, graph, grouping),
+        _ => groups(scene.profile, scene.series, options.weight, grouping),
     };
-    rows.sort_by(|a, b| compare(a, b, options.order, &grouping));
+    rows.sort_by(|a, b| compare(a, b, options.order, grouping));
     // The value that a group has for one of the keys. `None` if samples aren't grouped by this key.
     let value_of = |group: &Group, wanted: Key| {
-        let mut keys_and_values = keys_used.iter().zip(group.values(&grouping));
+        let mut keys_and_values = keys_used.iter().zip(group.values(grouping));
         keys_and_values.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
     };
-    let places = grouping.namesake_locations(scene.profile);
     let selection = &options.selection;
     // True if a group's names, kind of code and tier match the filters.
     let is_selected = |group: &Group| {
         let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
         // A name may be given as it is shown: with the location that tells the function from others of its name.
-        let full_name = place_of(group, &places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
+        let full_name =
+            place_of(group, scene.places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
         let is_named = selection.matches(module, function)
             || full_name.is_some_and(|full_name| selection.matches(module, Some(&full_name)));
         is_named && selection.matches_code(group)
@@ -68,8 +68,8 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         sum.weight.unsigned_abs() as f64 >= min_weight
     });
     let table = match keys {
-        Some(keys) => group_table(&rows, &grouping, keys, &places, scene),
-        None => function_table(&rows, &grouping, &places, scene),
+        Some(keys) => group_table(&rows, grouping, keys, scene.places, scene),
+        None => function_table(&rows, grouping, scene.places, scene),
     };
     Ok(Report::new(scene, scene.head(), table))
 }

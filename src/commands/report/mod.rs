@@ -13,6 +13,7 @@ mod tree;
 pub use options::{Limit, Order, Reader, ReportOptions, Rows, Selection};
 
 use crate::analysis::call_graph::CallGraph;
+use crate::analysis::groups::Grouping;
 use crate::analysis::pairing::align;
 use crate::error::{Error, Result};
 use crate::io::{Output, Run};
@@ -22,6 +23,7 @@ use crate::pipeline::outputs::{commit, each_event_named};
 use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
+use list::FUNCTION;
 use scene::{Report, Scene, whole};
 use std::io::Write;
 use unicode_width::UnicodeWidthStr;
@@ -40,8 +42,17 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let lines_above = if job.quiet { 0 } else { message_lines(&outcome, options.reader.style.width) };
     // Keep events that have only negative weights: tables show negative weights, too.
     let events: Vec<usize> = (0..profile.series.len()).filter(|&event| !profile.series[event].is_empty()).collect();
-    let mut builder =
-        ReportBuilder { profile: &profile, before: before.as_ref(), options, lines_above, shows_stacks: false };
+    let keys = if let Rows::Groups(keys) = &options.rows { keys } else { FUNCTION };
+    let grouping = Grouping::new(&profile, keys, options.unnamed);
+    let mut builder = ReportBuilder {
+        profile: &profile,
+        before: before.as_ref(),
+        places: grouping.namesake_locations(&profile),
+        grouping,
+        options,
+        lines_above,
+        shows_stacks: false,
+    };
     if events.len() > 1 && options.output.is_stream() {
         builder.write_all(&events, &run, &mut outcome)?;
     } else {
@@ -68,6 +79,10 @@ struct ReportBuilder<'a> {
     /// The earlier profile to compare with. `None` unless a comparison was requested.
     before: Option<&'a Profile>,
     options: &'a ReportOptions,
+    /// What the rows of all tables stand for. Computed once, because a profile may have thousands of events.
+    grouping: Grouping,
+    /// See [`Scene::places`].
+    places: Vec<Option<String>>,
     /// The number of lines that were written to stderr.
     lines_above: usize,
     /// True if any table was computed from stacks rather than from calls that the input states.
@@ -86,7 +101,16 @@ impl ReportBuilder<'_> {
         let graph = if uses_calls { CallGraph::from_series(profile, series) } else { None };
         self.shows_stacks |= graph.is_none();
         let whole = whole(series, options.weight);
-        let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, lines_above: self.lines_above };
+        let scene = Scene {
+            profile,
+            series,
+            grouping: &self.grouping,
+            places: &self.places,
+            graph: graph.as_ref(),
+            whole,
+            options,
+            lines_above: self.lines_above,
+        };
         let report = match (&options.rows, self.before) {
             (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
                 calls::report(&scene, graph, name)?
@@ -102,7 +126,14 @@ impl ReportBuilder<'_> {
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
             _ => list::report(&scene, None)?,
         };
-        Ok(report.fitted(&scene))
+        let report = report.fitted(&scene);
+        match options.selection.percent {
+            // No change of at least so many percent is an answer.
+            Some(limit) if report.table.rows.is_empty() && !series.is_empty() && self.before.is_none() => {
+                Err(Error::new(format!("no row has {limit}% or more, so --percent-limit {limit} leaves nothing")))
+            }
+            _ => Ok(report),
+        }
     }
 
     /// Writes the reports of all events to the output. In text, there is one table per event; in CSV and JSON, a single

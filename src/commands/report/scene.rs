@@ -4,6 +4,7 @@
 use super::header;
 use super::options::{Limit, ReportOptions};
 use crate::analysis::call_graph::CallGraph;
+use crate::analysis::groups::Grouping;
 use crate::analysis::quantity::{grouped, row_word};
 use crate::error::{Error, Result};
 use crate::model::stacks::{FrameId, MILLIONTHS, Profile, Series, Unit, Weight};
@@ -14,6 +15,11 @@ use std::io::Write;
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
+    /// What the table's rows stand for: groups of the keys that the user chose, or functions.
+    pub(super) grouping: &'a Grouping,
+    /// For each frame part of the grouping, the source location that distinguishes its function from others of its name
+    /// ([`Grouping::namesake_locations`]).
+    pub(super) places: &'a [Option<String>],
     /// The calls with their costs. `None` if the input states no calls, or if the table doesn't need them.
     pub(super) graph: Option<&'a CallGraph>,
     /// The event's total weight.

@@ -4,7 +4,7 @@
 //! drawn only where a parent has several children.
 
 use super::header::{percent, wrap};
-use super::list::{FUNCTION, cell, hottest_functions};
+use super::list::{cell, hottest_functions};
 use super::options::{Limit, Rows};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::groups::{GroupTree, Grouping, Roots, Value};
@@ -65,7 +65,7 @@ struct PendingNode {
 
 /// Builds the tree that the user requested: all calls, or the callers or callees of a function.
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
-    let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
+    let grouping = scene.grouping;
     let groups = match &scene.options.rows {
         Rows::Callers(name) | Rows::Callees(name) => {
             find_functions(scene, grouping, 0..grouping.frame_parts() as u32, name)?
