@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known about a profile as a whole. Fields that the input doesn't provide are empty or `None`.
+/// What is known about a profile as a whole. Fields that the input doesn't provide are empty, zero or `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The command line, word by word: either the recorder's (including the recorded program's) or only the program's.
@@ -34,9 +34,11 @@ pub struct About {
     pub sampled: Option<TimeExtent>,
     /// How many samples were lost, according to the recorder.
     pub lost: u64,
-    /// The number of lost samples per host, for profiles of several machines that state these numbers.
+    /// The number of lost samples of each host. Empty for a profile of a single machine, or if the input doesn't state
+    /// losses per host.
     pub lost_on: BTreeMap<Box<str>, u64>,
-    /// The number of samples whose labels were not read, because the caller doesn't need them.
+    /// The number of samples whose labels the reader skipped, because the caller didn't ask for labels. If an output
+    /// format can't store labels, a remark states this number.
     pub samples_without_labels: u64,
     /// Counts of frames with and without names, over all samples that weren't filtered out. All zero if the reader
     /// didn't count them.
@@ -110,7 +112,8 @@ pub struct SampleValue {
 }
 
 impl ValueTypes {
-    /// True if these value types include the weight of every one of these events. False if no value type is a weight.
+    /// True if each of these events has a value type for its weight, so that the value types can be written again.
+    /// False if none of the value types is a weight.
     pub fn cover<'e>(&self, mut events: impl Iterator<Item = &'e str>) -> bool {
         let weights = self.types.iter().filter(|value| !value.is_count);
         let weighed: FxHashSet<&str> = weights.filter_map(|value| value.event.as_deref()).collect();
@@ -148,25 +151,26 @@ pub struct TimeExtent {
     pub last: Nanos,
 }
 
-/// A fact that several sources may state, possibly differently.
+/// A fact about one thing that is stated in several places, possibly differently: for example the build ID of a module,
+/// in the records of all its mappings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Agreed<T> {
-    /// No source stated it.
+    /// It is stated nowhere.
     #[default]
     Unstated,
-    /// All sources that stated it agree on this value.
+    /// It is stated at least once, and always with this value.
     Same(T),
-    /// Sources state different values.
+    /// It is stated with different values.
     Several,
 }
 
 impl<T: PartialEq> Agreed<T> {
-    /// Adds one source, which states this value; `None` if the source doesn't state the fact.
+    /// Adds what one more place states; `None` if it doesn't state the fact.
     pub fn add(&mut self, stated: Option<T>) {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Adds a group of sources. `other` is what the sources in the group agree on.
+    /// Adds what several other places agree on.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -175,7 +179,7 @@ impl<T: PartialEq> Agreed<T> {
         }
     }
 
-    /// The value that all sources agree on; `None` if there is none or they disagree.
+    /// The value, if the fact is stated and always the same; otherwise `None`.
     pub fn into_option(self) -> Option<T> {
         match self {
             Self::Same(value) => Some(value),
@@ -270,6 +274,7 @@ impl About {
             return program;
         }
         match PerfCommand::parse(&self.command) {
+            // Recorders other than perf and simpleperf store only the program's own command line.
             None => &self.command,
             Some(PerfCommand { records_others: true, .. }) => &[],
             Some(command) => command.program,

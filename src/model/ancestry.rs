@@ -24,7 +24,7 @@ const MAX_GENERATIONS: u32 = 1 << 14;
 pub struct Ancestry {
     /// The fork of each process, by the ID of the child.
     forks: FxHashMap<Pid, Fork>,
-    /// The processes returned by [`Ancestry::cut_off`]. They have no entry in `forks`.
+    /// Processes whose fork was removed from `forks`, because they are their own ancestors or have too many ancestors.
     cut_off: Vec<Pid>,
 }
 
@@ -35,8 +35,8 @@ struct Fork {
     at: Nanos,
     /// When the process first called exec after the fork, which discards what it inherited.
     exec: Option<Nanos>,
-    /// The number of the process's ancestors. It sorts forks at the same time: a parent has a smaller number than its
-    /// child.
+    /// The number of the process's ancestors. Forks at the same time are sorted by it, so that a parent's fork comes
+    /// before its child's.
     generation: u32,
     /// The step to the nearest ancestor from which the process inherited code and mappings. `None` if there is none.
     /// Ancestors that [`Ancestry::limited_to`] rejected are skipped.
@@ -79,7 +79,8 @@ pub struct Ancestor {
     pub time: Option<Nanos>,
 }
 
-/// A step from a process to one of its ancestors.
+/// A step from a process to an ancestor that it inherited from: its parent, or one further back if those in between are
+/// skipped.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     ancestor: Ancestor,
@@ -143,8 +144,7 @@ impl Ancestry {
         self
     }
 
-    /// All forks in the order of time. If a parent was forked at the same time as its child, the parent's fork comes
-    /// first.
+    /// All forks, sorted by time. If a parent was forked at the same time as its child, the parent's fork comes first.
     pub fn forks(&self) -> impl Iterator<Item = ForkEvent> + use<> {
         let forks = self.forks.iter();
         let mut events: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
@@ -254,7 +254,8 @@ impl Ancestry {
                 if line.contains(&visited) {
                     self.cut(visited);
                 }
-                // 0 for a cycle: the process at which it was cut has no ancestors.
+                // If the line is a cycle, this is still 0: `visited` was just cut from its parent, so it has no
+                // ancestors.
                 depth = depths[&visited];
             }
             // Go back from the oldest ancestor to `pid`, counting.

@@ -62,8 +62,8 @@ pub struct BpfLine {
     pub line: u32,
 }
 
-/// The maximum length in bytes of a string that is returned. In a damaged section, many strings could each extend to
-/// the end of the section.
+/// The maximum length in bytes of a string that [`BpfStrings::text`] returns. If a damaged section lacks NUL bytes,
+/// every one of its strings would extend to the section's end, and copying them all would take much memory.
 const LONGEST: usize = 512;
 
 impl BpfStrings {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A piece of code that a runtime wrote to memory. Borrows from the mapped file.
+/// A piece of code that a runtime wrote to memory. Its name and bytes are borrowed from the file that reports the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
     /// The name that the runtime gave it; may not be UTF-8.
@@ -57,7 +57,8 @@ pub struct Lines<'data> {
     /// The code's name. Some producers garble file names, but repeat them in function names, so the decoder may look
     /// there.
     pub function: &'data [u8],
-    /// Decodes `raw` in place of `decode`, for formats in which this takes more than the entries themselves.
+    /// Decodes `raw` instead of `decode`, for formats whose entries refer to other data in the file, such as a list of
+    /// scripts.
     pub positions: Option<&'data dyn Positions>,
     /// Source maps for generated files; `None` if there are none.
     pub authored: Option<&'data dyn AuthoredLines>,
@@ -134,8 +135,8 @@ pub struct SourceMap<'data> {
 struct Nesting {
     /// 1 if no other call contains the call.
     depth: usize,
-    /// The index of the call at depth [`MOST_INLINED`] + 1 that contains the call; of the call itself if it isn't that
-    /// deep.
+    /// The index of the enclosing call at depth [`MOST_INLINED`] + 1; of the call itself if its depth is smaller or
+    /// equal.
     first_too_deep: usize,
 }
 
@@ -146,6 +147,7 @@ impl<'data> SourceMap<'data> {
     /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`], and lines in
     /// calls that contain themselves to the code's own function.
     fn limit_depth(mut self) -> Self {
+        // So few calls can't be nested too deeply. If one of them contains itself, `calls_around` ends nevertheless.
         if self.calls.len() <= MOST_INLINED {
             return self;
         }
@@ -160,7 +162,8 @@ impl<'data> SourceMap<'data> {
             if depth == ENDLESS {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
-                // The line becomes that of the first call that is too deep, which is in a call of the maximum depth.
+                // The line moves to the enclosing call of the maximum depth. There, its position is where
+                // `first_too_deep` is called.
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -184,8 +187,8 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // If the walk comes back to this call, the call contains itself. Then all calls on the walk keep this
-                // depth.
+                // If the walk comes back to this call, the call contains itself. Then this depth stays that of all
+                // calls on the walk: adding 1 to it changes nothing.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
@@ -193,7 +196,7 @@ impl<'data> SourceMap<'data> {
             }
             let mut nesting = match next {
                 Some(known) => nestings[known],
-                // The last call on the path isn't nested in any other.
+                // The last call on the path is contained in no other.
                 None => Nesting { depth: 0, first_too_deep: first },
             };
             while let Some(call) = path.pop() {

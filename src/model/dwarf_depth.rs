@@ -104,8 +104,9 @@ struct OpenCut {
     tree_depth: isize,
 }
 
-/// Finds the inlined calls of a unit that are nested in `most` others: the ranges of their entries, each with all
-/// entries below it, and how many calls these contain. `None` if there are none, or if the unit is damaged.
+/// Finds the inlined calls of a unit that are nested in `most` others and have children: the ranges of their entries,
+/// each with all entries below it, and how many calls these contain. `None` if there are none, or if the unit's
+/// abbreviations can't be read.
 fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
     let start = header.debug_info_offset()?.0;
     let table = dwarf.abbreviations(header).ok()?;
@@ -120,7 +121,8 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         // Readers stop at a damaged entry as well, so nothing that follows it needs to be checked.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
-            // An empty entry ends a list of children, perhaps that of the call that is cut.
+            // An empty entry ends a list of children. If these are the children of the call to be replaced, that call
+            // ends here.
             if let Some(ended) = cut.take_if(|cut| entries.next_depth() <= cut.tree_depth) {
                 cut_ranges.push(start + ended.offset..start + entries.next_offset().0);
             }
@@ -134,6 +136,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
             cut_calls += u64::from(is_call);
             continue;
         }
+        // Only these entries contain other calls. A call without children is never cut: it only adds one level.
         if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }
@@ -151,7 +154,8 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
             cut_calls += 1;
         }
     }
-    // The unit is damaged, and ended within a call that is cut.
+    // A call to be replaced is still open: the unit is damaged. Replace everything from the call to the end of the
+    // unit.
     if let Some(cut) = cut {
         cut_ranges.push(start + cut.offset..start + header.length_including_self());
     }
@@ -211,7 +215,8 @@ impl ShallowDwarf {
     }
 
     /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations for blocks of bytes.
-    /// `None` if the table is damaged, or if the copies would become too long in total, as they can if tables overlap.
+    /// `None` if the table is damaged, or if the copies together have become longer than `.debug_info`, which is
+    /// possible if tables overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let offset = self.abbreviations.len();
@@ -258,7 +263,7 @@ impl Blocks {
         Some([&self.long[..], &inside].concat())
     }
 
-    /// Encodes the two abbreviations for blocks and the terminator, with which a table with blocks ends.
+    /// Encodes what is appended to the copy of a table: the two abbreviations for blocks, and a new terminator.
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;

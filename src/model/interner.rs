@@ -61,8 +61,8 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// Finds the ID of a value by the value's hash; `None` if there is none. `is_wanted` tells whether the value of an
-    /// ID, which it gets, is the wanted one.
+    /// Finds an ID by the hash of its value; `None` if there is none. Several values may have the same hash, so
+    /// `is_wanted` gets an ID and compares that ID's value with the wanted one.
     pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)

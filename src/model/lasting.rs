@@ -20,8 +20,8 @@ pub struct Lasting<T> {
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// The time to use for looking up entries that have no time. What is found may differ from what is found for any real
-/// time.
+/// The time for looking up entries that have no time themselves, just before the end of the time axis. What is found
+/// there may differ from what is found for any real time.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The time range that contains only `time`.

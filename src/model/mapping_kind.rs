@@ -16,7 +16,7 @@ pub enum MappingKind<'a> {
     NamedAnonymous,
     /// `/anon_hugepage`: private anonymous memory in huge pages.
     HugePages,
-    /// `[heap]`
+    /// `[heap]`: memory from `brk`.
     Heap,
     /// `[stack]`; in old kernels also `[stack:TID]`.
     Stack,
@@ -97,8 +97,8 @@ impl<'a> MappingKind<'a> {
         matches!(self, Self::File(path) if path.ends_with(DELETED))
     }
 
-    /// True if a file that can't be read may contain a JIT compiler's output: it was deleted, or is in `/dev`, where
-    /// there is shared memory (`/dev/shm`, `/dev/hugepages`) but no libraries.
+    /// True for files that are likely to contain a JIT compiler's output, although they can't be read: deleted files,
+    /// and those in `/dev`, where there is shared memory (`/dev/shm`, `/dev/hugepages`) but no libraries.
     pub fn is_likely_jit_file(self) -> bool {
         self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/"))
     }
@@ -133,8 +133,8 @@ impl<'a> MappingKind<'a> {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// True for memory without a file whose recorded name perf shows. For all other such memory, perf shows
-    /// `/tmp/perf-PID.map`, the perf map that would name the code there.
+    /// True for the kinds of memory without a file under whose own recorded name (such as `/memfd:NAME (deleted)`) perf
+    /// shows code. Code in all other such memory is shown under the perf map that would name it, `/tmp/perf-PID.map`.
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
@@ -169,6 +169,7 @@ impl<'a> MappingKind<'a> {
     /// image of JIT code, a jitdump, a perf map, and names that eBPF agents use for JIT code.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
+            // A record without a path says nothing about what was mapped.
             return self != Self::Unnamed && self.may_hold_jit_code();
         };
         let base = base_name(path);

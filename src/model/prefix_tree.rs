@@ -94,7 +94,9 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         if parent == NONE { self.has_many_roots } else { self.nodes[parent as usize].is_wide }
     }
 
-    /// Adds a child that `parent` doesn't have yet. For the parent [`NONE`], adds a sequence with a single key.
+    /// Adds a child that `parent` doesn't have yet, and returns its ID. For the parent [`NONE`], adds a sequence with a
+    /// single key. If IDs ran out, adds nothing and returns `parent` (for [`NONE`], the newest sequence with a single
+    /// key).
     fn push(&mut self, parent: u32, key: K) -> u32 {
         let Some(new) = u32::try_from(self.nodes.len()).ok().filter(|new| *new < self.most) else {
             self.full = true;

@@ -27,8 +27,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
 /// compilers usually produce have some 4,000 characters; more would fill screens and widen tables.
 pub const LONGEST: usize = 4096;
 
-/// How many characters are kept at either end of a longer name. With the text between them, the result stays below
-/// [`LONGEST`].
+/// How many characters are kept of the beginning and of the end of a name that is too long. Together with the remark
+/// between them, these have fewer than [`LONGEST`] characters.
 const SIDE: usize = 2000;
 
 /// Escapes a name for people and shortens it to at most [`LONGEST`] characters.
@@ -118,7 +118,8 @@ fn push_hex(text: &mut String, number: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(number);
 }
 
-/// Lists the first few distinct values, of which a filter could have selected one; `none` if there are none.
+/// Joins the first few distinct values with commas, for messages that say which values a filter could have selected
+/// instead. `none` if there are no values.
 pub fn list_some(values: impl Iterator<Item = String>) -> String {
     /// Maximum number of values to list.
     const LISTED: usize = 5;

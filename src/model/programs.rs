@@ -14,9 +14,10 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// For names: lookups skip ancestors without a name.
+    /// For looking up names: without the processes that have no name of their own, so that the next ancestor's name is
+    /// used.
     ancestry_for_names: OnceCell<Ancestry>,
-    /// For mappings: lookups skip ancestors without mappings.
+    /// For looking up mappings: without the processes that have no mappings of their own.
     ancestry_for_mappings: OnceCell<Ancestry>,
 }
 

@@ -359,7 +359,8 @@ impl Series {
         }
     }
 
-    /// True if it makes sense to show the sample count next to the weight: it is known, and isn't the same number.
+    /// True if it makes sense to show sample counts next to weights: the counts are known, and the weights aren't
+    /// sample counts themselves.
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
@@ -384,7 +385,7 @@ impl Series {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
-    /// True if no sum of weights becomes too large when they are multiplied by this factor.
+    /// True if all weights can be multiplied by this factor without their sum exceeding 64 bits.
     fn can_be_scaled(&self, factor: u64) -> bool {
         let mut sum = 0u64;
         for row in self.rows.iter().chain(&self.negative) {
@@ -741,7 +742,7 @@ impl Profile {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 Row { track: tracks[row.track.index()], stack, weight: row.weight * factor, ..*row }
             };
-            // Rows that were counted in different ways can't be compared with others any more.
+            // If the rows of the two series were counted in different ways, it is no longer known what the counts mean.
             let series = &mut self.series[index];
             if series.rows.is_empty() {
                 series.counting = other.counting;

@@ -38,8 +38,8 @@ struct NodeLists {
     starts: Vec<u32>,
     /// All lists, one after the other.
     positions: Vec<u32>,
-    /// The first tree node whose list isn't empty; `usize::MAX` if there is none. Searches towards the root can stop
-    /// there.
+    /// The first tree node whose list isn't empty; `usize::MAX` if there is none. A parent comes before its children,
+    /// so a search on the way to the root can stop at this node: all lists above it are empty.
     first_node: usize,
 }
 
@@ -202,8 +202,9 @@ impl NodeLists {
 /// Covers some adjacent leaves with as few nodes as possible, and calls `each` with each of these nodes. `leaf_count`
 /// is the number of leaves in the tree; leaf N is node `leaf_count` + N, and the parent of node N is node N / 2.
 fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
-    // The nodes of the current level that are still to be covered, from the leaves up. A node at either end whose
-    // parent has other leaves, too, is taken; the parents of the others are the nodes of the next level.
+    // Go up level by level. `low..high` are the nodes of the current level that are still to be covered. If the parent
+    // of the first or last one also has a child outside the range, that node itself is taken. All others are covered by
+    // their parents, on the next level.
     let (mut low, mut high) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     while low < high {
         if low % 2 == 1 {
@@ -229,7 +230,8 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // A node that has none but these leaves is one of the nodes that cover them, or is below one.
+        // If all leaves below a node are in `leaves`, the node is one of those that cover them, or is below one. It
+        // isn't an ancestor of any.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

@@ -161,8 +161,8 @@ impl<V: Copy> RangeMap<V> {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// The place of the first entry that ends after an address: the entry that contains the address, or else the next
-    /// one. A place without an entry if there is none.
+    /// The place of the first entry that ends after an address: of the entry that contains the address, or else of the
+    /// next one. If there is no such entry, a place after all entries.
     fn first_ending_after(&self, addr: u64) -> EntryPlace {
         let block = self.block_for(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
