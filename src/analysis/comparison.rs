@@ -33,9 +33,9 @@ pub enum Evidence {
 /// How a function or group changed from the earlier to the later profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The function only occurs in the later profile.
+    /// The function only occurs in the later profile, and sampling noise doesn't explain that.
     New,
-    /// The function only occurs in the earlier profile.
+    /// The function only occurs in the earlier profile, and sampling noise doesn't explain that.
     Gone,
     /// The function's share of the total grew by more than chance explains, or its exact amount grew.
     More,
@@ -97,7 +97,7 @@ impl Change {
 impl Comparison {
     /// Prepares the comparison of an event in an earlier and a later profile.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
-        // What the user says only counts for inputs that don't state the number of samples.
+        // The weight of a sample that the user stated only applies to profiles that don't state the number of samples.
         let sample_weight = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
         let sample_weights = [sample_weight(before), sample_weight(after)];
         let is_sampled = |series: &Series, sample_weight: Option<NonZeroU64>| {
@@ -138,8 +138,8 @@ impl Comparison {
         }
     }
 
-    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). The weight of a
-    /// sample converts weights to numbers of samples.
+    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). If the user
+    /// stated the weight of a sample, the numbers of samples are computed from weights.
     fn share(&self, side: usize, part: Sum, whole: Sum) -> Share {
         match self.sample_weights[side] {
             Some(sample_weight) => Share {

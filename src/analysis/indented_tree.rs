@@ -45,7 +45,7 @@ struct OpenNode {
     depth: usize,
     stack: Option<StackId>,
     track: TrackId,
-    /// The inclusive weight without that of the callees so far.
+    /// The function's inclusive weight, minus the inclusive weights of the callees read so far.
     own: u64,
 }
 

@@ -74,14 +74,14 @@ pub enum RootFrame {
     Pid,
     /// The thread ID.
     Tid,
-    /// The CPU, followed by the name.
+    /// The CPU. The name of the process or thread follows as a second frame.
     Cpu,
     /// No property: stacks start with their own outermost frame.
     Nothing,
 }
 
-/// The labels of the frames that identify a thread, outermost first, to be added on the outer side of its stacks. Empty
-/// if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
+/// The labels of the frames that identify a thread, outermost first. They come before the outermost frames of the
+/// thread's stacks. Empty if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
 pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (RootFrame::Cpu, Some(cpu)) = (by, track.cpu) {
@@ -133,7 +133,7 @@ pub struct LabelStyle<'n> {
     pub namesakes: Option<&'n Namesakes>,
 }
 
-/// The label of a frame.
+/// Spells a frame as a label: the function's name or, if it has none, its module, with what `style` adds to it.
 pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String {
     let LabelStyle { java, annotate, shortening, namesakes } = style;
     let name = profile.name_of(frame.name);
@@ -197,7 +197,7 @@ fn shorten(name: &str, is_java: bool) -> String {
     printable(class.unwrap_or(name).to_owned())
 }
 
-/// Replaces characters that folded stacks use to separate frames (`;`) or lines.
+/// Replaces `;`, which separates the frames of a folded stack, by `:`, and line breaks by spaces.
 fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
@@ -217,8 +217,9 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code that a label without a mark (such as `_[k]`) stands for. An unnamed function is labeled with its
-/// module, which determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
+/// The kind of code that a label stands for, if it doesn't end with a mark such as `_[k]`. An unnamed function is
+/// labeled with its module, which determines the kind. The kernel's functions always have a mark, so the result is
+/// never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;

@@ -56,7 +56,8 @@ impl NamedFrames {
             stated.kind.unwrap_or_else(|| kind_of_function(module))
         } else {
             match stated.kind {
-                // Files that older versions of jitgraft wrote don't state kinds for unnamed code.
+                // If the file states nothing more specific, as files written by older versions of jitgraft, the module
+                // determines the kind.
                 None | Some(FrameKind::User | FrameKind::Unknown) => kind_of_unnamed(module),
                 Some(kind) => kind.unnamed(),
             }
@@ -101,7 +102,7 @@ pub struct LocationFrames {
     frames: Vec<FrameId>,
     /// For each location, the range of its frames in `frames`.
     ranges: FxHashMap<u64, Range<usize>>,
-    /// What error messages call the input.
+    /// What error messages call the part of the input that lists locations: `file` or `dictionary`.
     owner: &'static str,
     /// How many more frames the samples of this input may have.
     left: u64,
@@ -117,9 +118,9 @@ impl LocationFrames {
         Self { frames: Vec::new(), ranges: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
-    /// Adds a location, whose ID is `number`, with its functions (`lines`), innermost first. All but the outermost were
-    /// inlined. If no function is known, the location gets the frame `without_lines`, which also has the kind of code
-    /// of the outermost function.
+    /// Adds the location with the ID `number`. `lines` are its functions, innermost first; all but the outermost were
+    /// inlined. `without_lines` is the location's only frame if `lines` is empty. Otherwise, only its kind is used: it
+    /// is that of the outermost function.
     pub fn add<'a>(
         &mut self,
         number: u64,
@@ -187,9 +188,9 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code of an unnamed function, derived from its module. Memory without a file doesn't reveal what runs
-/// there. A perf map as the module doesn't either, because perf attributes all such memory to the perf map that would
-/// name it.
+/// The kind of code of an unnamed function, derived from its module. For memory without a file it is
+/// [`FrameKind::Anonymous`], because it isn't known what runs there. The same goes for a perf map as the module: perf
+/// attributes all such memory to the perf map that would name the code there.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match MappingKind::from_path(module) {
         MappingKind::Unnamed => FrameKind::Unknown,

@@ -65,7 +65,7 @@ struct Functions<'p> {
     by_frame: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees, by side and by a hash of their names.
+/// The weights of a function's callers and callees: for each side (callers or callees) and each hash of a name.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,14 +74,16 @@ enum Side {
     Callee,
 }
 
-/// The callers and callees of the functions that are compared, by their indexes in the lists of both profiles.
+/// The callers and callees of functions of both profiles, by the functions' indexes in the lists of their profiles.
+/// Only functions that have to be compared are listed.
 struct BothNeighbors {
     old: FxHashMap<usize, Neighbors>,
     new: FxHashMap<usize, Neighbors>,
 }
 
 impl BothNeighbors {
-    /// How similar the callers and callees of two functions are ([`similarity`]).
+    /// How similar the callers and callees of two functions are ([`similarity`]); 0 if those of either function weren't
+    /// collected.
     fn similarity(&self, earlier: usize, later: usize) -> u32 {
         match (self.old.get(&earlier), self.new.get(&later)) {
             (Some(earlier), Some(later)) => similarity(earlier, later),
@@ -105,7 +107,8 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
         let module = partner.module.map(|module| aligned.name(after.name_of(module)));
         let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
         let own_file = frame.file.map(|file| aligned.name(before.name_of(file)));
-        // Whether a function is JIT code is a part of what identifies it.
+        // A function that is JIT code and one that isn't count as two functions, so the frame must agree with its
+        // partner in that.
         let kind = match (frame.kind.is_jit(), partner.is_jit) {
             (false, true) => FrameKind::Jit,
             (true, false) => FrameKind::User,
@@ -129,8 +132,8 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.add_identical(old, new);
     let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
     let steps = if exact_names { &steps[..1] } else { &steps[..] };
-    // Groups with one function on each side are clear. The others are only compared with each other at the end of a
-    // step, because finding their callers and callees takes time.
+    // If a group has one function of each profile, these two are partners. Larger groups have to wait until the end of
+    // a step: it takes time to find callers and callees, by which their functions are compared.
     for &step in steps {
         let groups = pairs.group_unpaired(old, new, |function| function.group(step));
         let mut ambiguous = Vec::new();
@@ -262,8 +265,8 @@ impl Pairs {
         }
     }
 
-    /// Pairs functions of a group with the same source file, in the order of their lines. Functions in a group have the
-    /// same name and module. Returns those that are left, sorted by file and line.
+    /// Pairs those functions of a group that have the same source file, in the order of their lines. All functions of a
+    /// group have the same name and module. Returns the functions that are left, sorted by file and line.
     fn add_by_path(
         &mut self,
         old: &Functions<'_>,
@@ -305,10 +308,10 @@ impl Pairs {
         Candidates { earlier, later }
     }
 
-    /// Pairs the functions of a file, sorted by their lines, of which one profile has more than the other. All of the
-    /// shorter list get a partner, in the same order. Of all ways to do so, takes the one in which callers and callees
-    /// agree best, and among these the one in which lines moved most evenly: code that was added or removed moves all
-    /// functions below it by the same number of lines.
+    /// Pairs the functions of a file if one profile has more of them than the other. Both lists are sorted by line, and
+    /// every function of the shorter one gets a partner, in the same order. Of all ways to do so, takes the one in
+    /// which callers and callees agree best, and among these the one in which lines moved most evenly: code that was
+    /// added or removed moves all functions below it by the same number of lines.
     fn add_moved_evenly(
         &mut self,
         old: &Functions<'_>,
@@ -326,6 +329,8 @@ impl Pairs {
             let (earlier, later) = sides(at_short, at_long);
             i64::from(new.list[later].line) - i64::from(old.list[earlier].line)
         };
+        // Row N, column M has the best way to pair the first N + 1 functions of the shorter list in which function M of
+        // the longer list is the partner of the last one.
         let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
         for at_short in 0..short.len() {
             let mut row = vec![None; long.len()];
@@ -338,7 +343,8 @@ impl Pairs {
                 let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
                 for (at_previous, alignment) in before.chain(start) {
                     let last_shift = if at_short == 0 { 0 } else { moved(at_short - 1, at_previous) };
-                    // Added functions move others down, and removed ones move others up.
+                    // If functions were only added, each has moved down at least as far as the one above it. If
+                    // functions were only removed, each has moved up at least as far.
                     let is_contrary = if has_more_later { shift < last_shift } else { shift > last_shift };
                     let next = Alignment {
                         disagreement: alignment.disagreement + MOST_SIMILAR - neighbors.similarity(earlier, later),
@@ -406,22 +412,23 @@ impl Pairs {
     }
 }
 
-/// The first functions of two lists, paired in order. Each has a partner in the longer list.
+/// A way to give each of the first few functions of the shorter list a partner in the longer one, in the same order.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alignment {
     /// How much callers and callees of the pairs differ.
     disagreement: u32,
-    /// How often a function moved in the other direction than where functions were only added, or only removed.
+    /// How often a function moved up relative to the one above it, although the later profile has more functions; or
+    /// down, although it has fewer.
     contrary: u32,
     /// How often a function moved by another number of lines than the one above it, and by how many lines altogether.
     changes: u32,
     lines: u64,
-    /// The index in the longer list of the last partner but one.
+    /// The partner of the last function but one, as an index in the longer list.
     previous: usize,
 }
 
 impl Alignment {
-    /// What is to be as small as possible.
+    /// The best alignment is the one with the smallest cost. Earlier numbers matter more.
     fn cost(&self) -> (u32, u32, u32, u64) {
         (self.disagreement, self.contrary, self.changes, self.lines)
     }
@@ -458,7 +465,7 @@ fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
             common += (*weight as f64 / one_total).min(other_weight / other_total);
         }
     }
-    // Callers and callees each contribute up to 1 to `common`.
+    // Callers and callees each contribute up to 1 to `common`, so 4 times that is at most `MOST_SIMILAR`.
     ((common * 4.0).round() as u32).min(MOST_SIMILAR)
 }
 
@@ -515,7 +522,7 @@ impl<'p> Function<'p> {
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
-        // If a name consists only of an address, nothing that identifies the function is left.
+        // If a name consists of nothing but an address or a number, it has to be compared as it is.
         let has_letters = name.replace("0x", "").contains(char::is_alphabetic);
         if has_letters { name } else { Cow::Borrowed(&self.stem) }
     }
@@ -584,7 +591,7 @@ impl<'p> Functions<'p> {
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
-                // A row may have samples but no weight. Its samples count then.
+                // A row may have samples but no weight. Then its number of samples counts.
                 let weight = &mut weights[stack.index()];
                 *weight = weight.saturating_add(row.weight.max(row.count));
             }

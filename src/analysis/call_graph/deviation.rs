@@ -39,8 +39,8 @@ impl CallGraph {
             if function.frame != function.stack_frame {
                 continue;
             }
-            // If some calls to the function weren't recorded, as for a thread's first function, the recorded ones cost
-            // less (`total`) than the function with its callees (`with_calls`).
+            // The first function of a thread, for instance, runs without a recorded call. Then the recorded calls to
+            // the function cost less (`total`) than the function with its callees (`with_calls`).
             let inclusive = function.total.max(function.with_calls);
             // Recursion that is counted again at each level can exceed the event's total; stacks can't.
             let recorded = inclusive.min(event_total);
@@ -56,9 +56,8 @@ impl CallGraph {
     }
 }
 
-/// For each frame without an executed line, by its ID, the inclusive cost of its function in stacks. Frames with a line
-/// add their costs to that of their function; if the function has no frame without a line, they keep their own costs.
-/// A recursive function counts once per stack.
+/// The inclusive cost of each function in stacks, at the ID of the function's first frame without an executed line. If
+/// all frames of a function have a line, each keeps its own cost. A recursive function counts once per stack.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {

@@ -64,7 +64,8 @@ impl CallTree {
         namesake_locations((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
-    /// The number of frames in the longest run of frames that a node stands for. 1 for most nodes.
+    /// How many consecutive frames a node stands for: 1 for most nodes, more if unnamed frames with the same label were
+    /// joined (`Spelling::join_unnamed`). If it differs from stack to stack, the highest number.
     pub fn longest_run(&self, node: u32) -> u32 {
         self.runs.get(&node).map_or(1, |frames| *frames)
     }
@@ -99,8 +100,8 @@ impl CallTree {
         self.nodes.children(ROOT)
     }
 
-    /// Lays out all boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by
-    /// name.
+    /// Lays out the tree as boxes. A node that weighs less than `narrow` gets no box, nor do the nodes below it.
+    /// Parents come before their children, and siblings are sorted by name.
     pub fn boxes(&self, narrow: u64) -> Vec<PlacedBox> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
@@ -146,7 +147,7 @@ impl CallTree {
         // The nodes of all boxes so far. Each box has a range of them.
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
-        // The children of a box's nodes, by rank. A flame graph draws them above the box.
+        // The children of a box's nodes, each with the rank of its label. A flame graph draws them above the box.
         let mut above: Vec<(u32, u32)> = Vec::new();
         while let Some((below, node_range)) = todo.pop() {
             each(below, &nodes[node_range.clone()]);

@@ -163,8 +163,8 @@ impl CallTree {
         }
     }
 
-    /// Extends `path`, the labels from the root joined by `;`, to this node. Its first `length` bytes are those of the
-    /// parent.
+    /// Turns `path`, some labels from the root joined by `;`, into the path of this node. The first `length` bytes of
+    /// `path` are the path of the node's parent; what follows them is replaced by the node's label.
     fn extend_path(&self, node: u32, length: usize, path: &mut String) {
         path.truncate(length);
         if node != ROOT {
@@ -214,7 +214,7 @@ impl CallTree {
         self.nodes.child(Some(parent), label)
     }
 
-    /// States that a node stands for this many frames in a row.
+    /// Records that a node stands for a run of this many frames in some stack. The longest run is kept.
     fn add_run(&mut self, node: u32, frames: u32) {
         let longest = self.runs.entry(node).or_default();
         *longest = (*longest).max(frames);

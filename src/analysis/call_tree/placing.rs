@@ -17,7 +17,7 @@ struct StackPlace {
 }
 
 impl StackPlace {
-    /// A place whose node no further frames share.
+    /// A place whose node is never joined with further frames: even a frame with the same label gets a node of its own.
     fn at(node: u32) -> Self {
         Self { node, run: 0 }
     }
@@ -85,11 +85,12 @@ impl LabelStart {
 pub(super) struct TreeBuilder<'a> {
     profile: &'a Profile,
     spelling: Spelling,
-    /// `None` if labels hold the start of functions ([`Spelling::by_start`]).
+    /// The functions that share their name with others; their labels contain a source location. `None` if labels have
+    /// the location in a field of its own ([`Spelling::by_start`]).
     namesakes: Option<Namesakes>,
     tree: CallTree,
-    /// For each frame, its label ID: without Java's naming rules, and with them. [`NO_LABEL`] if it hasn't been needed
-    /// yet.
+    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
+    /// hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
     /// For each stack, the root below which it was last placed, and its place there. Only used if there are several
     /// roots, or if the tree is reversed.
@@ -147,8 +148,8 @@ impl<'a> TreeBuilder<'a> {
         (placed_root == root).then_some(place)
     }
 
-    /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
-    /// equal labels share a list.
+    /// The number of the root that a track's stacks belong to: the list of labels, such as process and thread, that
+    /// come before their outermost frames. Tracks with equal labels share a root.
     fn root(&mut self, id: TrackId) -> u32 {
         if let Some(&root) = self.root_by_track.get(&id) {
             return root;
@@ -168,8 +169,8 @@ impl<'a> TreeBuilder<'a> {
         root
     }
 
-    /// Adds these stacks and all their callers below `root`, the only one, and returns the node of each stack. One pass
-    /// is enough because a caller's stack ID is smaller than its callees'.
+    /// For a tree with a single root: adds these stacks and all their callers below it, and returns the node of each
+    /// stack. One pass is enough, because a caller's stack ID is smaller than its callees'.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
@@ -180,7 +181,8 @@ impl<'a> TreeBuilder<'a> {
             }
         }
         let root_node = self.hang_root(ROOT, root);
-        // For each stack of the profile, its place; `ROOT` for those that aren't wanted.
+        // For each stack of the profile, its place. A stack that is neither one of `stacks` nor a caller of one has the
+        // place `ROOT`.
         let mut places: Vec<StackPlace> = Vec::with_capacity(wanted.len());
         for ((parent, frame), is_wanted) in profile.stacks().zip(&wanted) {
             let parent_place = parent.map_or(StackPlace::at(root_node), |parent| places[parent.index()]);

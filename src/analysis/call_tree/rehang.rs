@@ -41,7 +41,7 @@ impl CallTree {
     /// label. It returns the new node, or `None` to leave the node out. Parents are moved before their children.
     fn rehang(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut new_nodes: Vec<Option<u32>> = vec![None; self.nodes.len()];
-        // The new tree has at most as many nodes as this one.
+        // Several nodes may become one, so the new tree has at most as many nodes as this one.
         tree.own = vec![0; self.nodes.len()];
         for (node, label) in self.labeled_nodes() {
             let parent = new_nodes[self.parent(node) as usize];

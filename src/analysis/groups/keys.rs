@@ -261,6 +261,7 @@ fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed:
             let place = profile.place_of(frame);
             place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
         }
+        // `Key::Function`. The remaining keys depend on threads.
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {

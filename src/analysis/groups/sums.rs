@@ -35,7 +35,8 @@ pub struct CategoryShares {
 /// Self weight by source location (file, line). Many functions have only one location.
 #[derive(Debug, Default)]
 struct LineShares {
-    /// The first location seen, with its weight. The weight is `None` if it was no sample's innermost frame.
+    /// The first location seen, with its weight. The weight is `None` as long as no sample's innermost frame was at
+    /// this location.
     first: Option<((NameId, u32), Option<u64>)>,
     /// The weights of further locations.
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,

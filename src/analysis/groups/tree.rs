@@ -63,8 +63,8 @@ impl GroupTree {
                     path.push(node);
                 }
             }
-            // Every stack that was entered since the path began is on the path. Before that, there is nothing to
-            // remove.
+            // If the path is empty, it hasn't begun yet: the stack isn't on it, and `pop` does nothing. Otherwise, the
+            // stack is the last on the path, because all its callees have been left.
             Step::Leave(_) => {
                 path.pop();
             }

@@ -66,7 +66,8 @@ impl Edges {
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later_time, later_place) = self.last.unwrap_or((time, place));
-        // An edge that is later than the one before it in the walk counts at that one's time.
+        // The walk goes backwards, so this edge should be earlier than the one visited before. If it is later, it
+        // counts at the time of that one.
         self.last = Some((time.min(later_time), place));
         let interval = later_time.saturating_sub(time);
         let owner = if self.owner == Owner::Next { later_place } else { place };

@@ -41,8 +41,8 @@ struct SelfTimes {
     list: Vec<SelfTime>,
 }
 
-/// An interval in which a call itself ran rather than its callees. `calls` is 1 in one interval of each call, otherwise
-/// 0.
+/// An interval in which a call itself ran rather than its callees. `calls` is 1 in one of the call's intervals and 0 in
+/// the others, so that the sum over all intervals is the number of calls.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
     /// The call's node in the tree of call paths.
@@ -225,7 +225,8 @@ impl CallSums {
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (begin_track, lane))) = edges.begin_from(next.end) {
-            // If `next` has length zero and is at the start of its caller, the caller must stay open.
+            // A call of length zero at the start of its caller ends where the caller starts. The caller must stay open,
+            // so that the call is nested in it.
             let is_caller = begin_track == track && begin == next.start;
             if is_caller {
                 break;
@@ -305,7 +306,7 @@ impl SpanTree {
     ) -> Profile {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
-        // For each path, by its ID.
+        // The stack and track that each path becomes, by path ID. Parents come before their children.
         let mut stacks: Vec<PathStack> = Vec::with_capacity(self.sums.len());
         let track_of = |number: u32| tracks.get(number as usize).cloned().unwrap_or_default();
         let series = profile.series_named(series, unit);
@@ -317,7 +318,7 @@ impl SpanTree {
             };
             let PathStack { stack: caller, track } = stacks[parent as usize];
             let frame = *frames.entry(label).or_insert_with(|| {
-                // Only `SHORTER_LABEL` isn't in the list.
+                // The only label that isn't in the list is `SHORTER_LABEL`.
                 let name = labels.get(label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))

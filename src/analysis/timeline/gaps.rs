@@ -50,8 +50,8 @@ pub enum GapRule {
 }
 
 impl Timeline {
-    /// The gaps between the selected outermost spans, longest first. The spans of all tracks are looked at together, so
-    /// a span of one track ends the gap after a span of another.
+    /// The gaps between the selected outermost spans, longest first. Instants and unfinished spans are ignored. The
+    /// spans of all tracks are looked at together, so a span of one track ends the gap after a span of another.
     pub fn gaps(&self, selection: &Selection, rule: GapRule) -> Vec<Gap> {
         let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
         spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));

@@ -37,7 +37,8 @@ pub struct Lanes<T> {
     /// For each lane, its open intervals, outermost first.
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
-    /// Lanes that may be empty, lowest first. Some may be in use again.
+    /// Lanes that have become empty, lowest first. Some of them may be in use again, so their intervals must be
+    /// checked.
     empty: BinaryHeap<Reverse<usize>>,
     /// The number of lanes that have open intervals.
     used: usize,
@@ -97,8 +98,8 @@ impl Innermost {
         }
     }
 
-    /// The first lane, starting at `lane`, whose innermost interval may contain `span` or may start after its end.
-    /// `None` if there is no such lane.
+    /// The first lane at or after `lane` whose innermost interval may contain `span` or may start after its end. `None`
+    /// if there is no such lane.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
         // True if there may be such a lane below a node.

@@ -173,21 +173,22 @@ pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 /// How many events of a trace don't nest properly or can't be placed in time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
-    /// The number of end events that closed a span while other spans were open inside of it. These ended at the same
-    /// time.
+    /// The number of end events that closed a span while other spans were still open inside of it. The inner spans were
+    /// closed at the same time.
     pub misplaced_ends: u64,
     /// The number of end events without an open span.
     pub unmatched_ends: u64,
     /// The number of complete spans (with start and duration) that overlap another span of their thread without being
     /// nested in it.
     pub overlaps: u64,
-    /// The number of events that the file has so long after later events of their thread that they couldn't be sorted.
+    /// The number of events that are in the file so long after later events of the same thread that the reader, which
+    /// sorts only nearby events, had already passed their time.
     pub late: u64,
     /// The number of events without a time.
     pub timeless: u64,
     /// The number of complete spans without a duration.
     pub endless: u64,
-    /// The number of complete spans with a CPU time in place of a duration, which is used.
+    /// The number of complete spans that state a CPU time but no duration. The CPU time is used as their duration.
     pub cpu_durations: u64,
     /// The number of instants that have call stacks of their own.
     pub stacks: u64,
@@ -263,7 +264,7 @@ impl Timeline {
     /// the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNumber], label: impl Fn(&Slice) -> NameNumber) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
-        // The names of interpreted calls.
+        // The IDs of the names that Miri gives to interpreted calls; empty for other traces.
         let mut frame_names: Vec<NameNumber> = Vec::new();
         if self.is_miri {
             frame_names.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
@@ -351,7 +352,8 @@ impl Timeline {
                 current_thread = Some(thread);
             }
             let row = match free.peek() {
-                // Use `<`: an empty span directly at the end of another one would be nested in it.
+                // The next track must start strictly later (`<`): an empty span directly at the end of another one
+                // would be nested in it.
                 Some(&Reverse((end, row))) if end < start => {
                     free.pop();
                     row
@@ -382,7 +384,8 @@ impl Timeline {
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
-            // Remove the spans that don't contain this one.
+            // Remove the spans that don't contain this one: those on other tracks, and those that ended before this one
+            // starts or ends.
             while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {
