@@ -116,7 +116,7 @@ impl FunctionList {
     }
 }
 
-/// Explains why JIT code from this source has no machine code.
+/// Explains why the machine code of a JIT function isn't available, although a source (`origin`) lists the function.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
         Some(Kind::Log(_)) => "its log has names but no code; record with a jitdump",

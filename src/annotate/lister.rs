@@ -1,5 +1,5 @@
-//! Converts functions with costs to listings: finds their machine code, disassembles it, and names jump targets. The
-//! same for samples and for the exact costs of callgrind.
+//! Converts functions with costs to listings: finds their machine code, disassembles it, and names jump targets. This
+//! works in the same way for samples and for callgrind's exact costs.
 
 use super::costs::Costs;
 use super::functions::{Function, FunctionCode};
@@ -153,7 +153,8 @@ impl Lister<'_> {
             Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
         let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
-        // Exact costs belong to the start of an instruction. The address of a sample needn't, so it proves nothing.
+        // callgrind counts costs at the first byte of an instruction, so its costs show whether these are the
+        // instructions that ran. Samples can't show this: their addresses may be inside an instruction.
         if function.facts.is_exact {
             check_starts(&rows, &function.costs_at)?;
         }

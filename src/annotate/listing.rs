@@ -135,8 +135,8 @@ pub struct BpfSource {
     pub function: Option<Vec<u8>>,
 }
 
-/// The inclusive cost of a function as the input states it: the cost of all calls to the function. If there are none,
-/// its self cost plus the cost of its calls.
+/// The inclusive cost of a function as the input states it: the cost of all calls to the function. For a function that
+/// nothing calls, it is the self cost plus the cost of the calls that it makes.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
     /// The function's name in the input.
@@ -183,8 +183,8 @@ pub struct SourceFile {
 pub enum SourceText {
     /// All lines of the file.
     File(Arc<[String]>),
-    /// Only lines of this code, by line number. The compiler stored them in the BPF program, and the recording contains
-    /// them.
+    /// Only some lines of the file, by line number: those that the compiler stored in a BPF program along with the code
+    /// made from them. The recording contains them.
     Recorded(BTreeMap<u32, String>),
 }
 

@@ -15,8 +15,8 @@ pub struct AnnotateOptions {
     pub output: OutPath,
     /// Which code to list, and in which form.
     pub code: CodeOptions,
-    /// How to read a recording. Reading can be limited to the innermost frame of each stack, because callers aren't
-    /// needed.
+    /// How to read a recording. Annotating only needs the innermost frame of each stack, so reading can be limited to
+    /// that.
     pub recording: RecordingOptions,
     /// Whether to merge versions of a function, or instructions of a line.
     pub grouping: CodeGrouping,
@@ -24,7 +24,7 @@ pub struct AnnotateOptions {
     pub format: AnnotateFormat,
 }
 
-/// How to combine listings.
+/// How to combine the listings of single code ranges: by function, by source line, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CodeGrouping {
     /// Merge all versions of a function into one listing.

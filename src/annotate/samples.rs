@@ -88,7 +88,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // The function keeps the time, process and address of its last sample. -1 stands for an unknown process.
+            // A place keeps the time, process and address of its last sample, from which its function takes them. -1
+            // stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -258,7 +259,8 @@ impl SampledFunctions {
 }
 
 impl TargetNames for Sampled<'_> {
-    /// Looks up each address in the process of the function's last sample, and at its time.
+    /// Looks up what is at each address in the process of the last sample of the function that refers to it, at the
+    /// time of that sample.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let resolution = self.examined.resolution;
         let mut places: Chains<FrameLocation> = Chains::default();

@@ -27,7 +27,7 @@ use std::path::Path;
 /// The costs in a callgrind file, and where the machine code that caused them is.
 pub(super) struct CallgrindCosts<'a> {
     pub(super) costs: &'a InstructionCosts,
-    /// Where the machine code is.
+    /// The files with machine code and source lines.
     pub(super) code: &'a CodeFiles<'a>,
     pub(super) objects: &'a Objects,
     pub(super) pid: Pid,
@@ -44,8 +44,8 @@ struct FoundFunction {
 }
 
 impl CallgrindCosts<'_> {
-    /// All functions that have costs, hottest first. callgrind may have added costs of JIT code to another function, so
-    /// for each address with costs, the function is looked up here.
+    /// All functions that have costs, hottest first. Each address with costs is looked up to find its function, because
+    /// callgrind may have added costs of JIT code to another function.
     pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
@@ -70,8 +70,8 @@ impl CallgrindCosts<'_> {
         // each with inclusive costs of its own.
         for part in &self.costs.stated {
             let in_file = &self.costs.functions[part.function];
-            // The file only states the address of the part's entry if something calls it. Otherwise, any address of the
-            // function leads to the same function.
+            // The file only states a part's entry address if something calls the part. If not, any address with costs
+            // will do, because all of them are in the same function.
             let Some(addr) = part.entry.or_else(|| in_file.instructions.keys().next().copied()) else { continue };
             let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
@@ -205,8 +205,9 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        // Each part has the frames of the next addresses of the request, in the same order. The part's range comes
-        // first in `zip`, so that the end of a part doesn't use up an address of the next one.
+        // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
+        // part comes first: when it ends, no further address has been taken, so that the next part begins with the
+        // right one.
         let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
         for part in &parts {
@@ -265,8 +266,8 @@ fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstructi
     }
 }
 
-/// Converts a callgrind file's costs of an instruction. There are no samples, so the amount of each cost is also stored
-/// as the number of samples. Costs are negative where the file is the difference of two profiles.
+/// Converts the costs of an instruction in a callgrind file. Numbers of samples, which mean here whether there is a
+/// cost, are set to the absolute costs. Costs are negative where the file is the difference of two profiles.
 fn exact_costs(costs: &[i64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
@@ -283,8 +284,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Interns all object files. `directory` is the one of the callgrind file. Object names without a slash are looked
-    /// up there, because that is where `jitgraft callgrind` writes the object with the JIT code.
+    /// Interns all object files. Object names without a slash are looked up in `directory`, the callgrind file's own:
+    /// that is where `jitgraft callgrind` writes the object with the JIT code.
     pub(super) fn new(costs: &InstructionCosts, directory: Option<&Path>) -> Self {
         let mut objects = Self::default();
         for function in &costs.functions {

@@ -100,7 +100,7 @@ fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
                 _ => '─',
             };
         }
-        // Another jump may have its arrowhead here.
+        // Keep the arrowhead of another jump that leads to this row.
         if row[end] != '▶' {
             row[end] = if index == jump.to { '▶' } else { '─' };
         }

@@ -70,7 +70,8 @@ fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usiz
             None => (next, line),
         };
         for candidate in from.max(next)..=to {
-            // The file may be missing, or shorter than it was.
+            // A line with costs is always shown. Other lines may not exist: the file may be missing, or shorter than
+            // when the program was compiled.
             if candidate == line || file.line(candidate).is_some() {
                 shown.push(candidate);
             }
