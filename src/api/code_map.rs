@@ -95,7 +95,8 @@ use std::path::{Path, PathBuf};
 /// up. `load` finds it out from the recording.
 #[derive(Debug)]
 pub struct CodeMap {
-    /// Finds code. The code in it has no names and no lines, except for names that the search itself depends on.
+    /// Finds code by process, address and time. It has no lines (`lines` has them), and of names (`names`) only the
+    /// endings that the search itself depends on.
     index: code_map::CodeMap<'static>,
     /// The names of all code, one after the other.
     names: Vec<u8>,
@@ -135,7 +136,7 @@ impl CodeMap {
         builder.build()
     }
 
-    /// Collects sources for a map.
+    /// Starts a map of sources of all kinds, to be added one by one.
     pub fn builder() -> CodeMapBuilder {
         CodeMapBuilder::default()
     }
@@ -180,7 +181,7 @@ impl CodeMap {
         Some(CodeHit { map: self, hit, back })
     }
 
-    /// Copies a map that borrows from its sources.
+    /// Copies a map of the internal type, which borrows from its sources.
     fn from_borrowed(map: &code_map::CodeMap<'_>, warnings: &Warnings) -> Self {
         let (mut names, mut name_ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..map.code_count() {
@@ -197,7 +198,7 @@ impl CodeMap {
         Self { index, names, name_ends, lines, warnings: warnings.iter().cloned().collect() }
     }
 
-    /// A map that borrows names and lines from this one, for the rooms below.
+    /// A map of the internal type, whose names and lines are borrowed from this one.
     pub(super) fn to_borrowed(&self) -> code_map::CodeMap<'_> {
         self.index.with_code(|id| {
             let name = self.name(id);
@@ -237,7 +238,7 @@ impl<'a> CodeHit<'a> {
         self.hit.offset + self.back
     }
 
-    /// The address at which the code was loaded. If the runtime moved the code later, that isn't where it is now.
+    /// The address at which the code was loaded. If the runtime moved the code later, it isn't there any more.
     pub fn loaded_at(&self) -> Addr {
         self.map.index.code(self.hit.code).addr
     }
@@ -482,13 +483,14 @@ impl CodeMapBuilder {
     /// owner ([`CodeMap::from_files`]); what is damaged in a file is in [`CodeMap::warnings`].
     pub fn build(self) -> Result<CodeMap> {
         let Self { files, bytes, functions, mut processes } = self;
-        // Callers of `lookup` pass times on the clock of the sources. Times of jitdumps aren't converted if the clock
-        // is said to be the one that they should use, and if values of the time-stamp counter are converted to
+        // Callers of `lookup` pass times on the clock of the sources, so no time may be converted. State that the
+        // recording's clock is the one that jitdumps should use, and convert values of the time-stamp counter to
         // themselves.
         processes.clock.clockid = Some(MONOTONIC);
         processes.clock.tsc = Some(UNCONVERTED);
         let (pool, mut warnings) = (Pool::new(None)?, Warnings::new());
-        // Only files that the caller named are used. Without any processes, no other files are looked for.
+        // Only use files that the caller named. `find` gets no processes, because it would look for the usual files of
+        // each.
         let mut found =
             jit::find(&Processes { clock: processes.clock, ..Processes::default() }, &files, None, &mut warnings);
         for InMemory { kind, pid, bytes } in bytes {
@@ -519,7 +521,7 @@ const MONOTONIC: i32 = 1;
 const UNCONVERTED: TscConversion =
     TscConversion { shift: 0, mult: 1, zero: 0, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
 
-/// The functions as events (loading and unloading) of one source of JIT code.
+/// Converts the functions to a source of JIT code like any other: a list of code that is loaded and unloaded.
 fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
     let mut list = CodeList::default();
     for OwnedFunction { pid, address, size, name, loaded, unloaded } in functions {

@@ -69,8 +69,8 @@ pub fn load_bytes(bytes: impl Into<Vec<u8>>, options: &LoadOptions) -> Result<Pr
     load_opened(opened, InPath::Stdin, options).map_err(Error::without_stdin)
 }
 
-/// Calls `each` with every sample of a profile, in the order of the input, and returns the warnings. That order need not
-/// be by time.
+/// Calls `each` with every sample of a profile, in the order of the input (which need not be by time), and returns the
+/// warnings.
 ///
 /// perf.data is read twice, and memory grows with the number of distinct stacks, not with that of samples. Other
 /// formats are in memory as a whole before the first call. If `each` fails, reading ends with its error.
@@ -173,7 +173,7 @@ impl OpenInput {
             }
             PeekedInput::File(file) => file,
         };
-        // Unpacking the first bytes takes time, so only do it if there are such formats.
+        // Unpacking the first bytes takes time, so only do it if the caller has formats that need to see them.
         let own_format =
             if options.formats.has_own() { options.formats.recognize_own(&file.peek_unpacked()?) } else { None };
         if let Some(format) = own_format {
