@@ -16,7 +16,7 @@ use std::io::{self, Write};
 pub struct Format {
     /// The format's name, as in `--to NAME` and in messages.
     pub name: &'static str,
-    /// One line for the help text.
+    /// What the format is, in one line of the help text.
     pub about: &'static str,
     /// File name patterns for outputs of this format, each with at most one `*`. If the user names no format, the name
     /// of the output chooses it.

@@ -51,7 +51,7 @@ pub struct ReadOptions {
 impl ReadOptions {
     /// The options for turning calls into stacks, with the time range that the user requested. A range may be relative
     /// to the start or end of the recording, which are `first` and `last`, in nanoseconds. Fails if the user requested
-    /// more than one range.
+    /// more than one range, because calls can only be cut to one.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,

@@ -117,7 +117,7 @@ impl<'a> LocationNames<'a> {
                     continue;
                 }
                 let copy = *copies.entry(other_names).or_insert(names.copies.len());
-                // There is no copy with these functions yet.
+                // These functions are new for the location, so it gets a copy with them.
                 if copy == names.copies.len() {
                     names.copies.push((other.location, calls));
                 }
@@ -142,8 +142,8 @@ impl<'a> LocationNames<'a> {
     }
 }
 
-/// The names by which the functions of two uses are compared. Their lines may differ, for example between a return
-/// address and the address of a running instruction.
+/// The names of the functions. Two uses of a location need no copy if these agree. Lines aren't compared, because they
+/// may differ between a return address and the address of a running instruction.
 fn function_names<'a>(calls: &[NamedCall<'a>]) -> Vec<&'a [u8]> {
     calls.iter().map(|call| call.name).collect()
 }
