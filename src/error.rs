@@ -271,7 +271,8 @@ impl Error {
 }
 
 /// The message of a JSON error without the values that it quotes. Somebody else may have chosen the file, and it may be
-/// a private one, such as a list of passwords.
+/// a private one, such as a list of passwords. For example, `invalid type: string "secret", expected u64` becomes
+/// `invalid type: string, expected u64`.
 pub fn strip_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
@@ -341,8 +342,8 @@ impl std::error::Error for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// An error with this cause. If the cause is itself an [`Error`] that somebody passed through an I/O error, such as
-    /// a writer, returns that one.
+    /// An error with this cause. But if the I/O error only carries an [`Error`] through code that returns I/O errors,
+    /// such as a writer, this is the one that is returned.
     fn from(error: std::io::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,
@@ -478,7 +479,7 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Counts records, whatever kind they are.
+    /// Counts things of any kind, which the warning calls records.
     fn default() -> Self {
         Self::new("record")
     }

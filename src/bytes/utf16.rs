@@ -55,7 +55,7 @@ impl Utf16Decoder {
             if let Some(Ok(character)) = char::decode_utf16([high, unit]).next() {
                 return push(out, character);
             }
-            // The high surrogate stands alone. What the new unit is, is decided below.
+            // The kept high surrogate stands alone. The new unit is still to be decoded.
             push(out, char::REPLACEMENT_CHARACTER);
         }
         match char::decode_utf16([unit]).next() {
