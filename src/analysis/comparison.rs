@@ -58,8 +58,8 @@ pub struct Comparison {
     pub before: Sum,
     /// The event's total in the later profile.
     pub after: Sum,
-    /// The weight of one sample in the earlier and in the later profile. `None` if the input states the number of
-    /// samples, or if the user didn't give a weight.
+    /// The weight of one sample in the earlier and in the later profile, as the user stated it. `None` if the user
+    /// stated none, or if the input states the number of samples itself.
     pub sample_weights: [Option<NonZeroU64>; 2],
 }
 
@@ -150,7 +150,7 @@ impl Comparison {
         }
     }
 
-    /// By how many percent the event's total grew; negative if it shrank. `None` if it was zero.
+    /// By how many percent the event's total grew; negative if it shrank. `None` if the total was zero before.
     pub fn growth(&self) -> Option<f64> {
         let (before, after) = (self.before.weight as f64, self.after.weight as f64);
         (before != 0.0).then(|| 100.0 * (after - before) / before.abs())

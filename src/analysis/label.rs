@@ -80,8 +80,8 @@ pub enum RootFrame {
     Nothing,
 }
 
-/// The labels of the frames that identify a thread, outermost first. They come before the outermost frames of the
-/// thread's stacks. Empty if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
+/// The labels of the frames that identify a thread, outermost first. Callers put them before the outermost frames of
+/// the thread's stacks. Empty if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
 pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (RootFrame::Cpu, Some(cpu)) = (by, track.cpu) {
@@ -208,6 +208,7 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
+        // An unnamed function is labeled with its module.
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
         // `_[j]` is the mark of JIT code. async-profiler also marks interpreted Java methods (`_[0]`) and methods that
         // HotSpot's first compiler compiled (`_[1]`). We have no kinds for these, so they count as JIT code.
@@ -224,6 +225,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
     }
+    // A frame that only describes the thread isn't code, but there is no kind for that.
     if tid_of_thread(label).is_some() || is_thread_property(label) {
         return FrameKind::User;
     }

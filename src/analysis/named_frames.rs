@@ -74,6 +74,7 @@ impl NamedFrames {
             tier,
             ..Frame::new(name, kind)
         };
+        // Lines mean nothing without a file.
         if frame.file.is_some() {
             let (line, column) = stated.start;
             frame.line = stated.line;

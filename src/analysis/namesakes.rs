@@ -69,6 +69,7 @@ impl Namesakes {
                 continue;
             }
             let starts: Vec<FunctionStart> = starts.into_iter().collect();
+            // All of these functions have the same name, so any name will do here.
             let texts = namesake_locations(starts.iter().map(|start| ("", StartPlace::new(profile, *start))));
             for (start, text) in starts.into_iter().zip(texts) {
                 if let Some(text) = text {

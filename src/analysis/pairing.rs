@@ -5,9 +5,9 @@
 //! decide between functions that are otherwise equal: editing code above a function or building in another directory
 //! doesn't make it a new function. An unknown module or file in one of the profiles doesn't tell functions apart: if
 //! only one function on the other side fits, they are paired. If several functions are left on both sides, those in the
-//! same file are paired in the order of their lines (if one side has more of them, so that their lines have moved as
-//! evenly as possible); others by their callers and callees, then in the order of numbers
-//! in their names. A function has at most one partner, so that two lambdas of a class stay two.
+//! same file are paired in the order of their lines. If one side has more of them, they are paired so that their lines
+//! have moved as evenly as possible. Functions in other files are paired by their callers and callees, then in the
+//! order of the numbers in their names. A function has at most one partner, so that two lambdas of a class stay two.
 
 use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
@@ -92,8 +92,8 @@ impl BothNeighbors {
     }
 }
 
-/// Returns `before` with its functions renamed like their partners in `after`. With `exact_names`, names may only
-/// differ in directories and lines.
+/// Returns `before` with each function renamed like its partner in `after`. If `exact_names` is set, functions are only
+/// partners if their names are equal, except for directories and lines in them.
 pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     let old = Functions::collect(before);
     let new = Functions::collect(after);
@@ -289,13 +289,14 @@ impl Pairs {
             by_path.len() == 2 && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
         let mut files: Vec<Candidates> = by_path.into_values().collect();
         if has_moved {
-            // In each profile, all functions of the group are in one file, but the paths differ: it is the same file in
-            // another directory.
+            // In each profile, all functions of the group are in a single file, but the two paths differ. It is taken
+            // to be the same file in another directory.
             files = vec![Candidates { earlier: earlier.clone(), later: later.clone() }];
         }
         for file in &files {
             let have_lines = old.have_lines(&file.earlier) && new.have_lines(&file.later);
             if file.earlier.len() == file.later.len() {
+                // Without lines, only a single function on each side is clear, and only if both have the same path.
                 if have_lines || file.earlier.len() == 1 && !has_moved {
                     self.add_in_order(&file.earlier, &file.later);
                 }

@@ -67,7 +67,7 @@ pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
     distances.get(distances.len() / 2).copied()
 }
 
-/// Identifies a thread within its process. A track without a thread ID counts as a thread of its own.
+/// Identifies a thread within its process. If the thread ID is unknown, each track counts as a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ThreadKey {
     Tid(Tid),
@@ -90,7 +90,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = children.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let position = order.len();
-        // A process that is its own ancestor, as damaged input may claim, would be reached again.
+        // In damaged input, a process may be its own ancestor, so that it is reached again.
         if order.insert(pid, position).is_none() {
             waiting.extend(children.get(&Some(pid)).into_iter().flatten().rev());
         }

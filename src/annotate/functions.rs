@@ -26,7 +26,8 @@ pub(super) struct Function {
     pub(super) costs: Costs,
     /// The cost of each address, by its offset in the function in bytes.
     pub(super) costs_at: BTreeMap<u64, Costs>,
-    /// When and where the function was sampled last.
+    /// When and where the function was sampled last. For callgrind files, which have no samples, only process and
+    /// address are set.
     pub(super) last: Moment,
     /// What the input states about the function in addition to costs. Empty for samples.
     pub(super) facts: InputFacts,

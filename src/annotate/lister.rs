@@ -94,9 +94,9 @@ impl Lister<'_> {
         }
     }
 
-    /// The listing of one version of a function, without names of call targets and without source lines, which are
-    /// added later. `number` is the version's rank by cost among the `all_versions` versions of the function. The
-    /// version's extent is that of the disassembled code. If JIT code is missing, its source still states the extent.
+    /// The listing of one version of a function. Names of call targets and source lines are added later. `number` is
+    /// the version's rank by cost among the `all_versions` versions of the function. The version's address and size are
+    /// those of the disassembled code or, if JIT code is missing, those that its source states.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),

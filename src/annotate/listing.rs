@@ -21,7 +21,7 @@ pub struct Listing {
     pub module: Option<Vec<u8>>,
     /// The versions in this listing, hottest first. There is at least one.
     pub versions: Vec<Version>,
-    /// How many versions of the function have samples, listed or not.
+    /// How many versions of the function have costs, listed or not.
     pub all_versions: usize,
     /// The cost of the versions in this listing.
     pub costs: Costs,

@@ -39,7 +39,8 @@ pub(super) struct MachineCode<'a> {
     pub(super) decoder: Decoder<'a>,
 }
 
-/// What determines how machine code is decoded: a machine type (`e_machine`), or the ELF file that contains the code.
+/// What decides how machine code is decoded: a machine type (`e_machine`), or the ELF file that contains the code and
+/// has further information about it.
 pub(super) enum Decoder<'a> {
     Machine(u16),
     File(&'a Image),

@@ -53,7 +53,7 @@ impl Names {
     }
 
     /// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
-    /// code isn't available are included with the reason, but don't count toward the limit.
+    /// code isn't available are selected, too, so that the reason can be shown; they don't count toward the limit.
     pub(super) fn pick(&self, functions: &[Function], options: &CodeOptions) -> Vec<usize> {
         let wanted = WantedFunctions::new(options.function.as_ref(), functions);
         let every: Vec<usize> = (0..functions.len()).collect();
@@ -71,8 +71,8 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // Groups whose code isn't available are picked, too, because users should see the reason. Twice the limit
-            // bounds how many there are.
+            // Groups whose code isn't available are picked in addition to the limit, because users should see the
+            // reason. All groups together are at most twice the limit.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }

@@ -98,8 +98,8 @@ impl Sampled<'_> {
         sums
     }
 
-    /// Creates a function with the name, module and category of a code location, without costs. The caller has to set
-    /// where its code is.
+    /// Creates a function with the name, module and category of a code location. It has no costs yet, and the caller
+    /// must set where its code is.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
         // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
@@ -160,7 +160,8 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The BPF function whose code this is; `None` for other code, or if the recording doesn't contain it.
+    /// The BPF function that a mapping of this kind contains. `None` for other kinds, or if the recording lacks the
+    /// function's code.
     fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;

@@ -222,7 +222,8 @@ impl CodeMap {
 pub struct CodeHit<'a> {
     map: &'a CodeMap,
     hit: Hit,
-    /// How far the looked-up address is before the one that the caller passed: 1 for most return addresses.
+    /// How many bytes the looked-up address is before the one that the caller passed: 1 for most return addresses,
+    /// since the call is before them.
     back: u64,
 }
 
@@ -499,6 +500,7 @@ impl CodeMapBuilder {
         }
         let added_functions = list_functions(&functions);
         let loaded = found.load_with(vec![added_functions], &processes, &pool, &mut warnings);
+        // Loading goes on without files that it refuses. But the caller named these, and so has to know.
         let named_files = files.jitdump.iter().chain(&files.perf_map).chain(&files.jit_log);
         for path in named_files.map(|file| &file.path) {
             for account in loaded.accounts.iter().filter(|account| account.path == *path) {

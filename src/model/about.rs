@@ -102,7 +102,8 @@ pub struct SampleValue {
     pub name: String,
     /// The unit as the file spells it.
     pub unit: String,
-    /// The event whose weights or sample counts these values are; `None` if they are neither.
+    /// The profile's event for which this is the weight or the number of samples (see `is_count`); `None` if it is
+    /// neither.
     pub event: Option<String>,
     /// True if the value is a sample count, false if it is a weight.
     pub is_count: bool,

@@ -15,8 +15,8 @@ use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The maximum number of ancestors of a process. Longer lines of ancestors are cut: they come from damage, or from an
-/// attempt to make every lookup slow. A genuine one would need this many forks in a row without an exec.
+/// The maximum number of ancestors of a process; a longer line of ancestors ends here. It comes from damage, or from an
+/// attempt to make every lookup slow: a genuine one would need this many forks in a row without an exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
 /// The forks of a recording, prepared for many lookups.
@@ -33,7 +33,7 @@ pub struct Ancestry {
 struct Fork {
     parent: Pid,
     at: Nanos,
-    /// When the process first called exec after the fork, which discards what it inherited.
+    /// When the process first called exec after the fork, and so discarded what it had inherited. `None` if it didn't.
     exec: Option<Nanos>,
     /// The number of the process's ancestors. Forks at the same time are sorted by it, so that a parent's fork comes
     /// before its child's.
@@ -164,17 +164,17 @@ impl Ancestry {
         self.forks.get(&pid).is_some_and(|fork| fork.happened_by(time) && fork.still_inherits(time))
     }
 
-    /// The process itself, then the ancestors whose code and mappings it still has at `time` (`None`: the end). Ends at
-    /// an exec.
+    /// The process itself, then the ancestors whose code and mappings it still has at `time` (`None`: the end). The
+    /// line ends where a process called exec before it forked the next one.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
             if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest } else { None }
         })
     }
 
-    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample's time may be earlier
-    /// than its process's fork (text in another order, clocks of several CPUs). Such a sample runs code that the parent
-    /// has at the sample's time.
+    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may seem earlier than
+    /// the fork of its process, because text is in another order or because CPUs have different clocks. Such a sample
+    /// runs code that the parent has at the sample's time.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.still_inherits(time) => None,

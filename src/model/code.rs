@@ -268,7 +268,7 @@ pub struct InlinedCall<'data> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
     /// The inlined function's name, spelled as if the function had been compiled on its own. Thousands of calls may
-    /// share it.
+    /// share one copy of it.
     pub function: Arc<[u8]>,
     /// The number of inlined calls around this one. Calls are listed in preorder: a call comes right before those
     /// inlined into it.

@@ -78,8 +78,8 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// Counts the inlined calls that are nested in more than `most` others. Used for split DWARF, from which nothing is
-/// removed.
+/// Counts the inlined calls that are nested in more than `most` others, for split DWARF: such calls are only counted
+/// there, not removed.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -92,7 +92,7 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
 struct OpenEntry {
     /// The entry's depth in the tree of all entries.
     tree_depth: isize,
-    /// The number of inlined calls around the children: those around the entry, and the entry itself if it is one.
+    /// How many inlined calls contain the children of this entry. The entry itself counts if it is one.
     call_depth: usize,
 }
 

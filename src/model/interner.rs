@@ -79,8 +79,8 @@ impl InternedNumbers {
     }
 }
 
-/// Expands 32 bits of a hash to 64 that are all of use: hashbrown picks the slot by the low bits and compares the
-/// highest ones.
+/// Expands a hash from 32 bits to 64. The lowest and the highest bits must all depend on the hash: hashbrown picks the
+/// slot by the lowest, and compares the highest.
 fn expand_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

@@ -49,8 +49,8 @@ impl QuietPeriod {
         Self { moment, range: ALWAYS }
     }
 
-    /// True if the start or end of `other` may be in the range. If false, calling [`cut`](Self::cut) with `other` would
-    /// change nothing.
+    /// True if the start or end of `other` may be in the range. If this is false, [`cut`](Self::cut) changes nothing,
+    /// and needn't be called.
     pub fn may_be_cut(&self, other: &Range<Nanos>) -> bool {
         other.end > self.range.start && other.start < self.range.end
     }
@@ -167,7 +167,7 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
 /// half the time that it takes in a [`LastingCache`].
 #[derive(Debug)]
 pub struct RecentAnswers<K, V> {
-    /// Empty until there is an answer.
+    /// Empty until the first answer is stored; [`SLOTS`] slots after that.
     slots: Vec<Option<(K, Lasting<V>)>>,
 }
 

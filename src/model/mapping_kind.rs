@@ -117,7 +117,7 @@ impl<'a> MappingKind<'a> {
         )
     }
 
-    /// True for memory of a single process, in which perf prints addresses unchanged.
+    /// True for memory that belongs to a single process. perf prints addresses in it as they are, not as offsets.
     pub fn is_private_memory(self) -> bool {
         matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
     }
@@ -148,8 +148,8 @@ impl<'a> MappingKind<'a> {
         !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
     }
 
-    /// True if perf's unwinders treat the mapping as a library, so that no ELF image of JIT code may overlap it. Named
-    /// memory and jitdumps don't count.
+    /// True if perf's unwinders treat the mapping as a library, so that no ELF image of JIT code may overlap it. Memory
+    /// that has a name (such as `[anon:NAME]`) and jitdumps aren't libraries.
     pub fn is_library(self) -> bool {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
@@ -221,8 +221,8 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     (path, b"")
 }
 
-/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`) and kernel modules (`.ko`).
-/// Modules may be compressed (`.ko.xz`), or have only the debugging information (`.ko.debug`).
+/// True for the names of kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`) and kernel
+/// modules (`.ko`). Files of modules may be compressed (`.ko.xz`), or contain only debugging information (`.ko.debug`).
 fn is_kernel_file(path: &[u8]) -> bool {
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     let base = base_name(path);

@@ -47,7 +47,7 @@ impl<'a> PerfCommand<'a> {
             && word != b"--"
         {
             records_others |= names_others(word);
-            // The value of the last option may be missing.
+            // If the last option lacks its value, there is no next word to skip.
             end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());
         }
         let (options, rest) = words.split_at(end);

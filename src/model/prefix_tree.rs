@@ -8,8 +8,8 @@ use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The maximum number of children that are compared one by one. In a node with more, children are found by hash: each
-/// comparison may have to wait for memory, while finding a child by hash waits once.
+/// The maximum number of children that are compared one by one. If a node has more, its children are found by hash:
+/// comparing waits for memory once per child, hashing only once.
 const LISTED: usize = 4;
 
 /// Means "no node".

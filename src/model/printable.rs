@@ -71,7 +71,7 @@ fn is_formula(cell: &str) -> bool {
     cell.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
-/// True for a character that affects the text around it, that is invisible, or that XML forbids.
+/// True for a character that affects the text around it, that nobody can see, or that XML forbids.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional

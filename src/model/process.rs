@@ -57,7 +57,7 @@ pub enum ProcessListState {
     #[default]
     Complete,
     /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
-    /// of the first unnamed frames in the text, if these all belong to one process.
+    /// of the unnamed frames in the first part of the text that has any, if they all belong to one process.
     Partial(Option<Pid>),
 }
 

@@ -52,9 +52,9 @@ impl<'a> Programs<'a> {
         })
     }
 
-    /// The process and the ancestors that it inherited its program from, youngest first, without those that
-    /// `can_answer` rejects. Each comes with the time up to which its records apply to this process: for an ancestor,
-    /// the time of the fork.
+    /// The process and the ancestors that it inherited its program from, youngest first. Those that `can_answer`
+    /// rejects are left out. Each comes with the time up to which its names and mappings apply to the process: for an
+    /// ancestor, the time of the fork.
     fn line(
         &self,
         pid: Pid,

@@ -24,7 +24,7 @@ pub struct Recording {
     pub command: Option<Box<str>>,
     /// The time of the first sample, in microseconds since 1970.
     pub start: Option<i64>,
-    /// The day in whose directory the recording is stored, in days since 1970.
+    /// The day under which a partitioned data set stores the recording, in days since 1970.
     pub day: Option<i32>,
     /// The share of frames that have a name, from 0 to 1: the bits of an `f64`, so that recordings can be compared and
     /// hashed.

@@ -67,8 +67,8 @@ impl JsonString {
         unescape(self.escaped()?, escaped)
     }
 
-    /// The last part of the text: from the last line for which `begins` is true or, if there is none, the whole text.
-    /// The part before it isn't unescaped, which saves time. `None` if the text is invalid.
+    /// Returns only the end of the text, from the last line for which `begins` is true. If there is no such line,
+    /// returns the whole text. What comes before isn't unescaped, which saves time. `None` if the text is invalid.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
         let text = self.escaped()?;
         let mut line_end = text.len();

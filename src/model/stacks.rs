@@ -441,8 +441,8 @@ pub struct Profile {
     pub about: About,
     /// The samples of each event, in input order.
     pub series: Vec<Series>,
-    /// The index of each series, by name, as far as [`Profile::find_series`] has entered them: the first
-    /// `indexed_series` series, unless somebody has moved them since.
+    /// The index of each series by its name. It only has the first `indexed_series` series, which
+    /// [`Profile::find_series`] has entered, and is wrong if somebody has moved them since.
     by_name: FxHashMap<String, usize>,
     indexed_series: usize,
     /// Calls per thread, for inputs that record calls instead of stacks. See
@@ -476,7 +476,7 @@ impl Profile {
     }
 
     /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value. If the
-    /// profile keeps sums, the row is added to the previous one, provided that track and stack are the same.
+    /// profile keeps sums, the row is only added to the previous one, and only if both have the same track and stack.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         if self.keep == Keep::Sums
@@ -618,7 +618,7 @@ impl Profile {
         (0..).map(FrameId).zip(self.frames.items())
     }
 
-    /// All frames except the first `known` ones. For callers that look at new frames again and again.
+    /// All frames except the first `known` ones, for callers that only want to see what is new since they looked last.
     pub fn frames_after(&self, known: usize) -> &[Frame] {
         self.frames.items().get(known..).unwrap_or_default()
     }

@@ -197,7 +197,8 @@ impl FrameLabel {
     }
 }
 
-/// True for the label that replaces the missing outermost frames of a truncated stack. It sorts after all siblings.
+/// True for the label `[truncated]`, which stands for the missing outermost frames of a stack. It sorts after all
+/// siblings.
 fn is_cut(label: &FrameLabel) -> bool {
     label.text.as_bytes() == TRUNCATED
 }

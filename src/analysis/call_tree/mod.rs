@@ -87,6 +87,7 @@ const NO_LABEL: u32 = u32::MAX;
 impl CallTree {
     fn new_empty() -> Self {
         let mut nodes = PrefixTree::default();
+        // The first node is the root.
         nodes.child(None, NO_LABEL);
         Self {
             labels: Vec::new(),

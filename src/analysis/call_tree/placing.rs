@@ -11,8 +11,8 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy)]
 struct StackPlace {
     node: u32,
-    /// The number of frames that share the node at the end of this stack ([`Spelling::join_unnamed`]). 0 if the node
-    /// isn't one that further frames may share.
+    /// How many frames of this stack share its last node ([`Spelling::join_unnamed`]). 0 if no further frame may share
+    /// the node.
     run: u32,
 }
 
@@ -241,8 +241,9 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Goes from a place to that of a frame that it called (or, in a reversed tree, was called by). Adds the node if it
-    /// doesn't exist. An unnamed frame stays in the node if the frames before it have the same label.
+    /// Extends a stack by the frame that its innermost frame called (or, in a reversed tree, that called its outermost
+    /// one), and returns its new place. Adds the node if it doesn't exist. An unnamed frame shares the node of the
+    /// frame before it if both have the same label.
     fn step(&mut self, place: StackPlace, frame: FrameId, root: u32) -> StackPlace {
         let label = self.label_of(frame, root);
         let tree = &mut self.tree;

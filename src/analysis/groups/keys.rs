@@ -20,7 +20,7 @@ pub enum Key {
     Tid,
     /// The CPU that the sample was taken on.
     Cpu,
-    /// The file that contains the code, or the kernel or JIT code.
+    /// The file that contains the code; or the kernel, or the module under which JIT code is shown.
     Module,
     /// The function of the frame.
     Function,
@@ -53,8 +53,8 @@ pub enum Unnamed {
     ByAddress,
 }
 
-/// The values of the keys that depend on frames, or of those that depend on threads. Each distinct combination of
-/// values is called a part and has an ID.
+/// The values of the keys that depend on frames (such as the function), or of those that depend on threads (such as the
+/// process). Each distinct combination of values is called a part, and has an ID.
 #[derive(Debug, Clone)]
 struct ValueParts {
     /// The keys whose values each part has.

@@ -49,8 +49,8 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// The number of frames in the stack being added that belong to this group. If it is more than one (recursion), the
-    /// total weight still counts once.
+    /// How many frames of the stack being added belong to this group. If it is more than one (recursion), the stack
+    /// still counts once for the total weight.
     open: u32,
 }
 

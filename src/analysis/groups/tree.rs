@@ -81,7 +81,7 @@ impl GroupTree {
         groups: &FxHashSet<u32>,
         part_of: impl Fn(StackId) -> u32,
     ) {
-        // The number of frames of these groups in the current stack.
+        // How many frames of the current stack belong to `groups`. Only the first of them begins a path.
         let mut open = 0u32;
         walk.run(|walk, step| {
             let (Step::Enter(stack) | Step::Leave(stack)) = step;

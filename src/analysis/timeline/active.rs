@@ -30,7 +30,7 @@ pub(super) struct Edges {
     begins: BinaryHeap<(u64, u64, Place)>,
     /// The number of calls opened so far.
     opened: u64,
-    /// Time, track and lane of the edge visited last, which is the next later one.
+    /// Time, track and lane of the edge visited last: of all edges after the current one, the earliest.
     last: Option<(u64, Place)>,
 }
 

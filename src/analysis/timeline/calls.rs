@@ -68,11 +68,12 @@ struct OneTrack {
 struct OpenSpan {
     node: u32,
     self_time: u64,
-    /// False if the call is so short that it is merged into its caller or, without a caller, into [`SHORTER`].
+    /// False if the call is so short that its time counts for its caller or, if there is none, for [`SHORTER`].
     counts: bool,
     /// When the call started.
     start: u64,
-    /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
+    /// From here to the call's end, its self time has been recorded. This moves backwards, because calls are processed
+    /// from the latest to the earliest.
     recorded_from: u64,
 }
 
@@ -214,7 +215,8 @@ impl CallSums {
                 0
             }
         };
-        // The self time of a merged call is in its caller's interval, so nothing is left to be recorded for it.
+        // The self time of a call that was merged into its caller is in the caller's interval, so nothing is left to
+        // record for it.
         let recorded_from = if is_merged_into_caller { span.start } else { span.end };
         let open = OpenSpan { node, self_time, counts: !is_short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);

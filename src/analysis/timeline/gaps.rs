@@ -65,6 +65,7 @@ impl Timeline {
                 if duration > 0 || rule == GapRule::Perfetto {
                     gaps.push(Gap { start: last.end(), duration, after, before: index });
                 }
+                // The earlier span ends last, so the next gap can only begin at its end.
                 if rule == GapRule::AllTracks && slice.end() < last.end() {
                     continue;
                 }

@@ -34,8 +34,8 @@ pub enum Clock {
     /// All time from the call's start to its end, independently for each track.
     #[default]
     Wall,
-    /// Only the time during which the call's track was running, for tracks that take turns on one CPU. Each interval
-    /// between two consecutive starts or ends of calls, on any track, belongs to one track.
+    /// Only the time during which the call's track was running, for tracks that take turns on one CPU. Starts and ends
+    /// of calls on all tracks divide time into intervals, and each interval belongs to one track.
     Active(Owner),
 }
 

@@ -40,7 +40,8 @@ impl Sampling {
 }
 
 impl Carry {
-    /// What remains at the end of a track, for the node of its last call. `None` if nothing remains.
+    /// The dropped calls after the last kept one, at the end of a track. Their weight goes to the node of the track's
+    /// last call. `None` if there are none.
     pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
         if self.weight == 0 && self.calls == 0 {

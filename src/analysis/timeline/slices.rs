@@ -116,7 +116,7 @@ impl Slice {
 struct Nesting {
     /// The start and end of each open slice, outermost first.
     open: Vec<(i64, i64)>,
-    /// The sort key of the previous slice, to notice slices out of order.
+    /// The sort key of the previous slice, by which a slice that is out of order is noticed.
     last: Option<(i64, Reverse<i64>)>,
 }
 
@@ -281,8 +281,8 @@ impl Timeline {
         for &(span, index) in &spans {
             let slice = &self.slices[index as usize];
             let (thread, row) = match slice.kind {
-                // Row 1 of a thread is for interpreted calls that don't nest properly in it; row 0 is the thread
-                // itself.
+                // Row 0 is the thread itself. Row 1 is for Miri's interpreted calls, if they don't nest properly in the
+                // thread. The rows from 2 on are for other async tracks.
                 SliceKind::Async if is_frame(slice) => (slice.track, u32::from(is_mixed_up[slice.track as usize])),
                 SliceKind::Async => {
                     let (thread, row) = async_rows[slice.lane as usize];
@@ -424,8 +424,8 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether its interpreted calls (Miri) overlap other spans without being nested. If so, they must
-    /// be kept out of the thread's stacks.
+    /// For each thread, whether Miri's interpreted calls in it overlap other spans without being nested. Such calls
+    /// must be kept out of the thread's own stacks.
     fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {

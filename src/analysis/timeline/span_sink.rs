@@ -176,8 +176,8 @@ pub type EmitSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
     /// Passes the timeline's spans to a sink, by start time and outer spans first. For each span that the sink wants,
-    /// `complete` gets its slice, a record of what the timeline knows about it, and the sink's callback. It adds what
-    /// else the file says about the span, and passes the record to the callback.
+    /// `complete` gets the slice, a record of what the timeline knows about the span, and the sink's callback.
+    /// `complete` adds what else the file says about the span to the record, and passes it to the callback.
     pub fn emit(
         &mut self,
         sink: &mut dyn SpanSink,

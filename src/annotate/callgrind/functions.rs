@@ -135,8 +135,8 @@ impl CallgrindCosts<'_> {
     }
 
     /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
-    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the returned function's
-    /// `code` says why, and the address takes the place of the offset.
+    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the `code` of the returned
+    /// function says why, and the returned offset is the address itself.
     fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
         let CostedFunction { name, object, .. } = in_file;
         let Some(dso) = self.objects.id(object) else {
@@ -193,8 +193,7 @@ impl CallgrindCosts<'_> {
         }
     }
 
-    /// Names the functions at these addresses, as linked, in a file. Addresses at which no symbol states a name are
-    /// left out.
+    /// Names the functions at addresses (as linked) of a file. Addresses at which no symbol states a name are left out.
     fn file_functions(
         &self,
         dso: DsoId,

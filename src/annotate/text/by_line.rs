@@ -65,7 +65,7 @@ fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usiz
                 let context = u32::try_from(context).unwrap_or(u32::MAX);
                 (line.saturating_sub(context).max(1), line.saturating_add(context))
             }
-            // Without a limit, everything between two lines with costs is shown.
+            // Without a limit, everything between the previous line with costs and this one is shown.
             None if shown.is_empty() => (line, line),
             None => (next, line),
         };

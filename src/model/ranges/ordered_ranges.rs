@@ -120,7 +120,8 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that contain an address.
+    /// Calls `each` with lists of positions, which together contain the position of each range that contains an
+    /// address.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -131,8 +132,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that overlap `range`. Each
-    /// of these ranges is listed at one of the nodes that cover `range`, above one of them, or below.
+    /// Calls `each` with lists of positions, which together contain the position of each range that overlaps `range`.
+    /// Such a range is listed at one of the nodes that cover `range`, above one of them, or below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -220,8 +221,8 @@ fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     }
 }
 
-/// Calls `each` once with each ancestor of the nodes that [`for_each_covering`] finds for these leaves. All of them are
-/// ancestors of the first or the last leaf.
+/// Calls `each` once with each node that is an ancestor of nodes which [`for_each_covering`] finds for these leaves.
+/// All such ancestors are also ancestors of the first or the last leaf.
 fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     if start >= end {

@@ -24,7 +24,7 @@ pub struct RangeMap<V> {
     starts: Vec<u64>,
 }
 
-/// An address range with its value: an entry of the map, or a part of an entry that was removed ([`RangeMap::clear`]).
+/// An address range with its value: an entry of the map, or a part of one that was removed ([`RangeMap::clear`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.
@@ -156,7 +156,8 @@ impl<V: Copy> RangeMap<V> {
         first.into_iter().flatten().chain(rest.into_iter().flatten())
     }
 
-    /// The index of the block that contains an entry with this start address, or that it would be inserted into.
+    /// The index of the block that contains an entry with this start address, or into which such an entry would be
+    /// inserted.
     fn block_for(&self, start: u64) -> usize {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
