@@ -177,7 +177,7 @@ impl Error {
         self.offset
     }
 
-    /// Removes the file if it is standard input, for errors about bytes in memory.
+    /// Removes the file from the error if it is standard input: that is how bytes in memory are called internally.
     #[must_use]
     pub(crate) fn without_stdin(mut self) -> Self {
         self.file = self.file.filter(|file| file != Path::new(STDIN));

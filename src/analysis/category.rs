@@ -20,7 +20,7 @@ pub enum Category {
     Jit(Option<Tier>),
     /// Unnamed code in memory that no file backs, in a process that runs a JIT compiler.
     JitUnnamed,
-    /// Unnamed code in memory that no file backs, in other processes.
+    /// Unnamed code in memory that no file backs, in a process without a known JIT compiler.
     Anonymous,
     /// Code of which neither the name nor the module is known.
     Unknown,

@@ -103,6 +103,7 @@ impl Comparison {
         let is_sampled = |series: &Series, sample_weight: Option<NonZeroU64>| {
             series.counting == Counting::Sampled || sample_weight.is_some()
         };
+        // Numbers of samples can't be compared with exact amounts.
         let evidence = if before.counting == Counting::Exact && after.counting == Counting::Exact {
             Evidence::Exact
         } else if is_sampled(before, sample_weights[0]) && is_sampled(after, sample_weights[1]) {

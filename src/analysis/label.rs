@@ -164,11 +164,11 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
-    // A name from another tool may already end with the mark.
+    // Don't repeat the mark: a name from another tool may already end with it.
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
-/// Like [`unknown_in`], for a frame. `with_addr` says whether to include the address.
+/// Like [`unknown_in`], for the function of a frame. `with_addr` says whether to include the frame's address.
 fn unknown(profile: &Profile, frame: &Frame, with_addr: bool) -> String {
     let addr = if with_addr { frame.addr } else { None };
     unknown_in(frame.module.map(|module| profile.name_of(module)), addr)
@@ -335,7 +335,7 @@ pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     function_name(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }
 
-/// Like [`function`], for a name and its module.
+/// Like [`function`], for a function that is given by its name and module instead of a frame.
 pub fn function_name<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
     match name {
         UNKNOWN => Cow::Owned(unknown_in(module, None)),

@@ -68,7 +68,8 @@ impl MappedPieces {
         pieces
     }
 
-    /// The location of a frame. Calls `add` if the frame's mapping hasn't had an ID so far.
+    /// The location of a frame. If this is the first frame in its mapping, the mapping gets an ID, and is passed to
+    /// `add`.
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };

@@ -30,7 +30,7 @@ pub struct StatedFrame<'a> {
     pub column: u32,
     /// Line and column where the function starts, from 1.
     pub start: (u32, u32),
-    /// True if `file` is that of the executed line, and the function may be in another one.
+    /// True if `file` is only known to contain the executed line; the function may start in another file.
     pub is_start_unknown: bool,
     /// The address, like [`Frame::addr`].
     pub addr: Option<u64>,

@@ -163,7 +163,7 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.partners
 }
 
-/// Functions that may be paired with each other, as indexes into the lists of both profiles.
+/// Functions of both profiles that may be paired with each other, as indexes into the list of their own profile.
 #[derive(Debug, Default)]
 struct Candidates {
     earlier: Vec<usize>,
@@ -220,8 +220,9 @@ impl Pairs {
         groups
     }
 
-    /// Pairs functions that agree in everything, including lines. Only done if most functions of that name have such a
-    /// partner: otherwise, an edit may have moved a function to the line where another one used to be.
+    /// Pairs functions that agree in everything, including lines. For each name, this is only done if most functions of
+    /// the name have such a partner. Otherwise, an edit may have moved a function to the line where another one used to
+    /// be.
     fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
         let new_indexes: FxHashMap<_, usize> =
             new.list.iter().enumerate().map(|(index, function)| (function.identity(), index)).collect();

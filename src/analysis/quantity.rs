@@ -38,7 +38,8 @@ pub fn duration(nanos: u64) -> String {
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;
-    // Two decimals below 10, one below 100, none above. These limits are where rounding gives 10.0 and 100.
+    // Two decimals for numbers below 10, one below 100, none above. The limits are slightly smaller, because a number
+    // such as 9.996 is rounded to 10.0.
     let decimals = [9.995, 99.95].iter().filter(|&&limit| number < limit).count();
     format!("{number:.decimals$} {name}")
 }

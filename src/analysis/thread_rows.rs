@@ -76,7 +76,7 @@ enum ThreadKey {
 
 /// The position of each process in the output: parents before children, siblings in the order of their first samples.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
-    // The children of each process. Those of `None` are the processes without a known parent.
+    // The children of each process. Under `None` are the processes whose parent isn't known.
     let mut children: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
     let mut seen = FxHashSet::default();

@@ -25,7 +25,7 @@ pub(super) trait TargetNames {
 pub(super) struct UnknownTarget<'a> {
     /// The function with the instruction.
     pub(super) function: &'a Function,
-    /// The address of that function's first byte in the listing: as linked for code in a file, otherwise at run time.
+    /// The address of the first byte of `function` in the listing: as linked for code in a file, otherwise at run time.
     pub(super) code_addr: u64,
     pub(super) kind: TargetKind,
     /// The address to name. It is as linked if `code_addr` is, and otherwise a run-time address.
@@ -68,7 +68,8 @@ impl Lister<'_> {
         listings
     }
 
-    /// Warns about code for which there is no disassembler, and about kernel code, which patches itself while it runs.
+    /// Warns about code that can't be disassembled, and about kernel code: the running kernel patches itself, so that
+    /// code in its file may not be what ran.
     fn warn_about_code(&self, listed: &[&Function], warnings: &mut Warnings) {
         let mut machines: BTreeSet<u16> = BTreeSet::new();
         for function in listed {

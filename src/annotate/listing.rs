@@ -94,9 +94,9 @@ pub struct Target {
 /// The function to which the address of a [`Target`] belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetOwner {
-    /// The same function: the offset in it in bytes.
+    /// The same function. The value is the offset from its start, in bytes.
     Inside(u64),
-    /// Another function: its name, and the offset in it in bytes.
+    /// Another function. The values are its name and the offset from its start, in bytes.
     Function(Vec<u8>, u64),
     /// Unknown memory.
     Unknown,

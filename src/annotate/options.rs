@@ -33,8 +33,8 @@ pub struct CodeGrouping {
     pub by_line: bool,
 }
 
-/// A name or regular expression that selects functions. If a function has exactly this name, only it is selected;
-/// otherwise, all whose names match.
+/// A name or regular expression that selects functions. If there are functions with exactly this name, only these are
+/// selected; otherwise, all functions whose names match the expression.
 #[derive(Debug, Clone)]
 pub struct FunctionPattern {
     /// The text that the user typed.
@@ -54,7 +54,7 @@ impl FunctionPattern {
 /// Which code to list, and how.
 #[derive(Debug)]
 pub struct CodeOptions {
-    /// Only list functions that match. `None` means the hottest functions.
+    /// List the functions that match this. `None`: list the hottest functions.
     pub function: Option<FunctionPattern>,
     /// The maximum number of functions (with `by_name`) or of code ranges to list. `None` means all.
     pub limit: Option<usize>,

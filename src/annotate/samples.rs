@@ -39,7 +39,8 @@ pub(super) struct Sampled<'a> {
 #[derive(Debug)]
 pub(super) struct SampledFunctions {
     pub(super) list: Vec<Function>,
-    /// For each [`PlaceId`] of the recording, the function and the offset there; `None` if no innermost frame is there.
+    /// For each [`PlaceId`] of the recording, the function there and the offset in it; `None` if no sample has its
+    /// innermost frame there.
     pub(super) offsets: Vec<Option<FunctionOffset>>,
 }
 
@@ -102,8 +103,8 @@ impl Sampled<'_> {
     /// must set where its code is.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
-        // one before, so that the function remains.
+        // At a code location, `each` passes the inlined calls first and then the function itself. Each frame overwrites
+        // the one before, so that the function remains.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
@@ -268,8 +269,9 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // The code may be listed at its addresses as linked. Its targets then have to be moved to where the code
-            // ran. An immediate value needn't be an address, so it isn't moved.
+            // A target is an address in the same space as the listing. If that is not where the code ran (code in files
+            // is listed as linked), move the target by the same distance. But an immediate value needn't be an address,
+            // so it isn't moved.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

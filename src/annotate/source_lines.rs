@@ -111,8 +111,8 @@ impl<'a> SourceLines<'a> {
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.source_maps.source_text(name) {
-                    // The source map says what this file contains. If it doesn't, the file isn't read from disk either,
-                    // because a source map can name any file.
+                    // The source map has the text of this file, or nobody has: the file isn't read from disk, because a
+                    // source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),
                     None => self.texts.read(name),
                 };
@@ -128,8 +128,8 @@ impl<'a> SourceLines<'a> {
         (name != UNKNOWN_FILE).then_some((name, source.line))
     }
 
-    /// Takes lines and their texts from the recording's BTF, because the source file may have changed. `files` must be
-    /// empty.
+    /// Takes lines and their texts from the recording's BTF. They aren't read from the source file, which may have
+    /// changed. `files` must be empty.
     fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
         let Some(function) = self.code.bpf_function(id) else { return };
         let mut file_numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -210,7 +210,7 @@ struct Texts {
 
 /// Why the text of a source file is not shown.
 enum Unshown {
-    /// It is only shown if the user permits it (`--trust-sources`). The file's path, and the reason.
+    /// The file is only shown if the user permits it (`--trust-sources`). The values are its path and the reason.
     Hidden(PathBuf, &'static str),
     Unreadable(Error),
 }
@@ -228,7 +228,8 @@ impl Texts {
         let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
-            // Of the files that are hidden for the same reason, the report names one and says how many there are.
+            // One warning covers all files that are hidden for the same reason. It names the first one and says how
+            // many there are.
             Some(Err(Unshown::Hidden(path, why))) => {
                 self.hidden.entry(why).or_insert((path, 0)).1 += 1;
                 None

@@ -288,8 +288,8 @@ impl<'a> CodeHit<'a> {
         }
     }
 
-    /// The frame of one of the functions at the address; `None` stands for the function that was compiled, if no line
-    /// is known.
+    /// The frame of one of the functions at the address. If no line is known there, `call` is `None`, which stands for
+    /// the function that was compiled.
     fn frame_of(&self, call: Option<&PlacedCall<'a>>) -> Frame<'a> {
         let name = call.and_then(|call| call.inlined).unwrap_or(self.name());
         Frame {
@@ -315,7 +315,7 @@ pub struct JitFunction<'a> {
     pub name: &'a [u8],
     /// When the code was loaded; `None` if unknown.
     pub loaded: Option<Nanos>,
-    /// When the code was unloaded; `None` if it wasn't. Only counts if `loaded` is known.
+    /// When the code was unloaded; `None` if it is still loaded. Ignored if `loaded` is `None`.
     pub unloaded: Option<Nanos>,
 }
 
@@ -513,7 +513,7 @@ impl CodeMapBuilder {
     }
 }
 
-/// How many bytes tell a jitdump from other files.
+/// How many bytes at the start of a file show whether it is a jitdump.
 const HEAD: u64 = 64;
 
 /// `CLOCK_MONOTONIC` of Linux's time.h.

@@ -60,7 +60,8 @@ impl Profile {
         &self.warnings
     }
 
-    /// Returns a copy with only this event, for formats that hold no more than one. Fails if there is no such event.
+    /// Returns a copy with only this event, for formats that hold a single event. Fails if the profile has no such
+    /// event.
     pub fn with_event(&self, name: &str) -> Result<Self> {
         let mut only = self.clone();
         only.stacks.series.retain(|series| series.name == name);

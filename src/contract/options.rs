@@ -37,8 +37,7 @@ pub struct ReadOptions {
     pub keep: Keep,
     /// How much of each frame the caller needs; `None` means everything. Readers may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats state
-    /// recordings or labels.
+    /// Whether to keep rows apart that differ in their recording or labels, for inputs that state these.
     pub apart: bool,
     /// Whether to keep the labels of samples, so that rows with different labels aren't summed. `apart` implies this.
     pub labels: bool,

@@ -53,10 +53,8 @@ impl WrittenNames {
     }
 }
 
-/// Writes the rows of several inputs, one input after the other.
-///
-/// While an input is read, its profile's IDs of stacks, frames and tracks stay the same. Only the rows are different in
-/// each call.
+/// Writes the rows of several inputs, one input after the other. While an input is read, all calls get the same profile
+/// with more and more stacks, frames and tracks, whose IDs don't change. Its rows are different in each call.
 pub trait RowWriter {
     /// Starts a new input. `profile` may already hold some of the input's rows, which [`rows`](Self::rows) gets later.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;

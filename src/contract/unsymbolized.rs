@@ -17,7 +17,7 @@ use std::io::Write;
 pub struct BareAddress {
     /// The process; `None` if the profile doesn't state it.
     pub pid: Option<Pid>,
-    /// The index in [`Unsymbolized::files`] of the file that contains it; `None` if it is in no file.
+    /// The file that contains the address, as an index in [`Unsymbolized::files`]; `None` if the address is in no file.
     pub file: Option<u32>,
     /// The address: in the file if there is one, otherwise in the process's memory.
     pub addr: FrameAddr,
@@ -92,8 +92,8 @@ pub struct LocationUse {
 pub struct LocationNames<'a> {
     /// Locations with their functions, the innermost inlined call first. Locations that stay unnamed are not listed.
     pub named: Vec<(u32, Vec<NamedCall<'a>>)>,
-    /// Copies of locations to make: for each, the original location and the functions of the copy. A copy may have no
-    /// functions.
+    /// The copies of locations that the profile gets: for each, the original location and the functions of the copy,
+    /// which may be none.
     pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
     /// The uses that get a copy instead of the original location, each with the index of its copy in `copies`.
     copy_by_use: FxHashMap<LocationUse, usize>,

@@ -121,9 +121,10 @@ impl ValueTypes {
         !weighed.is_empty() && events.all(|event| weighed.contains(event))
     }
 
-    /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
-    /// longer period. Number labels that have different units in the two profiles get no unit. Comments of both are
-    /// kept. The other profile's time label is taken if this one has none. All other fields keep their values.
+    /// Merges the value types of a profile that was read after this one. Comments of both are kept, and so is the
+    /// longer period if both count the same event (`period_type`). A number label with different units in the two
+    /// profiles gets no unit. The other profile's time label is taken if this one has none. All other fields keep their
+    /// values.
     fn merge(&mut self, other: &Self) {
         let known: FxHashSet<&String> = self.comments.iter().collect();
         let new: Vec<String> = other.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
@@ -269,7 +270,7 @@ pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Optio
 
 impl About {
     /// The recorded program with its arguments: the command line without the recorder's own words. Empty if unknown, or
-    /// if the program only determined how long others were recorded (`perf record -a sleep 5`).
+    /// if the program ran only to limit how long other processes were recorded (`perf record -a sleep 5`).
     pub fn program(&self) -> &[Vec<u8>] {
         if let Some(program) = simpleperf_program(&self.command) {
             return program;
@@ -283,7 +284,7 @@ impl About {
     }
 
     /// The module of the recorded program: the one with the program's file name. If there is none, the first module
-    /// that was mapped by the process with the lowest ID. `None` if neither exists.
+    /// that was mapped by the process with the lowest ID; `None` if nothing was mapped.
     pub fn program_module(&self) -> Option<&[u8]> {
         if let Some(program) = self.program().first() {
             let is_program = |path: &[u8], module: &Module| !module.is_kernel && base_name(path) == base_name(program);

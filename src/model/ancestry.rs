@@ -96,8 +96,8 @@ impl Step {
 }
 
 impl Ancestry {
-    /// Collects the forks of all processes. Where damage makes a process its own ancestor or a line of
-    /// ancestors too long, the line is cut ([`Ancestry::cut_off`]).
+    /// Collects the forks of all processes, except those that would make a process its own ancestor, or a line of
+    /// ancestors too long: recordings only contain them if they are damaged ([`Ancestry::cut_off`]).
     pub fn new(processes: &Processes) -> Self {
         let mut ancestry = Self { forks: FxHashMap::default(), cut_off: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
@@ -152,8 +152,8 @@ impl Ancestry {
         events.into_iter().map(|(at, _, child, parent)| ForkEvent { child, parent, at })
     }
 
-    /// When a process was forked; `None` if the recording doesn't contain the fork or its line of ancestors was
-    /// [cut](Self::cut_off).
+    /// When a process was forked; `None` if the recording doesn't contain the fork, or if the process is one of
+    /// [`cut_off`](Self::cut_off).
     pub fn forked(&self, pid: Pid) -> Option<Nanos> {
         self.forks.get(&pid).map(|fork| fork.at)
     }

@@ -67,7 +67,8 @@ pub struct BpfLine {
 const LONGEST: usize = 512;
 
 impl BpfStrings {
-    /// Returns the string at an offset, cut to `LONGEST` bytes; empty if the offset is outside the section.
+    /// Returns at most the first `LONGEST` bytes of the string at an offset; nothing if the offset is outside the
+    /// section.
     pub fn text(&self, text: BpfText) -> &[u8] {
         let from = self.bytes.get(text.0 as usize..).unwrap_or_default();
         let longest = &from[..from.len().min(LONGEST)];

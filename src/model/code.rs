@@ -155,6 +155,7 @@ impl<'data> SourceMap<'data> {
         for line in &mut self.lines {
             let Some(call) = line.inlined else { continue };
             let call = call as usize;
+            // In damaged data, a line may belong to a call that doesn't exist.
             if call >= self.calls.len() {
                 continue;
             }

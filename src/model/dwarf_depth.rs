@@ -114,7 +114,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let (mut cut_ranges, mut cut_calls) = (Vec::new(), 0);
     // The functions and inlined calls around the current entry.
     let mut open: Vec<OpenEntry> = Vec::new();
-    // The call around the current entry that will be replaced, if there is one.
+    // If the current entry is inside of a call that will be replaced, this call.
     let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
         let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
@@ -183,9 +183,9 @@ struct TableWithBlocks {
 }
 
 impl ShallowDwarf {
-    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copies of abbreviation tables so
-    /// far, by the original table's offset; `None` stands for a table that can't be copied. If the calls can't be
-    /// replaced, readers are made to skip the whole unit.
+    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copies of abbreviation tables
+    /// that were made for earlier units, by the offset of the original table; `None` stands for a table that can't be
+    /// copied. If the calls can't be replaced, the unit is changed so that readers skip it as a whole.
     fn replace(
         &mut self,
         unit: &DeepUnit,

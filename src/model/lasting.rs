@@ -162,9 +162,9 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
     }
 }
 
-/// A cache for keys that are soon looked up again, such as the addresses of consecutive call chains. It has a fixed
-/// size. A key can only be in one slot, where a newer answer replaces that of another key. A lookup therefore takes
-/// half the time that it takes in a [`LastingCache`].
+/// A cache of fixed size, for keys that are soon looked up again, such as the addresses of consecutive call chains.
+/// Each key has one possible slot, where a newer answer replaces that of another key. A lookup therefore takes half the
+/// time that it takes in a [`LastingCache`].
 #[derive(Debug)]
 pub struct RecentAnswers<K, V> {
     /// Empty until the first answer is stored; [`SLOTS`] slots after that.

@@ -139,9 +139,9 @@ impl<'a> MappingKind<'a> {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
 
-    /// True if a mapping of this kind means that JIT code which was at the same addresses is gone. Anonymous memory
-    /// doesn't mean that, because runtimes map it again in order to grow it. Neither do jitdumps, which are mapped as
-    /// markers, nor ELF images of JIT code, which contain that code.
+    /// True if a new mapping of this kind means that JIT code at the same addresses is gone. Anonymous memory doesn't
+    /// mean that, because runtimes map it again in order to grow it. Neither do jitdumps, which are mapped as markers,
+    /// nor ELF images of JIT code, which contain the code itself.
     pub fn ends_jit_code(self) -> bool {
         let Self::File(path) = self else { return false };
         let name = base_name(path);

@@ -41,8 +41,8 @@ pub fn readable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Cuts the middle out of a text of more than `longest` characters. Keeps `side` characters at either end, and states
-/// how many were cut.
+/// Shortens a text of more than `longest` characters: keeps `side` characters at either end, and states between them
+/// how many were left out.
 pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     let count = text.chars().count();
     if count <= longest {

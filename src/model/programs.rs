@@ -45,7 +45,8 @@ impl<'a> Programs<'a> {
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         let line = self.line(pid, &self.ancestry_for_mappings, |process| !process.mappings.is_empty());
         line.flat_map(|(process, end)| {
-            // Only what was mapped after the last exec, and before the next process in the line was forked.
+            // `end` is when the next process in the line was forked, or the end of the recording. Only what was mapped
+            // before that, and after the last exec before it, belongs to the program.
             let execs = process.execs.partition_point(|exec| *exec <= end);
             let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)

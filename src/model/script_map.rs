@@ -195,7 +195,7 @@ impl ScriptMap {
     }
 
     /// The segment that contains a generated position: the last one on the same line that starts at or before the
-    /// position. If several start together, the first of these, as in other readers. `None` if there is none.
+    /// position. If several start at the same place, the first of them, as in other readers. `None` if there is none.
     pub fn segment_at(&self, place: Place) -> Option<&Segment> {
         self.segments.get(self.segment_index_at(place)?)
     }

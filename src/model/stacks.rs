@@ -51,8 +51,8 @@ pub struct Frame {
     pub column: u32,
     /// Where the function starts.
     pub start: FunctionStart,
-    /// The address within the module, or the absolute address if there is no module. `None` unless an output format
-    /// needs it.
+    /// The address: within the module or, if there is no module, in the process. `None` unless an output format needs
+    /// addresses.
     pub addr: Option<u64>,
     /// The kind of code, which determines annotations and colors.
     pub kind: FrameKind,
@@ -429,7 +429,7 @@ pub struct Profile {
     /// For each series, the index in `rows` of the sum for a track and stack. Empty if every row is kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
     /// True if names are spelled as perf spells them. Writers that imitate inferno-collapse-perf then drop argument
-    /// lists, as it does. Names from other formats are written unchanged.
+    /// lists, as inferno does. Names from other formats are written unchanged.
     pub perf_names: bool,
     /// True if rows are sums that only cover the time range that the user asked for. They can't be filtered by time
     /// again.
@@ -505,7 +505,7 @@ impl Profile {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
-    /// Returns the ID of a stack with the single frame `[unknown]`, for samples without any known frame.
+    /// Returns the ID of a stack whose only frame is `[unknown]`, for samples of which no frame is known.
     pub fn unknown_stack(&mut self) -> StackId {
         let name = self.name(UNKNOWN);
         let frame = self.frame(Frame::new(name, FrameKind::Unknown));
@@ -666,7 +666,7 @@ impl Profile {
     /// The index of the series with this name; `None` if there is none. Uses a hash table, because an input may have a
     /// hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
-        // `series` is public, so somebody may have moved or removed some. Then the hash table is made anew.
+        // `series` is public, so somebody may have moved or removed some. Then the hash table is built anew.
         let is_moved = match self.by_name.get(name) {
             Some(index) => self.series.get(*index).is_none_or(|series| series.name != name),
             None => false,

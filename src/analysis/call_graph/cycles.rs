@@ -71,8 +71,8 @@ impl Search {
     /// visited.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // `open` is in visiting order, so this finds the earliest function in the same cycle. If it is the function
-        // itself, the cycle consists of all functions from there to the end of `open`.
+        // `open` is in visiting order, so this finds the earliest function in the same cycle. If that is `function`
+        // itself, the cycle consists of it and all functions after it in `open`.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

@@ -13,8 +13,8 @@ pub struct Deviations {
     /// functions.
     pub outside_cycles: Option<Deviation>,
     /// The largest difference among recursive functions; `None` if there are none. If the input doesn't distinguish
-    /// levels of recursion, the recorded inclusive cost includes a recursion again at each level, so it is capped at
-    /// the total cost of the event.
+    /// levels of recursion, a function's recorded inclusive cost counts the recursion again at each level. It is
+    /// therefore capped at the event's total.
     pub in_cycles: Option<Deviation>,
 }
 
@@ -65,8 +65,8 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    // Frames that differ only in the executed line belong to the same function. Their costs go to the first frame of
-    // the function without a line, which is the one that call graphs refer to.
+    // Frames that differ only in the executed line belong to the same function. Their costs go to the function's first
+    // frame without a line, because call graphs refer to this frame.
     let mut first_frames: FxHashMap<Frame, usize> = FxHashMap::default();
     let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {

@@ -129,8 +129,8 @@ impl CallGraph {
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
-        // Every function has a cycle number, most of them one of its own. Only those are cycles in which a function
-        // calls itself or another function with the same number.
+        // Every function has a cycle number, most of them one that no other function has. It only stands for a cycle if
+        // a function calls itself or another one with the same number.
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {
             let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);

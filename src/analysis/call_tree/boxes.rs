@@ -28,7 +28,7 @@ pub struct MergedBox {
     pub placed: PlacedBox,
     /// The self weight of all its nodes.
     pub own: u64,
-    /// The weight of the box by tier of JIT code. Empty for other code.
+    /// The weight of the box, divided by tier. Empty if the box isn't JIT code.
     pub tiers: TierShares,
 }
 
@@ -144,7 +144,7 @@ impl CallTree {
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
         // A box without weight would have no width.
         let narrow = narrow.max(1);
-        // The nodes of all boxes so far. Each box has a range of them.
+        // The nodes of all boxes so far, one box after the other. For each box, `todo` has its range of them.
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
         // The children of a box's nodes, each with the rank of its label. A flame graph draws them above the box.

@@ -31,7 +31,7 @@ pub struct Chart {
     pub begin: Option<u64>,
     /// The length of the axis in nanoseconds; without times, in units of weight.
     pub length: u64,
-    /// The number of samples that were left out because they have no time although others do.
+    /// The number of samples that were left out: those without a time, if other samples have times.
     pub left_out: u64,
 }
 
@@ -78,6 +78,7 @@ impl Chart {
         let (tree, nodes) = TreeBuilder::new(profile, spelling).place(rows);
         let usual = usual_distance(by_lane.values());
         let weight_is_time = series.unit == Unit::Nanos && weight == Weight::Period;
+        // One node per row, in the order of the rows: lane by lane.
         let mut nodes = nodes.into_iter();
         let mut extents_by_lane: Vec<(&LaneKey, Vec<RowExtent>)> = Vec::new();
         // If rows have no times, they are laid out one after the other, and this is where the next row starts.
@@ -125,7 +126,7 @@ impl RowExtent {
     }
 }
 
-/// Identifies a lane. Its order decides between equally busy lanes.
+/// Identifies a lane, that is, a thread. Equally busy lanes are sorted by this.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct LaneKey {
     pid: Option<i32>,

@@ -258,6 +258,7 @@ impl LineOrder {
     /// Ranks the labels by the order in which lines with them would be sorted.
     fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
+        // Each label may be the last one of a line, or be followed by `;`.
         for (label_id, label) in labels.iter().enumerate() {
             lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, label_id }));
         }
@@ -286,7 +287,7 @@ impl LineEnd<'_> {
         let common_len = self.label.len().min(other.label.len());
         // The byte after the common length: of the label itself or, for the shorter one, what follows it in the line.
         let next_byte = |line: &Self| line.label[common_len..].iter().copied().chain(line.end).next();
-        // That byte only matters if one label is a prefix of the other.
+        // The byte after the common length only matters if one label is a prefix of the other.
         self.label[..common_len].cmp(&other.label[..common_len]).then_with(|| next_byte(self).cmp(&next_byte(other)))
     }
 }

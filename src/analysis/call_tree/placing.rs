@@ -92,8 +92,8 @@ pub(super) struct TreeBuilder<'a> {
     /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
     /// hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
-    /// For each stack, the root below which it was last placed, and its place there. Only used if there are several
-    /// roots, or if the tree is reversed.
+    /// For each stack, the root below which it was placed last, and its place there. Empty for a tree with a single
+    /// root, unless it is reversed.
     placed: Vec<(u32, StackPlace)>,
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.

@@ -36,9 +36,10 @@ impl CallTree {
         })
     }
 
-    /// Builds a tree by moving every node of this one to `tree`, which must be empty except for labels. `place` gets
-    /// the tree being built, the parent's new node (`None` if the parent is the root or was left out) and the node's
-    /// label. It returns the new node, or `None` to leave the node out. Parents are moved before their children.
+    /// Builds a tree by moving every node of this one to `tree`, which must be empty except for labels. Parents are
+    /// moved before their children. `place` gets the tree being built, the new node of the parent (`None` if the parent
+    /// is the root or was left out), and the label of the node to move. It returns the new node, or `None` to leave the
+    /// node out.
     fn rehang(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut new_nodes: Vec<Option<u32>> = vec![None; self.nodes.len()];
         // Several nodes may become one, so the new tree has at most as many nodes as this one.

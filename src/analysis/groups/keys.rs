@@ -61,8 +61,8 @@ struct ValueParts {
     keys: Vec<Key>,
     /// The values of all parts, one part after the other, each in the order of `keys`.
     values: Vec<Value>,
-    /// For each part, its function if grouping by function: different functions may have the same name. Otherwise
-    /// `None`.
+    /// For each part, its function if one of the keys is [`Key::Function`], otherwise `None`. Parts with equal values
+    /// may differ in this, because different functions may have the same name.
     functions: Vec<Option<Function>>,
     /// The number of parts.
     count: u32,
@@ -119,7 +119,8 @@ impl ValueParts {
         Self { keys, values, functions, count: 0, ids: InternedNumbers::default(), part_ids }
     }
 
-    /// Assigns the next frame or track to the part with the same values and function. Adds the part if there is none.
+    /// Assigns the next frame or track to the part that has its values and its function. Adds the part if there is
+    /// none.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         // Append the values as if they were a new part's, and take them off again if such a part exists.
         let new_start = self.values.len();

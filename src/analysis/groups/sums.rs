@@ -119,8 +119,8 @@ impl LineShares {
         }
     }
 
-    /// The location with the most weight; `None` if there are no locations. Of equally heavy ones, the one whose file
-    /// was interned first and, in that file, the one with the lowest line.
+    /// The location with the most weight; `None` if there are no locations. If several have the same weight, takes the
+    /// one whose file was interned first and, of those in that file, the one with the lowest line.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
@@ -212,8 +212,8 @@ fn sum_frames(
 }
 
 impl GatheredGroup {
-    /// Counts a frame of the group while walking the stacks from the outermost frame. Its total weight only counts if
-    /// no frame of the group is among its callers.
+    /// Counts a frame of the group, which the walk has just entered. `total` only counts if no frame of the group is
+    /// among the frame's callers.
     fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
         if self.open == 0 {
             self.total += total;

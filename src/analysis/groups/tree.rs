@@ -94,7 +94,8 @@ impl GroupTree {
             }
             open += 1;
             if open == 1 {
-                // From the function itself up to the outermost caller, whose node gets the weight of the whole call.
+                // Add a path from the function itself up to the outermost caller. The last node gets the weight of the
+                // whole call.
                 let mut node = None;
                 for caller in std::iter::successors(Some(stack), |caller| profile.stack_of(*caller).0) {
                     node = Some(self.child(node, part_of(caller)));

@@ -165,12 +165,13 @@ impl CallSums {
         self.tracks.len() - 1
     }
 
-    /// Adds a call on a track. It must not end later than the call added before, whatever the track. Short calls
+    /// Adds a call on a track. Calls must be added in the order of descending ends, across all tracks. Short calls
     /// ([`CallOptions::min_duration`]) are merged into their callers.
     #[inline]
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
             let cut = Span { start: span.start.max(within.start), end: span.end.min(within.end) };
+            // The call is outside of the requested time range.
             if cut.start > cut.end {
                 return;
             }
@@ -295,9 +296,8 @@ struct PathStack {
 }
 
 impl SpanTree {
-    /// Converts the call paths to a profile with one row per path that has self time or calls. If `self_times` is
-    /// given, the rows are these intervals instead, in the same order. The other parameters are those of
-    /// [`CallSums::into_profile`].
+    /// Converts the call paths to a profile. It has one row per path that has self time or calls or, if `self_times` is
+    /// given, one row per interval in that list. The other parameters are those of [`CallSums::into_profile`].
     fn into_profile(
         self,
         tracks: &[Track],

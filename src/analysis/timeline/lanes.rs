@@ -53,8 +53,9 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-/// A search tree over the lanes, with the starts of their innermost intervals, for skipping lanes that don't matter for
-/// a new interval. It is stored as an array: lane N is node `lanes` + N, and the parent of node N is node N / 2.
+/// A search tree over the lanes, with the starts of their innermost intervals. It finds the lanes that matter for a new
+/// interval without looking at all. It is stored as an array: lane N is node `lanes` + N, and the parent of node N is
+/// node N / 2.
 #[derive(Debug)]
 struct Innermost {
     /// The number of leaves (lanes in use or not), which is a power of two.
@@ -102,7 +103,7 @@ impl Innermost {
     /// if there is no such lane.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
-        // True if there may be such a lane below a node.
+        // True if a lane below a node may fit: its innermost interval may contain `span`, or may start after its end.
         let may_have = |node: usize| {
             let (first, last) = self.begins[node];
             first <= span.start || last >= span.end
@@ -142,8 +143,8 @@ impl<T> Lanes<T> {
             loop {
                 match self.lanes[lane].last() {
                     Some((top, _)) if top.contains(span) => return lane,
-                    // This interval starts at or after the new one's end, so the new one precedes it and it can be
-                    // closed.
+                    // The innermost interval starts at or after the new one's end. Since ends only become earlier,
+                    // nothing can be nested in it any more, so it is closed.
                     Some((top, _)) if top.start >= span.end => self.close(lane).into_iter().for_each(&mut closed),
                     _ => break,
                 }

@@ -59,7 +59,8 @@ impl SliceNames {
 /// A span or an instant of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The start in nanoseconds on the clock of the slice's thread. It may be negative.
+    /// The start, in nanoseconds on the clock of the slice's thread. It may be before the clock's zero, and so
+    /// negative.
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
@@ -127,8 +128,8 @@ impl Nesting {
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
         self.last = Some(slice.outer_first());
-        // Remove slices that have ended. A slice that ends where this one starts has ended, unless it has no duration:
-        // instants at the same time count as nested in each other.
+        // Remove slices that have ended. A slice that ends where this one starts has ended, too, unless it has no
+        // duration: of several instants at the same time, each counts as nested in the one before.
         while let Some(&(open_start, open_end)) = self.open.last()
             && (open_end < slice.start || (open_end == slice.start && open_start < open_end))
         {
@@ -328,8 +329,8 @@ impl Timeline {
             let slice = &self.slices[index as usize];
             if is_operation(slice) {
                 let AsyncTrack { thread, extent } = &mut tracks[slice.lane as usize];
-                // Spans inside of others may have started on other threads, but the outermost span determines the
-                // operation's thread.
+                // The outermost span determines the operation's thread. Spans inside of it may have started on other
+                // threads.
                 if slice.depth == 0 || thread.is_none() {
                     *thread = Some(slice.track);
                 }

@@ -41,7 +41,8 @@ pub struct SpanHead<'a> {
     pub name_no: NameNumber,
     /// The span's name; empty if it has none.
     pub name: &'a [u8],
-    /// The action that the span's arguments state, if the span may be named after it.
+    /// The action that the span's arguments state; `None` if they state none, or if the format never names spans after
+    /// their action.
     pub action: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,

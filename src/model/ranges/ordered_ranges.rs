@@ -190,7 +190,7 @@ impl NodeLists {
                 next[node] += 1;
             });
         }
-        // At least 1, the number of the root, so that `for_each_list_at` always ends there.
+        // Node 0 doesn't exist: 1 is the root, where `for_each_list_at` ends at the latest.
         Self { starts, positions, first_node: first_node.max(1) }
     }
 

@@ -204,6 +204,7 @@ impl<V: Copy> RangeMap<V> {
     /// Inserts an entry, and splits its block if that becomes too long.
     fn insert_entry(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
         let Some(entries) = self.blocks.get_mut(block) else {
+            // The map has no blocks yet.
             self.blocks.push(vec![entry]);
             self.starts.push(entry.start);
             return;
