@@ -75,7 +75,8 @@ impl Filter {
             series.rows.retain(is_allowed);
             series.negative.retain(is_allowed);
         }
-        // Costs of recorded calls have no times either, so a filter by time drops all of them.
+        // Costs of recorded calls have no times either. A filter by time therefore drops all of them, unless the reader
+        // has applied it.
         profile.calls.retain(|calls| allowed_tracks[calls.track.index()] && (is_cut || filter.time(None)));
     }
 }

@@ -88,8 +88,8 @@ pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
-    // Blanks become `_`, as in inferno-collapse-perf. But keep async-profiler's names of threads (`[main tid=1234]`),
-    // so that they are recognized when our output is read again.
+    // Replace blanks by `_`, as inferno-collapse-perf does. But async-profiler's thread names (`[main tid=1234]`) keep
+    // theirs, so that they are recognized when our output is read again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == RootFrame::Nothing && !annotate.pid && !annotate.tid {

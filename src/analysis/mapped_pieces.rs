@@ -33,8 +33,8 @@ pub struct Piece<'p> {
     pub range: Option<MappedRange>,
 }
 
-/// Identifies a mapping: a module, the build ID of its frames, and the mapping's index within the module (`None` if
-/// unknown).
+/// Identifies a mapping by its module, the build ID that frames state, and the mapping's index within the module
+/// (`None` for frames whose offset is in no known mapping).
 type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 
 /// The mappings of a profile. Each gets an ID when it is first used.

@@ -162,7 +162,7 @@ impl LocationFrames {
     }
 }
 
-/// True if what a file states as a function's name is one, rather than a way to spell an unnamed function.
+/// True if `function` is a real name, rather than one of the ways to spell a function without a name.
 fn is_name(function: &[u8], module: &[u8]) -> bool {
     let base = base_name(module);
     let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
@@ -170,7 +170,7 @@ fn is_name(function: &[u8], module: &[u8]) -> bool {
     !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
 }
 
-/// The address, if a file uses an address (`0x1f3a`) as a function's name.
+/// The address that a file gives in place of a function's name, such as `0x1f3a`; `None` for other names.
 fn address(function: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(function.strip_prefix(b"0x")?).ok()?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {

@@ -256,7 +256,7 @@ impl Pairs {
             for &earlier in &group.earlier {
                 let later = find_only(&group.later, |later| old.list[earlier].agrees_with(&new.list[later]));
                 let Some(later) = later else { continue };
-                // `earlier` is a candidate for `later`. If it is the only one, this finds it.
+                // `earlier` fits `later`. `find_only` returns it unless other functions fit as well.
                 let only_candidate =
                     find_only(&group.earlier, |earlier| old.list[earlier].agrees_with(&new.list[later]));
                 if only_candidate.is_some() {
@@ -477,8 +477,8 @@ fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
 }
 
 impl<'p> Function<'p> {
-    /// Prepares a function for comparison. If its name contains a source location, that takes precedence over the start
-    /// that the profile states.
+    /// Prepares a function for comparison. Some runtimes put the source location into the name; it is then used instead
+    /// of the start that the profile states.
     fn new(profile: &'p Profile, key: FunctionKey) -> Self {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();

@@ -82,7 +82,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
-        // Ignore a parent that is unknown or wasn't recorded, such as the recorder itself.
+        // Ignore a parent that has no samples here, such as the recorder itself.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
         children.entry(parent).or_default().push(pid);
     }

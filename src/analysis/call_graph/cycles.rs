@@ -66,9 +66,9 @@ impl Search {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }
 
-    /// Finishes the visit of a function, after the functions that it calls. If it is the first visited function of a
-    /// cycle, gives all functions of the cycle the same number. `above` is the function from which this one was
-    /// visited.
+    /// Finishes the visit of a function, whose callees have all been visited. If the function is the first visited one
+    /// of a cycle, all functions of the cycle get the same number. `above` is the caller from which it was visited;
+    /// `None` if the visits began with it.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
         // `open` is in visiting order, so this finds the earliest function in the same cycle. If that is `function`

@@ -34,15 +34,16 @@ impl CallGraph {
         let event_total = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut largest_found = Deviations::default();
         for (function, cycle) in self.functions.iter().zip(&cycles) {
-            // If the input has a function for each level of recursion (`f`, `f'2`), compare only the first level, which
-            // has the frame that stacks use: its cost in stacks contains the deeper levels.
+            // If the input has a function for each level of recursion (`f`, `f'2`), compare only the first level.
+            // Stacks use its frame for all levels, so its cost in stacks contains the deeper ones.
             if function.frame != function.stack_frame {
                 continue;
             }
             // The first function of a thread, for instance, runs without a recorded call. Then the recorded calls to
             // the function cost less (`total`) than the function with its callees (`with_calls`).
             let inclusive = function.total.max(function.with_calls);
-            // Recursion that is counted again at each level can exceed the event's total; stacks can't.
+            // A recorded cost may count recursion again at each level, and so exceed the event's total. A cost in
+            // stacks can't.
             let recorded = inclusive.min(event_total);
             let estimated = totals[function.frame.index()];
             let deviation = Deviation { frame: function.frame, cost: recorded.abs_diff(estimated) };

@@ -125,7 +125,8 @@ impl CallTree {
         boxes
     }
 
-    /// For each label, its rank when sorted by name. Labels that `simplify` maps to the same label get the same rank.
+    /// The rank of each label when labels are sorted by name. Labels that `simplify` maps to the same label get the
+    /// same rank, so that their nodes share a box.
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(simplify).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));

@@ -140,8 +140,8 @@ impl CallTree {
     ) {
         let first_new = todo.len();
         for &node in nodes {
-            // An omitted node's weight is added to its caller. An outermost frame has no caller, and omitting it would
-            // lose its weight.
+            // Omit a light node: its weight is added to its caller. But an outermost frame has no caller, so that its
+            // weight would be lost.
             let total = self.total[node as usize];
             if total == 0 || total < narrow && self.parent(node) != ROOT {
                 continue;
@@ -255,7 +255,7 @@ struct LineOrder {
 }
 
 impl LineOrder {
-    /// Ranks the labels by the order in which lines with them would be sorted.
+    /// Sorts all ways in which labels can end in a line, and ranks the labels by that.
     fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         // Each label may be the last one of a line, or be followed by `;`.
@@ -264,7 +264,7 @@ impl LineOrder {
         }
         lines.sort_unstable_by(LineEnd::cmp);
         let mut order = Self { own: vec![0; labels.len()], entered: vec![0; labels.len()] };
-        // Labels with the same text (of different categories) get the same rank.
+        // Labels with the same text, which only differ in category or start, get the same rank.
         let mut rank = 0;
         for (index, line) in lines.iter().enumerate() {
             rank += u32::from(index > 0 && lines[index - 1].cmp(line).is_ne());
@@ -285,7 +285,8 @@ struct LineEnd<'a> {
 impl LineEnd<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let common_len = self.label.len().min(other.label.len());
-        // The byte after the common length: of the label itself or, for the shorter one, what follows it in the line.
+        // The byte that follows the common length in each line: a byte of the longer label; `;` or nothing after the
+        // shorter one.
         let next_byte = |line: &Self| line.label[common_len..].iter().copied().chain(line.end).next();
         // The byte after the common length only matters if one label is a prefix of the other.
         self.label[..common_len].cmp(&other.label[..common_len]).then_with(|| next_byte(self).cmp(&next_byte(other)))

@@ -212,8 +212,8 @@ impl<'a> TreeBuilder<'a> {
         place.node
     }
 
-    /// Finds or creates the nodes of a stack in a tree that starts with the innermost frames, as inverted trees do. The
-    /// label of the thread or process (`root`) is then the last node, below the outermost frame. Returns that node.
+    /// Finds or creates the nodes of a stack in a reversed tree, which starts with the innermost frames. The label of
+    /// the thread or process (`root`) is then the last node, next to the outermost frame. Returns that node.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.find_placed(root, stack)) {
             return placed.node;

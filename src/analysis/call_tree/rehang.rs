@@ -30,7 +30,8 @@ impl CallTree {
             if let Some(parent) = parent {
                 return Some(tree.child(parent, label));
             }
-            // No caller was kept, so this node is only kept if it begins a new stack.
+            // No caller of this node was kept. So it is only kept if it is one of the functions with which stacks
+            // begin.
             let is_base = functions.contains(&self.labels[old as usize].text);
             if is_base { Some(tree.child(ROOT, label)) } else { None }
         })

@@ -72,8 +72,8 @@ struct ValueParts {
     part_ids: Vec<u32>,
 }
 
-/// Finds the group of samples: a group's key consists of values of a frame (such as its function) and of a thread (such
-/// as its process), which are looked up here.
+/// Determines the groups that samples belong to. The key of a group consists of values of a frame (such as its
+/// function) and values of a thread (such as its process).
 #[derive(Debug, Clone)]
 pub struct Grouping {
     /// For each key, where its value is stored: in the frame's or in the thread's part.
@@ -206,8 +206,8 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// The values of the group that consists of a thread part and a frame part, one value per key, in the order of the
-    /// keys. `frame` is `None` if no key depends on frames.
+    /// The key values of a group, which is given by its thread part and its frame part: one value per key, in the order
+    /// of the keys. `frame` is `None` if no key depends on frames.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let track_values = self.tracks.values(track);
         let frame_values = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();

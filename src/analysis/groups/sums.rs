@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// A group of samples with its self and total weight.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The ID of the thread part of the group's key values. [`Group::values`] returns all of them.
+    /// The thread part of the group's key values, by ID. [`Group::values`] looks up all values.
     pub(super) track: u32,
     /// The ID of the frame part of the group's key values; `None` if no key depends on frames.
     pub frame: Option<u32>,
@@ -55,7 +55,8 @@ struct GatheredGroup {
 }
 
 impl Group {
-    /// A group for a single function whose weights are known, as in call graphs. Sample counts are set to the weights.
+    /// A group for a single function whose weights are known already, from a call graph. There are no numbers of
+    /// samples, so the weights take their place.
     pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: i64, total: i64) -> Self {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });

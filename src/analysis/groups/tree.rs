@@ -71,9 +71,9 @@ impl GroupTree {
         });
     }
 
-    /// Adds paths that start with functions of `groups`, and go on to their callers. Of recursive calls, only the
-    /// outermost counts, so that no weight counts twice. `part_of` returns the frame part ID of a stack's innermost
-    /// frame.
+    /// Adds paths that start with functions of `groups`, and go on to their callers. If a stack contains several such
+    /// functions (recursion), only the outermost counts, so that no weight counts twice. `part_of` returns the frame
+    /// part ID of a stack's innermost frame.
     fn add_callers(
         &mut self,
         profile: &Profile,

@@ -25,8 +25,8 @@ pub(super) type Place = (usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// The starts of all open calls: time, number of the call in the order of opening, track and lane. The latest is on
-    /// top; of equal ones, that of the call opened last.
+    /// The starts of all open calls, the latest on top: time, number of the call in the order of opening, track and
+    /// lane. Of equal times, the call that was opened last is on top.
     begins: BinaryHeap<(u64, u64, Place)>,
     /// The number of calls opened so far.
     opened: u64,
@@ -45,9 +45,9 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Moves on to the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest:
-    /// returns the time between this one and the one visited before, with the track and lane to charge it to. `None` if
-    /// that time is 0.
+    /// Visits the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest. Returns
+    /// the time between this edge and the one visited before, with the track and lane to charge it to. `None` if that
+    /// time is 0.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;

@@ -259,7 +259,7 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Visit all remaining starts: a span at time 0 is before all of them, since no time is negative. Afterwards,
+        // Visit all remaining starts by pretending that a call at time 0 comes next: no start is earlier. Afterwards,
         // only calls that never ended are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
@@ -277,8 +277,8 @@ impl CallSums {
     }
 }
 
-/// For active time: adds an interval's length to the self time of the call that was active in it. `interval` is the
-/// length, and the track and lane where that call is the innermost one.
+/// For active time: adds an interval to the self time of the call that was active in it. `interval` has the interval's
+/// length, and the track and lane whose innermost open call was active; `None` adds nothing.
 fn charge(tracks: &mut [OneTrack], interval: Option<(u64, super::active::Place)>) {
     let Some((time, (track, lane))) = interval else { return };
     if let Some((_, open)) = tracks[track].lanes.top(lane) {

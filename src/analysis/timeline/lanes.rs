@@ -64,7 +64,8 @@ struct Innermost {
     begins: Vec<(u64, u64)>,
 }
 
-/// Stands for lanes without open intervals: their earliest start is the maximum, and their latest start is 0.
+/// Stands for lanes without open intervals. With the latest possible "earliest start" and the earliest possible "latest
+/// start", such lanes never change the values of the nodes above them.
 const NO_BEGIN: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Innermost {
@@ -151,7 +152,8 @@ impl<T> Lanes<T> {
             }
             from = lane + 1;
         }
-        // The intervals that are still open neither contain the new one nor start after it, so they overlap it.
+        // The innermost intervals that are still open neither contain the new one nor start after it. So they overlap
+        // it.
         self.overlaps += u64::from(self.used > 0);
         self.find_empty_lane()
     }

@@ -13,7 +13,7 @@ pub enum Sampling {
     Time(u64),
 }
 
-/// The weight and number of a track's dropped calls, which the next kept call gets.
+/// The weight and the number of a track's calls since the last kept one. The next call that is kept gets them.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Carry {
     weight: u64,

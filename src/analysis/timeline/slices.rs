@@ -93,7 +93,8 @@ pub enum SliceKind {
 }
 
 impl Slice {
-    /// The time when the slice ended. An unfinished span gets a time just before its start, as in trace viewers.
+    /// The time when the slice ended. For a span that never ended, it is one nanosecond before its start, because trace
+    /// viewers give such spans the duration -1.
     #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
@@ -161,8 +162,8 @@ pub struct Timeline {
     /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
-    /// Some names of arguments that spans have, if time is summed by an argument. A message lists them if no span has
-    /// that argument.
+    /// Some names of arguments that spans have, collected if time is to be summed by an argument. If no span has that
+    /// argument, a message lists these.
     pub argument_names: BTreeSet<String>,
     /// The number of events that don't nest properly or lack a time.
     pub oddities: Oddities,
@@ -403,8 +404,8 @@ impl Timeline {
         self_times
     }
 
-    /// The wanted spans with their slice indexes, by descending end, outer ones first. Unfinished spans get the end of
-    /// their thread. Times are relative to the first start.
+    /// The wanted spans, each with the index of its slice, by descending end and outer ones first. Unfinished spans end
+    /// with their thread's last slice. Times count from the first start in the trace.
     fn spans_by_end(&self, is_wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
         let (first, _) = self.bounds();
         let mut thread_ends = vec![first; self.tracks.len()];

@@ -33,8 +33,7 @@ pub(super) struct CallgrindCosts<'a> {
     pub(super) pid: Pid,
 }
 
-/// The address range of the function at an address. The key is the object file and the address; all addresses are as
-/// linked.
+/// For the object file and an address in it, the address range of the function there. All addresses are as linked.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
 /// A function at an address, and the offset of the address in it.
@@ -151,8 +150,8 @@ impl CallgrindCosts<'_> {
             offset = addr - extent.start;
             FunctionCode::File(dso, extent.clone())
         } else if let Some(image) = self.code.images.get(dso) {
-            // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses of
-            // JIT code then occur among those of the function.
+            // If a function jumps into JIT code, callgrind adds the cost of that code to the function, under the
+            // addresses of the JIT code. Those aren't in the function's object file.
             let is_outside = linked_bytes(image, addr..addr.saturating_add(1)).is_none();
             if is_outside && let Some(found) = self.find_jit(addr) {
                 return found;
