@@ -233,7 +233,8 @@ impl Error {
         self.refusal
     }
 
-    /// Changes the exit status to 2, for commands where status 1 has another meaning (`doctor --exit-code`).
+    /// Makes this an error that results in exit status 2, for commands in which status 1 has another meaning (`doctor
+    /// --exit-code`).
     #[doc(hidden)]
     #[must_use]
     pub fn into_usage(mut self) -> Self {
@@ -413,7 +414,8 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// A copy of all warnings for fast lookup, because thousands of inputs may each have some.
+    /// A copy of all warnings, to find out quickly whether one is already there: each of thousands of inputs may add
+    /// some.
     said: FxHashSet<Warning>,
 }
 
@@ -511,7 +513,7 @@ impl Skipped {
         }
     }
 
-    /// Adds `by` bytes to the offset of the first error. For a part of a file that was read as if it started at 0.
+    /// Adds `by` bytes to the offset of the first error, for a part of a file that was read as if the file began there.
     #[must_use]
     pub fn shifted(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {

@@ -480,8 +480,8 @@ impl CodeMapBuilder {
         self
     }
 
-    /// Reads all sources and builds the map. Fails if a file that was named can't be used, for example because of its
-    /// owner ([`CodeMap::from_files`]); what is damaged in a file is in [`CodeMap::warnings`].
+    /// Reads all sources and builds the map. Fails if a file can't be used at all, for example because of its owner
+    /// ([`CodeMap::from_files`]). If only a part of a file is damaged, [`CodeMap::warnings`] says so.
     pub fn build(self) -> Result<CodeMap> {
         let Self { files, bytes, functions, mut processes } = self;
         // Callers of `lookup` pass times on the clock of the sources, so no time may be converted. State that the

@@ -198,8 +198,8 @@ fn write_built_in(profile: &Profile, format: &str, out: &mut dyn Write) -> Resul
     (writer.run)(stacks, &WriteOptions::default(), out)
 }
 
-/// A copy of the profile as the writer needs it: with JIT functions spelled as the writer does by default, and with
-/// samples added up if it writes sums. `None` if nothing needs to be changed.
+/// A copy of the profile as the writer needs it: names of JIT functions are spelled in the writer's default way, and
+/// samples are added up if the writer lists sums. `None` if the profile is fine as it is.
 fn prepare_for(writer: &format::Writer, stacks: &stacks::Profile) -> Option<stacks::Profile> {
     let naming = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     if naming.for_profile(stacks) == JitNames::Raw && writer.rows == Keep::EachRow {

@@ -397,8 +397,8 @@ impl LoadOptions {
         any::LoadOptions { detail, ..self.any.clone() }
     }
 
-    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native
-    /// code, which are kept apart but are always the same here.
+    /// Changes where symbols are looked for. Readers have separate search options for JIT code and for native code;
+    /// `change` is applied to both, so that they are always the same here.
     fn search(&mut self, change: impl Fn(&mut SearchOptions, PathBuf), path: PathBuf) {
         change(&mut self.any.sources.search, path.clone());
         change(&mut self.any.symbols.search, path);

@@ -73,7 +73,7 @@ impl Profile {
         Ok(only)
     }
 
-    /// Adds the samples and warnings of another profile. Events are the same if their names and units are.
+    /// Adds the samples and warnings of another profile. Events with the same name and unit become one.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         self.stacks.merge(&other.stacks);
         self.warnings.extend(other.warnings.iter().cloned());
@@ -350,8 +350,8 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the address of a frame in [`stacks::Frame::addr`] means. Profiles have one number for it, which is an offset in
-/// the module if the frame has one that is a file.
+/// What the number [`stacks::Frame::addr`] of a frame means. If the frame's module is a file, it is an offset in that
+/// file, otherwise an address in the process.
 enum AddressSpace {
     /// It is an address in the process's memory.
     Memory,

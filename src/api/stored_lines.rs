@@ -12,7 +12,7 @@ type Decode = for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>;
 pub(super) enum StoredLines {
     /// A copy of the entries in a jitdump. They are decoded when they are needed. See [`Lines`] for the fields.
     Encoded { raw: Box<[u8]>, decode: Decode, count: u64, base: u64, size: u64, big_endian: bool },
-    /// Decoded lines and inlined calls, for sources whose entries can't be understood alone.
+    /// Decoded lines and inlined calls, for sources whose entries can't be decoded without other data of the source.
     Decoded(OwnedSourceMap),
 }
 

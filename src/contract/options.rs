@@ -82,8 +82,7 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).
     pub partitioned: bool,
-    /// When the profile's samples were taken, if the caller knows. If `None`, a writer that needs this determines it
-    /// in a pass over all events. Callers that write many outputs, each for one event, determine it once, so that not
-    /// every output needs such a pass.
+    /// When the profile's samples were taken, if the caller knows. If it is `None`, a writer that needs it has to look
+    /// at all rows of all events. Callers that write one output per event therefore determine it once for all outputs.
     pub timing: Option<Timing>,
 }

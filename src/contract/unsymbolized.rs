@@ -100,8 +100,8 @@ pub struct LocationNames<'a> {
 }
 
 impl<'a> LocationNames<'a> {
-    /// Decides which functions each location and its copies get. `uses` are in ascending order, and `look_up` returns
-    /// the functions for a use.
+    /// Decides which functions each location gets, and which copies of it are needed. `uses` are in ascending order.
+    /// `look_up` returns the functions for a use.
     pub fn new(uses: &[LocationUse], look_up: impl Fn(&LocationUse) -> Vec<NamedCall<'a>>) -> Self {
         let mut names = Self::default();
         for location_uses in uses.chunk_by(|one, other| one.location == other.location) {
@@ -158,8 +158,8 @@ pub trait Unsymbolized: Debug {
         &[]
     }
 
-    /// True if the format can store inlined calls. If not, each address gets only the compiled function, with the name
-    /// unchanged from what the runtime gave it.
+    /// True if the format can store inlined calls. If not, each address only gets the compiled function, under the name
+    /// that the runtime gave it.
     fn expands_calls(&self) -> bool {
         true
     }

@@ -231,8 +231,8 @@ pub struct ProcessLife {
 }
 
 impl Module {
-    /// Adds a mapping from a profile that doesn't say which process it belongs to. `name` is the module's name, from
-    /// which `is_kernel` is set.
+    /// Adds a mapping from a profile that doesn't say which process mapped the module. `name` is the module's name,
+    /// which also shows whether it is the kernel.
     pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
         self.is_kernel = MappingKind::from_path(name).is_kernel_object();
         let len = memory.end.saturating_sub(memory.start);
@@ -303,10 +303,10 @@ impl About {
             .take(most)
     }
 
-    /// The module of the program that a process runs. `comm` is the name of the process's first thread: the kernel
-    /// names this thread after the program's file. If the process mapped no file of that name, the first module that
-    /// it mapped is taken. If it mapped nothing, the mappings of its ancestors decide, the nearest first. `None` if
-    /// none of them mapped a module.
+    /// The module of the program that a process runs. `comm` is the name of the process's first thread, which the
+    /// kernel names after the program's file. So this is the mapped file of that name, or else the first module that
+    /// the process mapped. If the process mapped nothing, its nearest ancestor that mapped something decides. `None` if
+    /// there is no such ancestor.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
         const LONGEST_COMM: usize = 15;
@@ -333,7 +333,8 @@ impl About {
         let modules = self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let ranges = modules.flat_map(|(path, module)| module.mapped.iter().map(move |range| (path, range)));
         let matching = ranges.filter(|(path, range)| is_match(path, range));
-        // Programs are mapped before the libraries that they need, and at lower addresses.
+        // A program is mapped before the libraries that it needs. If the times are equal, it is the one at the lowest
+        // address.
         let (path, _) = matching.min_by_key(|(_, range)| (range.pid, range.time, range.addr))?;
         Some(path)
     }

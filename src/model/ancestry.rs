@@ -89,7 +89,8 @@ struct Step {
 }
 
 impl Step {
-    /// The step to an ancestor of which the code and mappings at the time of the fork were inherited.
+    /// The step to an ancestor that forked the next process in the line at the time `forked`. What the ancestor had at
+    /// that time was inherited.
     fn as_of_fork(pid: Pid, forked: Nanos) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
@@ -119,7 +120,7 @@ impl Ancestry {
     /// Leaves out ancestors that `can_answer` rejects, for example because nothing is known about their code. Lookups
     /// then go straight to the next ancestor that `can_answer` accepts.
     pub fn limited_to(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
-        // `forks` returns a copy of the list in which parents come before their children. So the parent of each child
+        // `forks` returns a copy, in which parents come before their children. So when a child is visited, its parent
         // already has its final nearest ancestor.
         for ForkEvent { child, parent, at } in self.forks() {
             if can_answer(parent) {
@@ -202,8 +203,8 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Iterates over `first` and its ancestors. `step` returns the next ancestor after a process, given the fork of
-    /// that process and its time in the line ([`Ancestor::time`]); `None` ends the line.
+    /// Iterates over `first` and its ancestors. `step` gets the fork of a process and the time up to which the process
+    /// counts ([`Ancestor::time`]). It returns the next ancestor; `None` ends the line.
     fn line(
         &self,
         first: Ancestor,
@@ -268,7 +269,8 @@ impl Ancestry {
             }
         }
         for (pid, fork) in &mut self.forks {
-            // Processes that weren't visited have one ancestor, whose own fork isn't in the recording.
+            // A process that wasn't visited has a single ancestor: its parent, which wasn't forked within the
+            // recording.
             fork.generation = depths.get(pid).copied().unwrap_or(1);
         }
     }

@@ -1,4 +1,5 @@
-//! JIT code as a sequence of events, independent of format: what a jitdump, a perf map or a placed ELF object reports.
+//! JIT code as a sequence of events, independent of the format that reports it: a jitdump, a perf map, or an ELF object
+//! that was loaded at a known address.
 
 use super::units::Addr;
 use std::borrow::Cow;
@@ -81,8 +82,8 @@ pub trait Positions: Debug + Sync {
     /// The source lines and inlined calls in a piece of code's entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls in a piece of code's entries that the compiler inlined at unknown addresses. Empty if the format
-    /// doesn't report such calls.
+    /// The inlined calls that a piece of code's entries list without saying where in the code they are. Empty if the
+    /// format doesn't report such calls.
     fn expanded_calls(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
@@ -144,8 +145,9 @@ struct Nesting {
 const ENDLESS: usize = usize::MAX;
 
 impl<'data> SourceMap<'data> {
-    /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`], and lines in
-    /// calls that contain themselves to the code's own function.
+    /// Makes all lines belong to calls at a depth of at most [`MOST_INLINED`]: if a line's call is deeper, the line
+    /// moves to the enclosing call at that depth. Lines in calls that contain themselves move to the code's own
+    /// function.
     fn limit_depth(mut self) -> Self {
         // So few calls can't be nested too deeply. If one of them contains itself, `calls_around` ends nevertheless.
         if self.calls.len() <= MOST_INLINED {
@@ -271,7 +273,7 @@ pub struct ExpandedCall {
     /// The inlined function's name, spelled as if the function had been compiled on its own. Thousands of calls may
     /// share one copy of it.
     pub function: Arc<[u8]>,
-    /// The number of inlined calls around this one. Calls are listed in preorder: a call comes right before those
+    /// How many inlined calls this one is nested in. Calls are listed in preorder: a call comes right before those
     /// inlined into it.
     pub depth: u32,
     /// The bytecode index of the call in its caller.

@@ -118,7 +118,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
         let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
-        // Readers stop at a damaged entry as well, so nothing that follows it needs to be checked.
+        // If an entry is damaged, nothing after it needs to be checked, because readers of the unit stop there, too.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
             // An empty entry ends a list of children. If these are the children of the call to be replaced, that call
@@ -145,7 +145,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         }
         let outer_calls = open.last().map_or(0, |last| last.call_depth);
         if !is_call {
-            // The count restarts, because addr2line reads a function that is nested in another one on its own.
+            // The count of calls restarts in a nested function, because addr2line reads such a function on its own.
             open.push(OpenEntry { tree_depth, call_depth: 0 });
         } else if outer_calls < most {
             open.push(OpenEntry { tree_depth, call_depth: outer_calls + 1 });
@@ -200,7 +200,7 @@ impl ShallowDwarf {
             replaced_with = Some(table.offset);
         }
         let table_offset = replaced_with.unwrap_or_else(|| {
-            // An empty table. Readers skip a unit whose entries have no abbreviations.
+            // Append an empty table: readers skip a unit whose entries have no abbreviations.
             self.abbreviations.push(0);
             self.abbreviations.len() - 1
         });

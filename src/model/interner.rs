@@ -49,8 +49,8 @@ pub fn full(what: &str) -> Error {
 
 /// A hash table that finds IDs by the hashes of their values. The values are stored elsewhere.
 ///
-/// It stores 32 bits of each hash next to the ID. Therefore it can grow without looking at the values, and needn't look
-/// at most of the values that differ from the wanted one.
+/// The table stores 32 bits of each hash next to the ID. It can therefore grow without looking at values, and a lookup
+/// rarely looks at a value that isn't the wanted one.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 

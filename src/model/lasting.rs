@@ -121,8 +121,8 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         }
     }
 
-    /// Returns the number of a key, after making sure that the cache has an answer for the key that holds at `time`:
-    /// if it hasn't, `find` computes the answer.
+    /// Returns the number of a key. If the cache has no answer for the key that holds at `time`, `find` computes one
+    /// first.
     #[inline]
     pub fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);

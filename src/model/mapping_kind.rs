@@ -154,7 +154,8 @@ impl<'a> MappingKind<'a> {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
-    /// True for the kernel and its modules, by the names that perf prints or by their files.
+    /// True for the kernel and its modules, whether the path is the name that perf prints (`[kernel.kallsyms]`,
+    /// `[ext4]`) or that of their file.
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => {

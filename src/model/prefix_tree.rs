@@ -154,8 +154,8 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.full
     }
 
-    /// The ID of the sequence without its last key, which is always smaller (`None`: the empty sequence), and the last
-    /// key.
+    /// A sequence as two parts: the ID of the sequence without its last key (`None`: the empty sequence), and the last
+    /// key. The returned ID is always smaller than `number`.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
         ((node.parent != NONE).then_some(node.parent), node.key)

@@ -129,7 +129,8 @@ fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String>
 /// The character for the escape sequence at the start of `text`, and the sequence's length in bytes. A surrogate pair
 /// is one character. `None` if the sequence is invalid.
 fn parse_escape(text: &str) -> Option<(char, usize)> {
-    // A `\uXXXX` with half of a surrogate pair is only valid together with the one after it.
+    // An escape sequence with one half of a surrogate pair (`\uD83D`) is only valid together with the next one, which
+    // has the other half.
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     for &len in lens {
         let Some(escape) = text.get(..len) else { continue };

@@ -156,8 +156,8 @@ impl FrameKind {
         }
     }
 
-    /// The kind that code of this kind has if its function has a name. In memory without a file, only code of a JIT
-    /// compiler has names.
+    /// The kind that code of this kind has if its function has a name. If it is in memory without a file, it becomes
+    /// JIT code, because only code of a JIT compiler has names there.
     #[doc(hidden)]
     pub fn named(self) -> Self {
         match self {
@@ -577,7 +577,8 @@ impl Profile {
         &self.frames.items()[id.index()]
     }
 
-    /// The stack of the caller, whose ID is always smaller (`None`: the empty stack), and the innermost frame.
+    /// A stack as two parts: the stack of the caller (`None`: the empty stack), whose ID is always smaller, and the
+    /// innermost frame.
     pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
         let (parent, frame) = self.stacks.get(id.0);
         (parent.map(StackId), frame)

@@ -162,8 +162,8 @@ impl<T> OrderedRanges<T> {
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `for_each_node` visits for the range's leaves. `leaf_count` is the number of
-    /// leaves in the tree, and `leaves_of_ranges` has the leaves of each range.
+    /// Lists each range at the nodes that `for_each_node` passes to its callback, given the range's leaves.
+    /// `leaf_count` is the number of leaves in the tree, and `leaves_of_ranges` has the leaves of each range.
     fn new(
         leaf_count: usize,
         leaves_of_ranges: &[Range<u32>],
