@@ -6,8 +6,9 @@
 //! doesn't make it a new function. An unknown module or file in one of the profiles doesn't tell functions apart: if
 //! only one function on the other side fits, they are paired. If several functions are left on both sides, those in the
 //! same file are paired in the order of their lines. If one side has more of them, they are paired so that their lines
-//! have moved as evenly as possible. Functions in other files are paired by their callers and callees, then in the
-//! order of the numbers in their names. A function has at most one partner, so that two lambdas of a class stay two.
+//! have moved as evenly as possible. The functions that are still left are paired by their callers and callees, then in
+//! the order of the numbers in their names. A function has at most one partner, so that two lambdas of a class stay
+//! two.
 
 use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
