@@ -177,7 +177,7 @@ impl Error {
         self.offset
     }
 
-    /// Removes the file if it is standard input, for errors about bytes in memory.
+    /// Removes the file from the error if it is standard input: that is how bytes in memory are called internally.
     #[must_use]
     pub(crate) fn without_stdin(mut self) -> Self {
         self.file = self.file.filter(|file| file != Path::new(STDIN));
@@ -233,7 +233,8 @@ impl Error {
         self.refusal
     }
 
-    /// Changes the exit status to 2, for commands where status 1 has another meaning (`doctor --exit-code`).
+    /// Makes this an error that results in exit status 2, for commands in which status 1 has another meaning (`doctor
+    /// --exit-code`).
     #[doc(hidden)]
     #[must_use]
     pub fn into_usage(mut self) -> Self {
@@ -271,7 +272,8 @@ impl Error {
 }
 
 /// The message of a JSON error without the values that it quotes. Somebody else may have chosen the file, and it may be
-/// a private one, such as a list of passwords.
+/// a private one, such as a list of passwords. For example, `invalid type: string "secret", expected u64` becomes
+/// `invalid type: string, expected u64`.
 pub fn strip_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
@@ -341,8 +343,8 @@ impl std::error::Error for Error {
 }
 
 impl From<std::io::Error> for Error {
-    /// An error with this cause. If the cause is itself an [`Error`] that somebody passed through an I/O error, such as
-    /// a writer, returns that one.
+    /// An error with this cause. But if the I/O error only carries an [`Error`] through code that returns I/O errors,
+    /// such as a writer, this is the one that is returned.
     fn from(error: std::io::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,
@@ -412,7 +414,8 @@ fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u
 #[derive(Debug, Default)]
 pub struct Warnings {
     list: Vec<Warning>,
-    /// A copy of all warnings for fast lookup, because thousands of inputs may each have some.
+    /// A copy of all warnings, to find out quickly whether one is already there: each of thousands of inputs may add
+    /// some.
     said: FxHashSet<Warning>,
 }
 
@@ -478,7 +481,7 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Counts records, whatever kind they are.
+    /// Counts things of any kind, which the warning calls records.
     fn default() -> Self {
         Self::new("record")
     }
@@ -510,7 +513,7 @@ impl Skipped {
         }
     }
 
-    /// Adds `by` bytes to the offset of the first error. For a part of a file that was read as if it started at 0.
+    /// Adds `by` bytes to the offset of the first error, for a part of a file that was read as if the file began there.
     #[must_use]
     pub fn shifted(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {

@@ -121,14 +121,14 @@ impl Pool {
             let mut state = state();
             return items.map(|item| f(&mut state, item)).try_for_each(sink);
         }
-        // Passes on the channels for the results, in the order of the items. Its capacity limits how many items are in
-        // progress.
+        // Workers send the consumer one channel per item through this one, in the order of the items; the results
+        // follow through those. Its capacity limits how many items are in progress.
         let (channel_sender, channel_receiver) = mpsc::sync_channel(self.threads());
         let source = WorkSource(Mutex::new(Some((items, channel_sender))));
         let work = || {
             let mut state = state();
             while let Some((item, reply)) = source.next() {
-                // Sending fails only if the sink has failed. Then the result is dropped.
+                // Sending only fails after the sink has failed. Nobody needs the result then.
                 let _ = reply.send(f(&mut state, item));
             }
         };
@@ -187,7 +187,7 @@ impl<I: Iterator, O> WorkSource<I, O> {
     }
 }
 
-/// The stack size that is enough for any input.
+/// The stack size, in bytes, that is enough for any input.
 const STACK: usize = 8 << 20;
 
 /// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
@@ -211,7 +211,8 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
 /// space is limited (`ulimit -v`) and there is no room left by then, the kernel ends the program with SIGSEGV. Here, the
 /// program ends in order if there is no room: the allocation fails first.
 fn use_stack_early() {
-    /// In bytes. Without optimization, the command line's parser takes more than half of it.
+    /// The bytes of stack that every run needs. In builds without optimization, parsing the command line takes more
+    /// than half of them.
     const NEEDED: usize = 768 << 10;
     /// Calls itself until the stack has grown by `NEEDED` from the address `start`.
     #[inline(never)]
@@ -224,7 +225,7 @@ fn use_stack_early() {
         // The frame is still in use after the call, so that the call can't become a loop.
         black_box(&used);
     }
-    // Room for the stack, and a frame more.
+    // If there is no room for the stack and one more frame, this allocation fails, and ends the program in order.
     drop(black_box(Vec::<u8>::with_capacity(NEEDED + (16 << 10))));
     let here = 0_u8;
     use_stack(std::ptr::from_ref(black_box(&here)).addr());

@@ -1,5 +1,6 @@
 //! Categories of code as users see them: who owns the code (kernel, native, JIT) and, for JIT code, which tier produced
-//! it. They determine colors in flame graphs, groups in tables, and the categories of formats that have categories.
+//! it. Categories determine colors in flame graphs, groups in tables, and the categories of formats that have
+//! categories.
 
 use crate::model::stacks::{Frame, FrameKind, Profile};
 use crate::model::tier::Tier;
@@ -19,7 +20,7 @@ pub enum Category {
     Jit(Option<Tier>),
     /// Unnamed code in memory that no file backs, in a process that runs a JIT compiler.
     JitUnnamed,
-    /// Unnamed code in memory that no file backs, in other processes.
+    /// Unnamed code in memory that no file backs, in a process without a known JIT compiler.
     Anonymous,
     /// Code of which neither the name nor the module is known.
     Unknown,
@@ -59,7 +60,7 @@ const CODE_KINDS: [CodeKind; 8] = [
 
 impl CodeKind {
     fn from_kind(kind: FrameKind) -> &'static Self {
-        // A test makes sure that every kind is in the table.
+        // The last entry is never used for another kind: a test makes sure that the table has all kinds.
         CODE_KINDS.iter().find(|entry| entry.kind == kind).unwrap_or(&CODE_KINDS[CODE_KINDS.len() - 1])
     }
 }
@@ -139,7 +140,8 @@ impl Category {
         matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
     }
 
-    /// True if the profile distinguishes kinds of code, such as kernel and JIT code.
+    /// True if names are from perf, or if any frame is marked as kernel code, JIT code or an inlined call. Otherwise,
+    /// frames only seem to be native because the input's format doesn't say what they are.
     pub fn are_known(profile: &Profile) -> bool {
         let tells_kind = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| tells_kind(frame.kind) || frame.tier.is_some())

@@ -33,9 +33,9 @@ pub enum Evidence {
 /// How a function or group changed from the earlier to the later profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// The function only occurs in the later profile.
+    /// The function only occurs in the later profile, and sampling noise doesn't explain that.
     New,
-    /// The function only occurs in the earlier profile.
+    /// The function only occurs in the earlier profile, and sampling noise doesn't explain that.
     Gone,
     /// The function's share of the total grew by more than chance explains, or its exact amount grew.
     More,
@@ -58,8 +58,8 @@ pub struct Comparison {
     pub before: Sum,
     /// The event's total in the later profile.
     pub after: Sum,
-    /// The weight of one sample in the earlier and in the later profile. `None` if the input states the number of
-    /// samples, or if the user didn't give a weight.
+    /// The weight of one sample in the earlier and in the later profile, as the user stated it. `None` if the user
+    /// stated none, or if the input states the number of samples itself.
     pub sample_weights: [Option<NonZeroU64>; 2],
 }
 
@@ -97,12 +97,13 @@ impl Change {
 impl Comparison {
     /// Prepares the comparison of an event in an earlier and a later profile.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
-        // What the user says only counts for inputs that don't state the number of samples.
+        // The weight of a sample that the user stated only applies to profiles that don't state the number of samples.
         let sample_weight = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
         let sample_weights = [sample_weight(before), sample_weight(after)];
         let is_sampled = |series: &Series, sample_weight: Option<NonZeroU64>| {
             series.counting == Counting::Sampled || sample_weight.is_some()
         };
+        // Numbers of samples can't be compared with exact amounts.
         let evidence = if before.counting == Counting::Exact && after.counting == Counting::Exact {
             Evidence::Exact
         } else if is_sampled(before, sample_weights[0]) && is_sampled(after, sample_weights[1]) {
@@ -138,8 +139,8 @@ impl Comparison {
         }
     }
 
-    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). The weight of a
-    /// sample converts weights to numbers of samples.
+    /// A function's share of the samples of one profile (`side`: 0 for the earlier, 1 for the later). If the user
+    /// stated the weight of a sample, the numbers of samples are computed from weights.
     fn share(&self, side: usize, part: Sum, whole: Sum) -> Share {
         match self.sample_weights[side] {
             Some(sample_weight) => Share {
@@ -150,7 +151,7 @@ impl Comparison {
         }
     }
 
-    /// By how many percent the event's total grew; negative if it shrank. `None` if it was zero.
+    /// By how many percent the event's total grew; negative if it shrank. `None` if the total was zero before.
     pub fn growth(&self) -> Option<f64> {
         let (before, after) = (self.before.weight as f64, self.after.weight as f64);
         (before != 0.0).then(|| 100.0 * (after - before) / before.abs())

@@ -18,8 +18,9 @@ pub struct Filter {
     pub time: Vec<TimeRange>,
 }
 
-/// A time range within a recording. As in perf, start and end both belong to the range. Only for samples, the end of a
-/// range in percent belongs to the next range, so that such ranges don't overlap.
+/// A time range within a recording. As in perf, its start and its end both belong to it. But when samples are selected,
+/// an end that is given in percent is excluded, unless it is the last sample: the ranges `0%-50%` and `50%-100%` have
+/// no sample in common.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeRange {
     /// The start. `None` means the time of the first sample.
@@ -74,21 +75,24 @@ impl Filter {
             series.rows.retain(is_allowed);
             series.negative.retain(is_allowed);
         }
-        // Costs of recorded calls have no times either, so a filter by time drops all of them.
+        // Costs of recorded calls have no times either. A filter by time therefore drops all of them, unless the reader
+        // has applied it.
         profile.calls.retain(|calls| allowed_tracks[calls.track.index()] && (is_cut || filter.time(None)));
     }
 }
 
 impl TimeRange {
-    /// The absolute start and end of the range, in a recording whose samples are from `first` to `last`.
+    /// The absolute start and end of the range, both included, in a recording whose samples are from `first` to `last`.
+    /// Without a start or end, everything before or after is included.
     pub fn times(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let from = self.from.map_or(Nanos(0), |bound| bound.time(first, last));
         let to = self.to.map_or(Nanos(u64::MAX), |bound| bound.time(first, last));
         (from, to)
     }
 
-    /// Like [`times`](Self::times), for samples. As in perf, the end of a range given in percent belongs to the next
-    /// range, so that no sample counts twice.
+    /// Like [`times`](Self::times), for selecting samples: an end given in percent is excluded, because it is also the
+    /// start of the next range and no sample must count twice (as in perf). The time of the last sample is never
+    /// excluded.
     fn sample_times(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let (from, to) = self.times(first, last);
         let is_shared = matches!(self.to, Some(Bound::Percent(_))) && from < to && to != last;

@@ -19,7 +19,7 @@ pub struct FunctionFiles {
 impl FunctionFiles {
     /// Examines the frames that were added to the profile since the last call.
     pub fn update(&mut self, profile: &Profile) {
-        // The profile was emptied or replaced since the last call.
+        // If there are fewer frames than before, the profile was emptied or replaced.
         if profile.frame_count() < self.seen {
             *self = Self::default();
         }

@@ -45,7 +45,7 @@ struct OpenNode {
     depth: usize,
     stack: Option<StackId>,
     track: TrackId,
-    /// The inclusive weight without that of the callees so far.
+    /// The function's inclusive weight, minus the inclusive weights of the callees read so far.
     own: u64,
 }
 
@@ -59,7 +59,8 @@ impl OwnWeights {
         self.open.push(OpenNode { depth, stack: row.stack, track: row.track, own: row.weight });
     }
 
-    /// Completes all open functions at this depth or deeper, and adds rows with their self weights to the profile.
+    /// Completes all open functions at this depth or deeper: no callee of theirs follows, so their self weights are
+    /// known and are added to the profile as rows.
     pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
         while let Some(OpenNode { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
             if own > 0 {

@@ -74,22 +74,22 @@ pub enum RootFrame {
     Pid,
     /// The thread ID.
     Tid,
-    /// The CPU, followed by the name.
+    /// The CPU. The name of the process or thread follows as a second frame.
     Cpu,
     /// No property: stacks start with their own outermost frame.
     Nothing,
 }
 
-/// The labels of the frames that identify a thread, outermost first, to be added on the outer side of its stacks. Empty
-/// if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
+/// The labels of the frames that identify a thread, outermost first. Callers put them before the outermost frames of
+/// the thread's stacks. Empty if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
 pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (RootFrame::Cpu, Some(cpu)) = (by, track.cpu) {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
-    // Blanks become `_`, as in inferno-collapse-perf. But keep async-profiler's names of threads (`[main tid=1234]`),
-    // so that they are recognized when our output is read again.
+    // Replace blanks by `_`, as inferno-collapse-perf does. But async-profiler's thread names (`[main tid=1234]`) keep
+    // theirs, so that they are recognized when our output is read again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == RootFrame::Nothing && !annotate.pid && !annotate.tid {
@@ -133,7 +133,7 @@ pub struct LabelStyle<'n> {
     pub namesakes: Option<&'n Namesakes>,
 }
 
-/// The label of a frame.
+/// Spells a frame as a label: the function's name or, if it has none, its module, with what `style` adds to it.
 pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String {
     let LabelStyle { java, annotate, shortening, namesakes } = style;
     let name = profile.name_of(frame.name);
@@ -164,11 +164,11 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
-    // A name from another tool may already end with the mark.
+    // Don't repeat the mark: a name from another tool may already end with it.
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
-/// Like [`unknown_in`], for a frame. `with_addr` says whether to include the address.
+/// Like [`unknown_in`], for the function of a frame. `with_addr` says whether to include the frame's address.
 fn unknown(profile: &Profile, frame: &Frame, with_addr: bool) -> String {
     let addr = if with_addr { frame.addr } else { None };
     unknown_in(frame.module.map(|module| profile.name_of(module)), addr)
@@ -197,7 +197,7 @@ fn shorten(name: &str, is_java: bool) -> String {
     printable(class.unwrap_or(name).to_owned())
 }
 
-/// Replaces characters that folded stacks use to separate frames (`;`) or lines.
+/// Replaces `;`, which separates the frames of a folded stack, by `:`, and line breaks by spaces.
 fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
@@ -208,6 +208,7 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
+        // An unnamed function is labeled with its module.
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
         // `_[j]` is the mark of JIT code. async-profiler also marks interpreted Java methods (`_[0]`) and methods that
         // HotSpot's first compiler compiled (`_[1]`). We have no kinds for these, so they count as JIT code.
@@ -217,12 +218,14 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code that a label without a mark (such as `_[k]`) stands for. An unnamed function is labeled with its
-/// module, which determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
+/// The kind of code that a label stands for, if it doesn't end with a mark such as `_[k]`. An unnamed function is
+/// labeled with its module, which determines the kind. The kernel's functions always have a mark, so the result is
+/// never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
     }
+    // A frame that only describes the thread isn't code, but there is no kind for that.
     if tid_of_thread(label).is_some() || is_thread_property(label) {
         return FrameKind::User;
     }
@@ -332,7 +335,7 @@ pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     function_name(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }
 
-/// Like [`function`], for a name and its module.
+/// Like [`function`], for a function that is given by its name and module instead of a frame.
 pub fn function_name<'n>(name: &'n [u8], module: Option<&[u8]>) -> Cow<'n, str> {
     match name {
         UNKNOWN => Cow::Owned(unknown_in(module, None)),

@@ -33,8 +33,8 @@ pub struct Piece<'p> {
     pub range: Option<MappedRange>,
 }
 
-/// Identifies a mapping: a module, the build ID of its frames, and the mapping's index within the module (`None` if
-/// unknown).
+/// Identifies a mapping by its module, the build ID that frames state, and the mapping's index within the module
+/// (`None` for frames whose offset is in no known mapping).
 type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 
 /// The mappings of a profile. Each gets an ID when it is first used.
@@ -46,8 +46,9 @@ pub struct MappedPieces {
     range_indexes: FxHashMap<NameId, RangeIndex>,
 }
 
-/// Pairs of a file offset and the mapping that contains this and all following offsets up to the next pair; `None` if
-/// no mapping does. A mapping is given by its index within the module, the first one if several overlap.
+/// An index of a module's mappings by file offset. Each entry has a file offset and the mapping, by its index within
+/// the module, that contains the offsets from there up to the next entry (`None`: no mapping does). If mappings
+/// overlap, the first one counts.
 type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
@@ -55,7 +56,7 @@ impl MappedPieces {
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
         let Some(program) = profile.about.program_module() else { return pieces };
-        // If the program occurs with several build IDs, that of its first frame counts.
+        // The frames of the program may have several build IDs. ID 1 goes to that of the first frame.
         for (_, frame) in profile.frames() {
             if frame.module.is_some_and(|module| profile.name_of(module) == program) {
                 let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
@@ -67,7 +68,8 @@ impl MappedPieces {
         pieces
     }
 
-    /// The location of a frame. Calls `add` if the frame's mapping hasn't had an ID so far.
+    /// The location of a frame. If this is the first frame in its mapping, the mapping gets an ID, and is passed to
+    /// `add`.
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
@@ -121,7 +123,8 @@ pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 
     if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }
 
-/// Finds out for each file offset at which a range starts or ends which is the first range that contains it.
+/// Builds the index: for each file offset at which a range starts or ends, the first of the ranges that contain this
+/// offset.
 fn build_range_index(ranges: &[MappedRange]) -> RangeIndex {
     let mut starts: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     let mut ends: BTreeMap<u64, Vec<usize>> = BTreeMap::new();

@@ -30,7 +30,7 @@ pub struct StatedFrame<'a> {
     pub column: u32,
     /// Line and column where the function starts, from 1.
     pub start: (u32, u32),
-    /// True if `file` is that of the executed line, and the function may be in another one.
+    /// True if `file` is only known to contain the executed line; the function may start in another file.
     pub is_start_unknown: bool,
     /// The address, like [`Frame::addr`].
     pub addr: Option<u64>,
@@ -56,7 +56,8 @@ impl NamedFrames {
             stated.kind.unwrap_or_else(|| kind_of_function(module))
         } else {
             match stated.kind {
-                // Files that older versions of jitgraft wrote don't state kinds for unnamed code.
+                // If the file states nothing more specific, as files written by older versions of jitgraft, the module
+                // determines the kind.
                 None | Some(FrameKind::User | FrameKind::Unknown) => kind_of_unnamed(module),
                 Some(kind) => kind.unnamed(),
             }
@@ -73,6 +74,7 @@ impl NamedFrames {
             tier,
             ..Frame::new(name, kind)
         };
+        // Lines mean nothing without a file.
         if frame.file.is_some() {
             let (line, column) = stated.start;
             frame.line = stated.line;
@@ -101,7 +103,7 @@ pub struct LocationFrames {
     frames: Vec<FrameId>,
     /// For each location, the range of its frames in `frames`.
     ranges: FxHashMap<u64, Range<usize>>,
-    /// What error messages call the input.
+    /// What error messages call the part of the input that lists locations: `file` or `dictionary`.
     owner: &'static str,
     /// How many more frames the samples of this input may have.
     left: u64,
@@ -117,9 +119,9 @@ impl LocationFrames {
         Self { frames: Vec::new(), ranges: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
-    /// Adds a location, whose ID is `number`, with its functions (`lines`), innermost first. All but the outermost were
-    /// inlined. If no function is known, the location gets the frame `without_lines`, which also has the kind of code
-    /// of the outermost function.
+    /// Adds the location with the ID `number`. `lines` are its functions, innermost first; all but the outermost were
+    /// inlined. `without_lines` is the location's only frame if `lines` is empty. Otherwise, only its kind is used: it
+    /// is that of the outermost function.
     pub fn add<'a>(
         &mut self,
         number: u64,
@@ -160,7 +162,7 @@ impl LocationFrames {
     }
 }
 
-/// True if what a file states as a function's name is one, rather than a way to spell an unnamed function.
+/// True if `function` is a real name, rather than one of the ways to spell a function without a name.
 fn is_name(function: &[u8], module: &[u8]) -> bool {
     let base = base_name(module);
     let bracketed = function.strip_prefix(b"[").and_then(|name| name.strip_suffix(b"]"));
@@ -168,7 +170,7 @@ fn is_name(function: &[u8], module: &[u8]) -> bool {
     !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
 }
 
-/// The address, if a file uses an address (`0x1f3a`) as a function's name.
+/// The address that a file gives in place of a function's name, such as `0x1f3a`; `None` for other names.
 fn address(function: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(function.strip_prefix(b"0x")?).ok()?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -187,9 +189,9 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code of an unnamed function, derived from its module. Memory without a file doesn't reveal what runs
-/// there. A perf map as the module doesn't either, because perf attributes all such memory to the perf map that would
-/// name it.
+/// The kind of code of an unnamed function, derived from its module. For memory without a file it is
+/// [`FrameKind::Anonymous`], because it isn't known what runs there. The same goes for a perf map as the module: perf
+/// attributes all such memory to the perf map that would name the code there.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match MappingKind::from_path(module) {
         MappingKind::Unnamed => FrameKind::Unknown,

@@ -69,6 +69,7 @@ impl Namesakes {
                 continue;
             }
             let starts: Vec<FunctionStart> = starts.into_iter().collect();
+            // All of these functions have the same name, so any name will do here.
             let texts = namesake_locations(starts.iter().map(|start| ("", StartPlace::new(profile, *start))));
             for (start, text) in starts.into_iter().zip(texts) {
                 if let Some(text) = text {
@@ -117,9 +118,9 @@ pub fn is_anonymous(name: &str) -> bool {
     name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
-/// The system name for a function of which line and column of the start are known: name, line and column. It is for
-/// formats that have the line where a function starts but not the column, since several functions may start on the same
-/// line. `None` if the column is unknown. [`column_in_system_name`] reverses it.
+/// A name for a function that also contains the line and column of its start: several functions may start on the same
+/// line. For formats that store, beside the name, a "system name" and the start line, but no column. `None` if the
+/// column is unknown. [`column_in_system_name`] gets the column back.
 pub fn system_name(name: &str, line: u32, column: u32) -> Option<String> {
     if line > 0 && column > 0 { Some(format!("{name}:{line}:{column}")) } else { None }
 }

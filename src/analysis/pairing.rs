@@ -5,9 +5,10 @@
 //! decide between functions that are otherwise equal: editing code above a function or building in another directory
 //! doesn't make it a new function. An unknown module or file in one of the profiles doesn't tell functions apart: if
 //! only one function on the other side fits, they are paired. If several functions are left on both sides, those in the
-//! same file are paired in the order of their lines (if one side has more of them, so that their lines have moved as
-//! evenly as possible); others by their callers and callees, then in the order of numbers
-//! in their names. A function has at most one partner, so that two lambdas of a class stay two.
+//! same file are paired in the order of their lines. If one side has more of them, they are paired so that their lines
+//! have moved as evenly as possible. The functions that are still left are paired by their callers and callees, then in
+//! the order of the numbers in their names. A function has at most one partner, so that two lambdas of a class stay
+//! two.
 
 use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
@@ -65,7 +66,7 @@ struct Functions<'p> {
     by_frame: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees, by side and by a hash of their names.
+/// The weights of a function's callers and callees: for each side (callers or callees) and each hash of a name.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -74,14 +75,16 @@ enum Side {
     Callee,
 }
 
-/// The callers and callees of the functions that are compared, by their indexes in the lists of both profiles.
+/// The callers and callees of functions of both profiles, by the functions' indexes in the lists of their profiles.
+/// Only functions that have to be compared are listed.
 struct BothNeighbors {
     old: FxHashMap<usize, Neighbors>,
     new: FxHashMap<usize, Neighbors>,
 }
 
 impl BothNeighbors {
-    /// How similar the callers and callees of two functions are ([`similarity`]).
+    /// How similar the callers and callees of two functions are ([`similarity`]); 0 if those of either function weren't
+    /// collected.
     fn similarity(&self, earlier: usize, later: usize) -> u32 {
         match (self.old.get(&earlier), self.new.get(&later)) {
             (Some(earlier), Some(later)) => similarity(earlier, later),
@@ -90,8 +93,8 @@ impl BothNeighbors {
     }
 }
 
-/// Returns `before` with its functions renamed like their partners in `after`. With `exact_names`, names may only
-/// differ in directories and lines.
+/// Returns `before` with each function renamed like its partner in `after`. If `exact_names` is set, functions are only
+/// partners if their names are equal, except for directories and lines in them.
 pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     let old = Functions::collect(before);
     let new = Functions::collect(after);
@@ -105,7 +108,8 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
         let module = partner.module.map(|module| aligned.name(after.name_of(module)));
         let start_file = partner.start.file.map(|file| aligned.name(after.name_of(file)));
         let own_file = frame.file.map(|file| aligned.name(before.name_of(file)));
-        // Whether a function is JIT code is a part of what identifies it.
+        // A function that is JIT code and one that isn't count as two functions, so the frame must agree with its
+        // partner in that.
         let kind = match (frame.kind.is_jit(), partner.is_jit) {
             (false, true) => FrameKind::Jit,
             (true, false) => FrameKind::User,
@@ -129,8 +133,8 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.add_identical(old, new);
     let steps = [Step::Exact, Step::WithoutAddresses, Step::WithoutRunNumbers];
     let steps = if exact_names { &steps[..1] } else { &steps[..] };
-    // Groups with one function on each side are clear. The others are only compared with each other at the end of a
-    // step, because finding their callers and callees takes time.
+    // If a group has one function of each profile, these two are partners. Larger groups have to wait until the end of
+    // a step: it takes time to find callers and callees, by which their functions are compared.
     for &step in steps {
         let groups = pairs.group_unpaired(old, new, |function| function.group(step));
         let mut ambiguous = Vec::new();
@@ -160,7 +164,7 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.partners
 }
 
-/// Functions that may be paired with each other, as indexes into the lists of both profiles.
+/// Functions of both profiles that may be paired with each other, as indexes into the list of their own profile.
 #[derive(Debug, Default)]
 struct Candidates {
     earlier: Vec<usize>,
@@ -217,8 +221,9 @@ impl Pairs {
         groups
     }
 
-    /// Pairs functions that agree in everything, including lines. Only done if most functions of that name have such a
-    /// partner: otherwise, an edit may have moved a function to the line where another one used to be.
+    /// Pairs functions that agree in everything, including lines. For each name, this is only done if most functions of
+    /// the name have such a partner. Otherwise, an edit may have moved a function to the line where another one used to
+    /// be.
     fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
         let new_indexes: FxHashMap<_, usize> =
             new.list.iter().enumerate().map(|(index, function)| (function.identity(), index)).collect();
@@ -252,7 +257,7 @@ impl Pairs {
             for &earlier in &group.earlier {
                 let later = find_only(&group.later, |later| old.list[earlier].agrees_with(&new.list[later]));
                 let Some(later) = later else { continue };
-                // `earlier` is a candidate for `later`. If it is the only one, this finds it.
+                // `earlier` fits `later`. `find_only` returns it unless other functions fit as well.
                 let only_candidate =
                     find_only(&group.earlier, |earlier| old.list[earlier].agrees_with(&new.list[later]));
                 if only_candidate.is_some() {
@@ -262,8 +267,8 @@ impl Pairs {
         }
     }
 
-    /// Pairs functions of a group with the same source file, in the order of their lines. Functions in a group have the
-    /// same name and module. Returns those that are left, sorted by file and line.
+    /// Pairs those functions of a group that have the same source file, in the order of their lines. All functions of a
+    /// group have the same name and module. Returns the functions that are left, sorted by file and line.
     fn add_by_path(
         &mut self,
         old: &Functions<'_>,
@@ -286,13 +291,14 @@ impl Pairs {
             by_path.len() == 2 && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
         let mut files: Vec<Candidates> = by_path.into_values().collect();
         if has_moved {
-            // In each profile, all functions of the group are in one file, but the paths differ: it is the same file in
-            // another directory.
+            // In each profile, all functions of the group are in a single file, but the two paths differ. It is taken
+            // to be the same file in another directory.
             files = vec![Candidates { earlier: earlier.clone(), later: later.clone() }];
         }
         for file in &files {
             let have_lines = old.have_lines(&file.earlier) && new.have_lines(&file.later);
             if file.earlier.len() == file.later.len() {
+                // Without lines, only a single function on each side is clear, and only if both have the same path.
                 if have_lines || file.earlier.len() == 1 && !has_moved {
                     self.add_in_order(&file.earlier, &file.later);
                 }
@@ -305,10 +311,10 @@ impl Pairs {
         Candidates { earlier, later }
     }
 
-    /// Pairs the functions of a file, sorted by their lines, of which one profile has more than the other. All of the
-    /// shorter list get a partner, in the same order. Of all ways to do so, takes the one in which callers and callees
-    /// agree best, and among these the one in which lines moved most evenly: code that was added or removed moves all
-    /// functions below it by the same number of lines.
+    /// Pairs the functions of a file if one profile has more of them than the other. Both lists are sorted by line, and
+    /// every function of the shorter one gets a partner, in the same order. Of all ways to do so, takes the one in
+    /// which callers and callees agree best, and among these the one in which lines moved most evenly: code that was
+    /// added or removed moves all functions below it by the same number of lines.
     fn add_moved_evenly(
         &mut self,
         old: &Functions<'_>,
@@ -326,6 +332,8 @@ impl Pairs {
             let (earlier, later) = sides(at_short, at_long);
             i64::from(new.list[later].line) - i64::from(old.list[earlier].line)
         };
+        // Row N, column M has the best way to pair the first N + 1 functions of the shorter list in which function M of
+        // the longer list is the partner of the last one.
         let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
         for at_short in 0..short.len() {
             let mut row = vec![None; long.len()];
@@ -338,7 +346,8 @@ impl Pairs {
                 let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
                 for (at_previous, alignment) in before.chain(start) {
                     let last_shift = if at_short == 0 { 0 } else { moved(at_short - 1, at_previous) };
-                    // Added functions move others down, and removed ones move others up.
+                    // If functions were only added, each has moved down at least as far as the one above it. If
+                    // functions were only removed, each has moved up at least as far.
                     let is_contrary = if has_more_later { shift < last_shift } else { shift > last_shift };
                     let next = Alignment {
                         disagreement: alignment.disagreement + MOST_SIMILAR - neighbors.similarity(earlier, later),
@@ -406,22 +415,23 @@ impl Pairs {
     }
 }
 
-/// The first functions of two lists, paired in order. Each has a partner in the longer list.
+/// A way to give each of the first few functions of the shorter list a partner in the longer one, in the same order.
 #[derive(Debug, Clone, Copy, Default)]
 struct Alignment {
     /// How much callers and callees of the pairs differ.
     disagreement: u32,
-    /// How often a function moved in the other direction than where functions were only added, or only removed.
+    /// How often a function moved up relative to the one above it, although the later profile has more functions; or
+    /// down, although it has fewer.
     contrary: u32,
     /// How often a function moved by another number of lines than the one above it, and by how many lines altogether.
     changes: u32,
     lines: u64,
-    /// The index in the longer list of the last partner but one.
+    /// The partner of the last function but one, as an index in the longer list.
     previous: usize,
 }
 
 impl Alignment {
-    /// What is to be as small as possible.
+    /// The best alignment is the one with the smallest cost. Earlier numbers matter more.
     fn cost(&self) -> (u32, u32, u32, u64) {
         (self.disagreement, self.contrary, self.changes, self.lines)
     }
@@ -458,7 +468,7 @@ fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
             common += (*weight as f64 / one_total).min(other_weight / other_total);
         }
     }
-    // Callers and callees each contribute up to 1 to `common`.
+    // Callers and callees each contribute up to 1 to `common`, so 4 times that is at most `MOST_SIMILAR`.
     ((common * 4.0).round() as u32).min(MOST_SIMILAR)
 }
 
@@ -468,8 +478,8 @@ fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
 }
 
 impl<'p> Function<'p> {
-    /// Prepares a function for comparison. If its name contains a source location, that takes precedence over the start
-    /// that the profile states.
+    /// Prepares a function for comparison. Some runtimes put the source location into the name; it is then used instead
+    /// of the start that the profile states.
     fn new(profile: &'p Profile, key: FunctionKey) -> Self {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
@@ -515,7 +525,7 @@ impl<'p> Function<'p> {
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
-        // If a name consists only of an address, nothing that identifies the function is left.
+        // If a name consists of nothing but an address or a number, it has to be compared as it is.
         let has_letters = name.replace("0x", "").contains(char::is_alphabetic);
         if has_letters { name } else { Cow::Borrowed(&self.stem) }
     }
@@ -584,7 +594,7 @@ impl<'p> Functions<'p> {
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
-                // A row may have samples but no weight. Its samples count then.
+                // A row may have samples but no weight. Then its number of samples counts.
                 let weight = &mut weights[stack.index()];
                 *weight = weight.saturating_add(row.weight.max(row.count));
             }

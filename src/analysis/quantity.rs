@@ -20,7 +20,7 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
 pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
-        // A trace may have samples beside its spans.
+        // A trace may contain samples beside its spans. Their event isn't measured exactly.
         _ if (profile.cut_to_time || profile.rows_have_durations) && series.counting == Counting::Exact => Some("span"),
         _ => Some("sample"),
     }
@@ -34,11 +34,12 @@ pub fn counted(number: u64, word: &str) -> String {
 /// Formats a duration given in nanoseconds, with three significant digits and a fitting unit.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // If rounding to three digits gives 1000 of a unit (from 999.5 on), the next larger unit is used.
+    // If rounding to three digits would give 1000 of a unit (from 999.5 on), use the next larger unit.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;
-    // Two decimals below 10, one below 100, none above. These limits are where rounding gives 10.0 and 100.
+    // Two decimals for numbers below 10, one below 100, none above. The limits are slightly smaller, because a number
+    // such as 9.996 is rounded to 10.0.
     let decimals = [9.995, 99.95].iter().filter(|&&limit| number < limit).count();
     format!("{number:.decimals$} {name}")
 }

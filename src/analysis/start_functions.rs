@@ -1,7 +1,7 @@
 //! Functions in which threads start. A stack is complete if its outermost frame is one of them.
 
-/// Names of functions that no other function calls, or that only such functions call: those of libc, of the kernel, and
-/// of languages with their own runtime.
+/// Names of functions of libc, of the kernel, and of languages with their own runtime. They have no callers, or only
+/// callers that are in this list.
 pub const START_FUNCTIONS: &[&[u8]] = &[
     b"main",
     b"_start",
@@ -26,7 +26,8 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"runtime.mcall",
     b"runtime.systemstack",
     b"runtime.systemstack.abi0",
-    // Like `mcall` and `systemstack` above, this function runs on a separate stack.
+    // Like `mcall` and `systemstack` above, Go's `morestack` runs on a stack of its own, so nothing is missing outside
+    // of it.
     b"runtime.morestack",
     b"runtime.morestack.abi0",
     b"execute_native_thread_routine", // libstdc++

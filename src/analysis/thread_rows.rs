@@ -67,7 +67,7 @@ pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
     distances.get(distances.len() / 2).copied()
 }
 
-/// Identifies a thread within its process. A track without a thread ID counts as a thread of its own.
+/// Identifies a thread within its process. If the thread ID is unknown, each track counts as a thread of its own.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum ThreadKey {
     Tid(Tid),
@@ -76,13 +76,13 @@ enum ThreadKey {
 
 /// The position of each process in the output: parents before children, siblings in the order of their first samples.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
-    // The children of each process. Those of `None` are the processes without a known parent.
+    // The children of each process. Under `None` are the processes whose parent isn't known.
     let mut children: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
-        // Ignore a parent that is unknown or wasn't recorded, such as the recorder itself.
+        // Ignore a parent that has no samples here, such as the recorder itself.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
         children.entry(parent).or_default().push(pid);
     }
@@ -90,7 +90,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = children.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let position = order.len();
-        // A process that is its own ancestor, as damaged input may claim, would be reached again.
+        // In damaged input, a process may be its own ancestor, so that it is reached again.
         if order.insert(pid, position).is_none() {
             waiting.extend(children.get(&Some(pid)).into_iter().flatten().rev());
         }

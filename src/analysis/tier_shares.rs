@@ -57,8 +57,8 @@ impl TierShares {
     }
 }
 
-/// Formats a share from 0 to 1 as a percentage, with as many digits as in the other columns. Small shares aren't
-/// rounded down to 0.00%, nor large ones up to 100.00%.
+/// Formats a share from 0 to 1 as a percentage with two decimals, like all percentages in tables. If a share is neither
+/// nothing nor all, it isn't rounded to 0.00% or 100.00%, but becomes `<0.01%` or `>99.99%`.
 fn percent(share: f64) -> String {
     match (10_000.0 * share).round() {
         0.0 if share > 0.0 => "<0.01%".to_owned(),

@@ -8,7 +8,7 @@ use crate::model::stacks::Weight;
 pub struct Costs(Vec<Cost>);
 
 impl Costs {
-    /// Adds to the cost of an event: one sample, or several equal ones.
+    /// Adds the cost of one or more samples of an event, given by its index.
     pub fn add(&mut self, event: usize, cost: Cost) {
         if self.0.len() <= event {
             self.0.resize(event + 1, Cost::default());
@@ -26,7 +26,8 @@ impl Costs {
         self.0.get(event).copied().unwrap_or_default()
     }
 
-    /// The sort key for hottest first: the cost in the first event, then in the second, and so on.
+    /// The key by which code is sorted, hottest first: the cost in the first event; if that is equal, in the second,
+    /// and so on.
     pub(super) fn heat(&self, weight: Weight) -> Vec<i64> {
         self.0.iter().map(|cost| cost.of(weight)).collect()
     }

@@ -26,7 +26,8 @@ pub(super) struct Function {
     pub(super) costs: Costs,
     /// The cost of each address, by its offset in the function in bytes.
     pub(super) costs_at: BTreeMap<u64, Costs>,
-    /// When and where the function was sampled last.
+    /// When and where the function was sampled last. For callgrind files, which have no samples, only process and
+    /// address are set.
     pub(super) last: Moment,
     /// What the input states about the function in addition to costs. Empty for samples.
     pub(super) facts: InputFacts,
@@ -116,7 +117,7 @@ impl FunctionList {
     }
 }
 
-/// Explains why JIT code from this source has no machine code.
+/// Explains why the machine code of a JIT function isn't available, although a source (`origin`) lists the function.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
         Some(Kind::Log(_)) => "its log has names but no code; record with a jitdump",

@@ -87,12 +87,13 @@ struct LineSums {
     files: Vec<SourceFile>,
 }
 
-/// Sums costs by source line over several listings. The costs of listings without instructions go to an unknown line.
+/// Sums costs by source line over several listings. If a listing has no instructions, its costs count for the row of
+/// unknown lines.
 fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
     // Each listing numbers its files on its own, so files are found by name and numbered anew.
     let mut file_numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
-    // By line, or `None` for costs whose line isn't known.
+    // The costs and calls of each line, and under `None` those whose line isn't known.
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in listings {
         if !matches!(listing.code, Code::Instructions { .. }) {

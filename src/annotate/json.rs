@@ -90,7 +90,7 @@ struct ListingJson<'a> {
     listing: &'a Listing,
 }
 
-/// Fields are written in alphabetical order, as in the other objects.
+/// Writes keys in alphabetical order, the order in which serde_json writes all other objects.
 impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { annotation, listing } = *self;
@@ -187,7 +187,7 @@ impl AnnotationJson<'_> {
         object
     }
 
-    /// An instruction or a source line.
+    /// The object for an instruction or a source line, with its costs and calls.
     fn row(&self, row: &Row, listing: &Listing) -> Value {
         let mut object = match &row.instruction {
             Some(instruction) => instruction_object(instruction, listing),

@@ -1,5 +1,5 @@
-//! Converts functions with costs to listings: finds their machine code, disassembles it, and names jump targets. The
-//! same for samples and for the exact costs of callgrind.
+//! Converts functions with costs to listings: finds their machine code, disassembles it, and names jump targets. This
+//! works in the same way for samples and for callgrind's exact costs.
 
 use super::costs::Costs;
 use super::functions::{Function, FunctionCode};
@@ -25,7 +25,7 @@ pub(super) trait TargetNames {
 pub(super) struct UnknownTarget<'a> {
     /// The function with the instruction.
     pub(super) function: &'a Function,
-    /// The address of that function's first byte in the listing: as linked for code in a file, otherwise at run time.
+    /// The address of the first byte of `function` in the listing: as linked for code in a file, otherwise at run time.
     pub(super) code_addr: u64,
     pub(super) kind: TargetKind,
     /// The address to name. It is as linked if `code_addr` is, and otherwise a run-time address.
@@ -68,7 +68,8 @@ impl Lister<'_> {
         listings
     }
 
-    /// Warns about code for which there is no disassembler, and about kernel code, which patches itself while it runs.
+    /// Warns about code that can't be disassembled, and about kernel code: the running kernel patches itself, so that
+    /// code in its file may not be what ran.
     fn warn_about_code(&self, listed: &[&Function], warnings: &mut Warnings) {
         let mut machines: BTreeSet<u16> = BTreeSet::new();
         for function in listed {
@@ -94,9 +95,9 @@ impl Lister<'_> {
         }
     }
 
-    /// The listing of one version of a function, without names of call targets and without source lines, which are
-    /// added later. `number` is the version's rank by cost among the `all_versions` versions of the function. The
-    /// version's extent is that of the disassembled code. If JIT code is missing, its source still states the extent.
+    /// The listing of one version of a function. Names of call targets and source lines are added later. `number` is
+    /// the version's rank by cost among the `all_versions` versions of the function. The version's address and size are
+    /// those of the disassembled code or, if JIT code is missing, those that its source states.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),
@@ -153,7 +154,8 @@ impl Lister<'_> {
             Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
         let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
-        // Exact costs belong to the start of an instruction. The address of a sample needn't, so it proves nothing.
+        // callgrind counts costs at the first byte of an instruction, so its costs show whether these are the
+        // instructions that ran. Samples can't show this: their addresses may be inside an instruction.
         if function.facts.is_exact {
             check_starts(&rows, &function.costs_at)?;
         }

@@ -21,7 +21,7 @@ pub struct Listing {
     pub module: Option<Vec<u8>>,
     /// The versions in this listing, hottest first. There is at least one.
     pub versions: Vec<Version>,
-    /// How many versions of the function have samples, listed or not.
+    /// How many versions of the function have costs, listed or not.
     pub all_versions: usize,
     /// The cost of the versions in this listing.
     pub costs: Costs,
@@ -94,9 +94,9 @@ pub struct Target {
 /// The function to which the address of a [`Target`] belongs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetOwner {
-    /// The same function: the offset in it in bytes.
+    /// The same function. The value is the offset from its start, in bytes.
     Inside(u64),
-    /// Another function: its name, and the offset in it in bytes.
+    /// Another function. The values are its name and the offset from its start, in bytes.
     Function(Vec<u8>, u64),
     /// Unknown memory.
     Unknown,
@@ -135,8 +135,8 @@ pub struct BpfSource {
     pub function: Option<Vec<u8>>,
 }
 
-/// The inclusive cost of a function as the input states it: the cost of all calls to the function. If there are none,
-/// its self cost plus the cost of its calls.
+/// The inclusive cost of a function as the input states it: the cost of all calls to the function. For a function that
+/// nothing calls, it is the self cost plus the cost of the calls that it makes.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
     /// The function's name in the input.
@@ -183,8 +183,8 @@ pub struct SourceFile {
 pub enum SourceText {
     /// All lines of the file.
     File(Arc<[String]>),
-    /// Only lines of this code, by line number. The compiler stored them in the BPF program, and the recording contains
-    /// them.
+    /// Only some lines of the file, by line number: those that the compiler stored in a BPF program along with the code
+    /// made from them. The recording contains them.
     Recorded(BTreeMap<u32, String>),
 }
 

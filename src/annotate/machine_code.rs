@@ -39,7 +39,8 @@ pub(super) struct MachineCode<'a> {
     pub(super) decoder: Decoder<'a>,
 }
 
-/// What determines how machine code is decoded: a machine type (`e_machine`), or the ELF file that contains the code.
+/// What decides how machine code is decoded: a machine type (`e_machine`), or the ELF file that contains the code and
+/// has further information about it.
 pub(super) enum Decoder<'a> {
     Machine(u16),
     File(&'a Image),
@@ -61,8 +62,8 @@ impl<'a> CodeFiles<'a> {
         self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)
     }
 
-    /// Finds the machine code of a function. The code isn't empty; if there is none, the error says why. Its address is
-    /// as linked for code in a file. Other code may have moved, and gets the address at the time of the last sample.
+    /// Finds the machine code of a function (at least one byte), or else says why there is none. Code in a file gets
+    /// its address as linked. Other code may have moved, and gets the address that it had at the last sample.
     pub(super) fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
         const NO_BYTES: &str = "the function has no bytes";
         let base = function.last.base;

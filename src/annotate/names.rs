@@ -53,7 +53,7 @@ impl Names {
     }
 
     /// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
-    /// code isn't available are included with the reason, but don't count toward the limit.
+    /// code isn't available are selected, too, so that the reason can be shown; they don't count toward the limit.
     pub(super) fn pick(&self, functions: &[Function], options: &CodeOptions) -> Vec<usize> {
         let wanted = WantedFunctions::new(options.function.as_ref(), functions);
         let every: Vec<usize> = (0..functions.len()).collect();
@@ -71,8 +71,8 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // Groups whose code isn't available are picked, too, because users should see the reason. Twice the limit
-            // bounds how many there are.
+            // Groups whose code isn't available are picked in addition to the limit, because users should see the
+            // reason. All groups together are at most twice the limit.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }
@@ -113,7 +113,7 @@ impl Names {
         hottest
     }
 
-    /// Summaries of the names of the functions with the indexes `picked`, hottest first.
+    /// For each name among the functions with the indexes `picked`, its total costs. The hottest name comes first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
         let names: BTreeSet<usize> = picked.iter().map(|&function| self.positions[function].0).collect();
         names.into_iter().map(|name| self.list[name].summary(functions)).collect()
@@ -137,8 +137,9 @@ enum WantedFunctions<'a> {
 }
 
 impl<'a> WantedFunctions<'a> {
-    /// If a function has exactly this name, only it is selected, even if the text is also a regular expression: the
-    /// user may have copied the name from some output.
+    /// Decides what a pattern selects. If some function's name is exactly the text that the user typed, only functions
+    /// of this name are selected, even if the text is also a regular expression: it may have been copied from some
+    /// output.
     fn new(pattern: Option<&'a FunctionPattern>, functions: &[Function]) -> Self {
         let Some(pattern) = pattern else { return Self::All };
         let is_name = functions.iter().any(|function| printable(&function.name) == pattern.text.as_str());

@@ -15,8 +15,8 @@ pub struct AnnotateOptions {
     pub output: OutPath,
     /// Which code to list, and in which form.
     pub code: CodeOptions,
-    /// How to read a recording. Reading can be limited to the innermost frame of each stack, because callers aren't
-    /// needed.
+    /// How to read a recording. Annotating only needs the innermost frame of each stack, so reading can be limited to
+    /// that.
     pub recording: RecordingOptions,
     /// Whether to merge versions of a function, or instructions of a line.
     pub grouping: CodeGrouping,
@@ -24,7 +24,7 @@ pub struct AnnotateOptions {
     pub format: AnnotateFormat,
 }
 
-/// How to combine listings.
+/// How to combine the listings of single code ranges: by function, by source line, or both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CodeGrouping {
     /// Merge all versions of a function into one listing.
@@ -33,8 +33,8 @@ pub struct CodeGrouping {
     pub by_line: bool,
 }
 
-/// A name or regular expression that selects functions. If a function has exactly this name, only it is selected;
-/// otherwise, all whose names match.
+/// A name or regular expression that selects functions. If there are functions with exactly this name, only these are
+/// selected; otherwise, all functions whose names match the expression.
 #[derive(Debug, Clone)]
 pub struct FunctionPattern {
     /// The text that the user typed.
@@ -54,7 +54,7 @@ impl FunctionPattern {
 /// Which code to list, and how.
 #[derive(Debug)]
 pub struct CodeOptions {
-    /// Only list functions that match. `None` means the hottest functions.
+    /// List the functions that match this. `None`: list the hottest functions.
     pub function: Option<FunctionPattern>,
     /// The maximum number of functions (with `by_name`) or of code ranges to list. `None` means all.
     pub limit: Option<usize>,

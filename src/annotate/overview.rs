@@ -102,8 +102,8 @@ impl Annotation {
         }
     }
 
-    /// The number to show for a cost: the number of samples. For exact costs, it is the cost in the first event, since
-    /// costs of different events can't be added.
+    /// The number to show for a cost: the number of samples in all events. For exact costs, it is the cost in the first
+    /// event, since costs of different events can't be added.
     pub(crate) fn number(&self, costs: &Costs) -> i64 {
         match self.events.first() {
             Some(first) if self.is_exact() => first.figure(costs.get(first.number)),

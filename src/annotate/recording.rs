@@ -25,8 +25,8 @@ use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Reads a recording and annotates the functions that the options request: those in which samples have their innermost
-/// frame.
+/// Reads a recording and annotates functions in which samples have their innermost frame: the ones that the options
+/// select.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,
@@ -158,9 +158,9 @@ pub struct SampledInstructions {
     pub samples: Vec<Option<InstructionIndex>>,
 }
 
-/// For each event, the instruction that each of its samples hit (in its innermost frame); `None` for samples outside of
-/// the listings. Events have the order of the recording, which is also that of a profile's series. `picked` has, for
-/// each listing, the index of its function.
+/// For each event, the instruction that each of its samples hit (in its innermost frame); `None` for a sample in code
+/// that isn't listed. Events have the order of the recording, which is also that of a profile's series. `picked` has
+/// the index of each listing's function.
 fn sampled_instructions(
     examined: &Examined<'_>,
     functions: &SampledFunctions,

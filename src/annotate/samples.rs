@@ -39,7 +39,8 @@ pub(super) struct Sampled<'a> {
 #[derive(Debug)]
 pub(super) struct SampledFunctions {
     pub(super) list: Vec<Function>,
-    /// For each [`PlaceId`] of the recording, the function and the offset there; `None` if no innermost frame is there.
+    /// For each [`PlaceId`] of the recording, the function there and the offset in it; `None` if no sample has its
+    /// innermost frame there.
     pub(super) offsets: Vec<Option<FunctionOffset>>,
 }
 
@@ -88,7 +89,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // The function keeps the time, process and address of its last sample. -1 stands for an unknown process.
+            // A place keeps the time, process and address of its last sample, from which its function takes them. -1
+            // stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -97,12 +99,12 @@ impl Sampled<'_> {
         sums
     }
 
-    /// Creates a function with the name, module and category of a code location, without costs. The caller has to set
-    /// where its code is.
+    /// Creates a function with the name, module and category of a code location. It has no costs yet, and the caller
+    /// must set where its code is.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
-        // one before, so that the function remains.
+        // At a code location, `each` passes the inlined calls first and then the function itself. Each frame overwrites
+        // the one before, so that the function remains.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
@@ -159,7 +161,8 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The BPF function whose code this is; `None` for other code, or if the recording doesn't contain it.
+    /// The BPF function that a mapping of this kind contains. `None` for other kinds, or if the recording lacks the
+    /// function's code.
     fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
@@ -258,15 +261,17 @@ impl SampledFunctions {
 }
 
 impl TargetNames for Sampled<'_> {
-    /// Looks up each address in the process of the function's last sample, and at its time.
+    /// Looks up what is at each address in the process of the last sample of the function that refers to it, at the
+    /// time of that sample.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let resolution = self.examined.resolution;
         let mut places: Chains<FrameLocation> = Chains::default();
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // The code may be listed at its addresses as linked. Its targets then have to be moved to where the code
-            // ran. An immediate value needn't be an address, so it isn't moved.
+            // A target is an address in the same space as the listing. If that is not where the code ran (code in files
+            // is listed as linked), move the target by the same distance. But an immediate value needn't be an address,
+            // so it isn't moved.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

@@ -1,6 +1,6 @@
-//! Adds source lines to instructions. They are what the input states (callgrind), otherwise they come from jitdumps for
-//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it
-//! is on this machine; for BPF programs, BTF has it.
+//! Adds source lines to instructions. If the input states source lines (callgrind), those are used. Otherwise, they
+//! come from jitdumps for JIT code, from DWARF for native code, and from BTF for BPF programs. The text of a line is
+//! read from the source file if it is on this machine; for BPF programs, BTF has it.
 
 use super::functions::{Function, FunctionCode};
 use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
@@ -80,8 +80,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        // The origins of the code, and the function's start as they count it. Those of JIT code count from the
-        // function's start; those of native code are at addresses as linked.
+        // The origins of the code, and the address or offset that the function's start has in them: 0 for JIT code,
+        // whose origins count from the function's start, and the address as linked for native code.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -104,15 +104,15 @@ impl<'a> SourceLines<'a> {
                     (&origin.file, origin.line)
                 }
             };
-            // Line 0 is unknown.
+            // The line is unknown.
             if line == 0 {
                 continue;
             }
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.source_maps.source_text(name) {
-                    // The source map says what this file contains. If it doesn't, the file isn't read from disk either,
-                    // because a source map can name any file.
+                    // The source map has the text of this file, or nobody has: the file isn't read from disk, because a
+                    // source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),
                     None => self.texts.read(name),
                 };
@@ -128,8 +128,8 @@ impl<'a> SourceLines<'a> {
         (name != UNKNOWN_FILE).then_some((name, source.line))
     }
 
-    /// Takes lines and their texts from the recording's BTF, because the source file may have changed. `files` must be
-    /// empty.
+    /// Takes lines and their texts from the recording's BTF. They aren't read from the source file, which may have
+    /// changed. `files` must be empty.
     fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
         let Some(function) = self.code.bpf_function(id) else { return };
         let mut file_numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -179,8 +179,9 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    // Each part has the frames of the next addresses of the request, in the same order. The part's range comes first in
-    // `zip`, so that the end of a part doesn't use up an address of the next one.
+    // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
+    // part comes first: when it ends, no further address has been taken, so that the next part begins with the right
+    // one.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {
@@ -209,7 +210,7 @@ struct Texts {
 
 /// Why the text of a source file is not shown.
 enum Unshown {
-    /// It is only shown if the user permits it (`--trust-sources`). The file's path, and the reason.
+    /// The file is only shown if the user permits it (`--trust-sources`). The values are its path and the reason.
     Hidden(PathBuf, &'static str),
     Unreadable(Error),
 }
@@ -227,7 +228,8 @@ impl Texts {
         let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
-            // Of the files that are hidden for the same reason, the report names one and says how many there are.
+            // One warning covers all files that are hidden for the same reason. It names the first one and says how
+            // many there are.
             Some(Err(Unshown::Hidden(path, why))) => {
                 self.hidden.entry(why).or_insert((path, 0)).1 += 1;
                 None
@@ -240,8 +242,8 @@ impl Texts {
         self.known.entry(name.to_vec()).or_insert(text).clone()
     }
 
-    /// The lines of a file that a source map names. `text` is what the source map contains of the file; if it contains
-    /// nothing, the result is `None`. Later calls for the same file return the same lines.
+    /// The lines of a file that a source map names. `text` is the file's text, if the source map contains it; if not,
+    /// the result is `None`. When the same file is asked for again, the lines of the first call are returned.
     fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let known = self.known.entry(name.to_vec());
         known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()

@@ -95,7 +95,8 @@ use std::path::{Path, PathBuf};
 /// up. `load` finds it out from the recording.
 #[derive(Debug)]
 pub struct CodeMap {
-    /// Finds code. The code in it has no names and no lines, except for names that the search itself depends on.
+    /// Finds code by process, address and time. It has no lines (`lines` has them), and of names (`names`) only the
+    /// endings that the search itself depends on.
     index: code_map::CodeMap<'static>,
     /// The names of all code, one after the other.
     names: Vec<u8>,
@@ -135,7 +136,7 @@ impl CodeMap {
         builder.build()
     }
 
-    /// Collects sources for a map.
+    /// Starts a map of sources of all kinds, to be added one by one.
     pub fn builder() -> CodeMapBuilder {
         CodeMapBuilder::default()
     }
@@ -180,7 +181,7 @@ impl CodeMap {
         Some(CodeHit { map: self, hit, back })
     }
 
-    /// Copies a map that borrows from its sources.
+    /// Copies a map of the internal type, which borrows from its sources.
     fn from_borrowed(map: &code_map::CodeMap<'_>, warnings: &Warnings) -> Self {
         let (mut names, mut name_ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..map.code_count() {
@@ -197,7 +198,7 @@ impl CodeMap {
         Self { index, names, name_ends, lines, warnings: warnings.iter().cloned().collect() }
     }
 
-    /// A map that borrows names and lines from this one, for the rooms below.
+    /// A map of the internal type, whose names and lines are borrowed from this one.
     pub(super) fn to_borrowed(&self) -> code_map::CodeMap<'_> {
         self.index.with_code(|id| {
             let name = self.name(id);
@@ -221,7 +222,8 @@ impl CodeMap {
 pub struct CodeHit<'a> {
     map: &'a CodeMap,
     hit: Hit,
-    /// How far the looked-up address is before the one that the caller passed: 1 for most return addresses.
+    /// How many bytes the looked-up address is before the one that the caller passed: 1 for most return addresses,
+    /// since the call is before them.
     back: u64,
 }
 
@@ -237,7 +239,7 @@ impl<'a> CodeHit<'a> {
         self.hit.offset + self.back
     }
 
-    /// The address at which the code was loaded. If the runtime moved the code later, that isn't where it is now.
+    /// The address at which the code was loaded. If the runtime moved the code later, it isn't there any more.
     pub fn loaded_at(&self) -> Addr {
         self.map.index.code(self.hit.code).addr
     }
@@ -286,8 +288,8 @@ impl<'a> CodeHit<'a> {
         }
     }
 
-    /// The frame of one of the functions at the address; `None` stands for the function that was compiled, if no line
-    /// is known.
+    /// The frame of one of the functions at the address. If no line is known there, `call` is `None`, which stands for
+    /// the function that was compiled.
     fn frame_of(&self, call: Option<&PlacedCall<'a>>) -> Frame<'a> {
         let name = call.and_then(|call| call.inlined).unwrap_or(self.name());
         Frame {
@@ -313,7 +315,7 @@ pub struct JitFunction<'a> {
     pub name: &'a [u8],
     /// When the code was loaded; `None` if unknown.
     pub loaded: Option<Nanos>,
-    /// When the code was unloaded; `None` if it wasn't. Only counts if `loaded` is known.
+    /// When the code was unloaded; `None` if it is still loaded. Ignored if `loaded` is `None`.
     pub unloaded: Option<Nanos>,
 }
 
@@ -478,17 +480,18 @@ impl CodeMapBuilder {
         self
     }
 
-    /// Reads all sources and builds the map. Fails if a file that was named can't be used, for example because of its
-    /// owner ([`CodeMap::from_files`]); what is damaged in a file is in [`CodeMap::warnings`].
+    /// Reads all sources and builds the map. Fails if a file can't be used at all, for example because of its owner
+    /// ([`CodeMap::from_files`]). If only a part of a file is damaged, [`CodeMap::warnings`] says so.
     pub fn build(self) -> Result<CodeMap> {
         let Self { files, bytes, functions, mut processes } = self;
-        // Callers of `lookup` pass times on the clock of the sources. Times of jitdumps aren't converted if the clock
-        // is said to be the one that they should use, and if values of the time-stamp counter are converted to
+        // Callers of `lookup` pass times on the clock of the sources, so no time may be converted. State that the
+        // recording's clock is the one that jitdumps should use, and convert values of the time-stamp counter to
         // themselves.
         processes.clock.clockid = Some(MONOTONIC);
         processes.clock.tsc = Some(UNCONVERTED);
         let (pool, mut warnings) = (Pool::new(None)?, Warnings::new());
-        // Only files that the caller named are used. Without any processes, no other files are looked for.
+        // Only use files that the caller named. `find` gets no processes, because it would look for the usual files of
+        // each.
         let mut found =
             jit::find(&Processes { clock: processes.clock, ..Processes::default() }, &files, None, &mut warnings);
         for InMemory { kind, pid, bytes } in bytes {
@@ -497,6 +500,7 @@ impl CodeMapBuilder {
         }
         let added_functions = list_functions(&functions);
         let loaded = found.load_with(vec![added_functions], &processes, &pool, &mut warnings);
+        // Loading goes on without files that it refuses. But the caller named these, and so has to know.
         let named_files = files.jitdump.iter().chain(&files.perf_map).chain(&files.jit_log);
         for path in named_files.map(|file| &file.path) {
             for account in loaded.accounts.iter().filter(|account| account.path == *path) {
@@ -509,7 +513,7 @@ impl CodeMapBuilder {
     }
 }
 
-/// How many bytes tell a jitdump from other files.
+/// How many bytes at the start of a file show whether it is a jitdump.
 const HEAD: u64 = 64;
 
 /// `CLOCK_MONOTONIC` of Linux's time.h.
@@ -519,7 +523,7 @@ const MONOTONIC: i32 = 1;
 const UNCONVERTED: TscConversion =
     TscConversion { shift: 0, mult: 1, zero: 0, cycles: 0, mask: 0, cap_zero: true, cap_short: false };
 
-/// The functions as events (loading and unloading) of one source of JIT code.
+/// Converts the functions to a source of JIT code like any other: a list of code that is loaded and unloaded.
 fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
     let mut list = CodeList::default();
     for OwnedFunction { pid, address, size, name, loaded, unloaded } in functions {

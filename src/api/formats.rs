@@ -114,8 +114,8 @@ impl Formats {
         self
     }
 
-    /// All formats, your own first. For your own formats, `is_read` and `is_written` are
-    /// always true, because it only shows when they are used whether they can read and write.
+    /// All formats, your own first. For your own formats, `is_read` and `is_written` are always true: whether they can
+    /// read and write only shows when they are used.
     pub fn list(&self) -> impl Iterator<Item = FormatInfo<'_>> {
         let own = self.own.iter().map(|format| FormatInfo {
             name: format.name(),
@@ -131,8 +131,8 @@ impl Formats {
         }))
     }
 
-    /// Writes a profile in the format with this name. Fails if there is none, if it can't be written, or if it holds
-    /// only one event and the profile has several ([`Profile::with_event`]).
+    /// Writes a profile in the format with this name. Fails if no format has the name, if the format can only be read,
+    /// or if it holds a single event and the profile has several ([`Profile::with_event`]).
     pub fn write(&self, profile: &Profile, format: &str, mut out: impl Write) -> Result<()> {
         match self.own.iter().find(|own| own.name() == format) {
             Some(own) => own.write(profile, &mut out),
@@ -140,7 +140,7 @@ impl Formats {
         }
     }
 
-    /// Like [`write`](Self::write), and returns the bytes.
+    /// Like [`write`](Self::write), but returns the bytes.
     pub fn to_bytes(&self, profile: &Profile, format: &str) -> Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.write(profile, format, &mut bytes)?;
@@ -179,7 +179,7 @@ impl Profile {
         write_built_in(self, format, &mut out)
     }
 
-    /// Like [`write`](Self::write), and returns the bytes.
+    /// Like [`write`](Self::write), but returns the bytes.
     pub fn to_bytes(&self, format: &str) -> Result<Vec<u8>> {
         Formats::new().to_bytes(self, format)
     }
@@ -198,15 +198,15 @@ fn write_built_in(profile: &Profile, format: &str, out: &mut dyn Write) -> Resul
     (writer.run)(stacks, &WriteOptions::default(), out)
 }
 
-/// A copy of the profile as the writer needs it: with JIT functions spelled as the writer does by default, and with
-/// samples added up if it writes sums. `None` if nothing needs to be changed.
+/// A copy of the profile as the writer needs it: names of JIT functions are spelled in the writer's default way, and
+/// samples are added up if the writer lists sums. `None` if the profile is fine as it is.
 fn prepare_for(writer: &format::Writer, stacks: &stacks::Profile) -> Option<stacks::Profile> {
     let naming = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     if naming.for_profile(stacks) == JitNames::Raw && writer.rows == Keep::EachRow {
         return None;
     }
     let mut whole = Whole::new(writer.rows, naming);
-    // A sink of a whole profile never fails.
+    // Taking a whole profile never fails, because nothing is written.
     whole.take(&mut stacks.clone()).ok()?;
     let mut changed = whole.into_profile();
     if writer.rows == Keep::Sums {
@@ -215,7 +215,7 @@ fn prepare_for(writer: &format::Writer, stacks: &stacks::Profile) -> Option<stac
     Some(changed)
 }
 
-/// The error for a name that is no format to write. It lists those that are.
+/// The error for a name that isn't that of a format which can be written. The remedy lists those names.
 fn unwritable(format: &str) -> Error {
     let names: Vec<&str> = FORMATS.iter().filter(|format| format.write.is_some()).map(|format| format.name).collect();
     let message = format!("no output format named {format}");

@@ -69,8 +69,8 @@ pub fn load_bytes(bytes: impl Into<Vec<u8>>, options: &LoadOptions) -> Result<Pr
     load_opened(opened, InPath::Stdin, options).map_err(Error::without_stdin)
 }
 
-/// Calls `each` with every sample of a profile, in the order of the input, and returns the warnings. That order need not
-/// be by time.
+/// Calls `each` with every sample of a profile, in the order of the input (which need not be by time), and returns the
+/// warnings.
 ///
 /// perf.data is read twice, and memory grows with the number of distinct stacks, not with that of samples. Other
 /// formats are in memory as a whole before the first call. If `each` fails, reading ends with its error.
@@ -122,6 +122,7 @@ pub fn for_each_sample(
         let paths = [InPath::Path(path.to_owned())];
         let mut sink = EachSample { each: &mut each, events: Vec::new(), wanted: &options.any.event };
         any::run(JobInputs::with_first(Some(opened), &paths), &options.readers(), &mut sink, &job, &mut outcome)?;
+        // It only turns out now whether the events that were asked for exist.
         let events: Vec<&str> = sink.events.iter().map(String::as_str).collect();
         check_events(&events, &options.any.event).map_err(|error| error.in_file(path))?;
     }
@@ -173,7 +174,7 @@ impl OpenInput {
             }
             PeekedInput::File(file) => file,
         };
-        // Unpacking the first bytes takes time, so only do it if there are such formats.
+        // Unpacking the first bytes takes time, so only do it if the caller has formats that need to see them.
         let own_format =
             if options.formats.has_own() { options.formats.recognize_own(&file.peek_unpacked()?) } else { None };
         if let Some(format) = own_format {
@@ -396,8 +397,8 @@ impl LoadOptions {
         any::LoadOptions { detail, ..self.any.clone() }
     }
 
-    /// Changes where symbols are looked for: `change` is applied to the options for JIT code and to those for native
-    /// code, which are kept apart but are always the same here.
+    /// Changes where symbols are looked for. Readers have separate search options for JIT code and for native code;
+    /// `change` is applied to both, so that they are always the same here.
     fn search(&mut self, change: impl Fn(&mut SearchOptions, PathBuf), path: PathBuf) {
         change(&mut self.any.sources.search, path.clone());
         change(&mut self.any.symbols.search, path);

@@ -16,7 +16,7 @@ use std::io::Write;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct NamedFile {
-    /// The profile, in its format and compressed as it was.
+    /// The profile, in the same format and compressed in the same way as before.
     pub bytes: Vec<u8>,
     /// How many addresses or functions got a name.
     pub named: u64,
@@ -78,21 +78,21 @@ fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Res
     }
 }
 
-/// The error for a format to which names can't be added here.
+/// The error for a profile in a format that [`add_names`] can't change.
 fn unsupported(format: &str) -> Error {
     let message = format!("add_names does not support {format}");
     Error::new(message).with_kind(ErrorKind::InvalidArgument)
 }
 
-/// The only process with code in the map; `None` if there are several.
+/// The only process with code in the map; `None` if there are several or none.
 fn only_process(code_map: &CodeMap) -> Option<Pid> {
     let mut processes = code_map.processes();
     let only = processes.next()?;
     if processes.next().is_some() { None } else { Some(only) }
 }
 
-/// Adds names to a callgrind file. Its process is the one that the caller stated, that its header states, or the only
-/// one with code. Fails if there is none of these.
+/// Adds names to a callgrind file, for the code of one process: the one that the caller stated, that the file's header
+/// states, or the only one with code in the map. Fails if none of these is known.
 fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
     let indexed = IndexedProfile::read(&input.bytes, &job)?;

@@ -60,7 +60,8 @@ impl Profile {
         &self.warnings
     }
 
-    /// Returns a copy with only this event, for formats that hold no more than one. Fails if there is no such event.
+    /// Returns a copy with only this event, for formats that hold a single event. Fails if the profile has no such
+    /// event.
     pub fn with_event(&self, name: &str) -> Result<Self> {
         let mut only = self.clone();
         only.stacks.series.retain(|series| series.name == name);
@@ -72,7 +73,7 @@ impl Profile {
         Ok(only)
     }
 
-    /// Adds the samples and warnings of another profile. Events are the same if their names and units are.
+    /// Adds the samples and warnings of another profile. Events with the same name and unit become one.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
         self.stacks.merge(&other.stacks);
         self.warnings.extend(other.warnings.iter().cloned());
@@ -212,7 +213,7 @@ impl<'a> Sample<'a> {
 /// Iterates over the frames of a [`Sample`], the innermost first.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Frames<'a> {
-    /// `None` for a sample that the caller made.
+    /// `None` for a sample from [`Sample::new`], which has no frames of its own.
     stacks: Option<&'a stacks::Profile>,
     /// The stack whose innermost frame comes next; `None` at the end.
     next: Option<StackId>,
@@ -349,21 +350,21 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// What the address of a frame in [`stacks::Frame::addr`] means. Profiles have one number for it, which is an offset in
-/// the module if the frame has one that is a file.
+/// What the number [`stacks::Frame::addr`] of a frame means. If the frame's module is a file, it is an offset in that
+/// file, otherwise an address in the process.
 enum AddressSpace {
     /// It is an address in the process's memory.
     Memory,
     /// It is an offset in the module.
     Module,
-    /// It is either. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module because the image was
-    /// mapped, or because jitgraft shows code as being in the image that it would write. In the latter case, it is only
-    /// in memory.
+    /// The frame can't tell. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module because the
+    /// image was mapped, or because jitgraft shows code as being in the image that it would write. In the latter case,
+    /// it is only in memory.
     Unclear,
 }
 
 impl AddressSpace {
-    /// Determines what a frame's address means from its kind and the name of its module.
+    /// Determines what `addr` of a frame means, from the frame's kind and the name of its module.
     fn from_frame(kind: FrameKind, module: Option<&[u8]>) -> Self {
         let Some(module) = module.map(MappingKind::from_path) else { return Self::Memory };
         // A perf map is shown as the module of code in memory. It contains names, but no code.
@@ -468,8 +469,8 @@ impl ProfileBuilder {
         Ok(Profile::new(self.stacks, &self.warnings))
     }
 
-    /// Adds a frame to the profile, unless the profile already has it. Of its address and its offset in the module,
-    /// only the one that belongs to its kind is kept.
+    /// Adds a frame to the profile, unless the profile already has it. The profile keeps either the frame's address or
+    /// its offset in the module, as [`AddressSpace::from_frame`] decides.
     fn intern(&mut self, frame: &Frame<'_>) -> stacks::FrameId {
         let name = self.stacks.name(frame.name);
         let module = frame.module.map(|module| self.stacks.name(module));

@@ -12,7 +12,7 @@ type Decode = for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>;
 pub(super) enum StoredLines {
     /// A copy of the entries in a jitdump. They are decoded when they are needed. See [`Lines`] for the fields.
     Encoded { raw: Box<[u8]>, decode: Decode, count: u64, base: u64, size: u64, big_endian: bool },
-    /// Decoded lines and inlined calls, for sources whose entries can't be understood alone.
+    /// Decoded lines and inlined calls, for sources whose entries can't be decoded without other data of the source.
     Decoded(OwnedSourceMap),
 }
 
@@ -22,6 +22,8 @@ impl StoredLines {
         if lines.raw.is_empty() {
             return None;
         }
+        // Lines are decoded now if that needs something the copy can't keep: a source map, or data shared by a whole
+        // file.
         match lines.decode {
             Some(decode) if lines.positions.is_none() && lines.authored.is_none() => Some(Self::Encoded {
                 raw: lines.raw.into(),
@@ -145,7 +147,7 @@ impl OwnedSourceMap {
         // The executed line belongs to the innermost function. In the function around it, the line is that of the call,
         // and so on.
         let (mut file, mut line_number, mut next_call) = (line.file, line.line, line.inlined);
-        // In damaged data, a call may contain itself.
+        // In damaged data, a call may contain itself, so their number is limited.
         while let Some(call) = next_call.and_then(|call| self.calls.get(call as usize))
             && calls.len() < MOST_INLINED
         {

@@ -42,8 +42,8 @@ const HEX_DIGITS: [u8; 256] = {
     values
 };
 
-/// Parses a number of any type that implements [`FromStr`]. A sign, point or exponent is accepted if the type accepts
-/// it. `None` if the text isn't such a number.
+/// Parses a number of any type that implements [`FromStr`]. Whether it may have a sign, a point or an exponent depends
+/// on the type. `None` if the text isn't such a number.
 pub(crate) fn number<T: FromStr>(text: &[u8]) -> Option<T> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }

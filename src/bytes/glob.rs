@@ -3,7 +3,8 @@
 /// True if the name matches a pattern in which each `*` stands for any text, including none.
 pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut pattern_index, mut name_index) = (0, 0);
-    // The position in the pattern after the last star, and the end of what that star matches in the name so far.
+    // The position in the pattern after the last star, and the position in the name up to which that star matches so
+    // far.
     let mut last_star = None;
     while name_index < name.len() {
         match pattern.get(pattern_index) {

@@ -99,8 +99,8 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
-    /// If the message ends in the middle of a length-delimited field, the number of this field and the bytes of it that
-    /// exist. `None` if the next field is complete, or isn't length-delimited.
+    /// If the message was cut off within a length-delimited field, the number of this field and those of its bytes that
+    /// are there. `None` if the next field is complete, or isn't length-delimited.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;
@@ -150,7 +150,7 @@ impl<'d> Iterator for Fields<'d> {
         }
         let offset = self.offset() as u64;
         let field = self.field().map_err(|error| error.at_offset(offset));
-        // Where the next field would begin is unknown then.
+        // After an error, it isn't known where the next field would begin.
         if field.is_err() {
             self.rest = &[];
         }

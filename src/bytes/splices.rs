@@ -20,10 +20,10 @@ impl Splices {
     /// dropped. Insertions at the same offset keep the order in which they were added.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
-        // Up to where the file has been copied or replaced.
+        // Everything before this offset has been copied or replaced.
         let mut done_to = 0;
         for (range, bytes) in self.list {
-            // Drop a replacement that begins before `done_to`, or beyond the end of the file.
+            // Drop a replacement that overlaps the previous one, or that begins beyond the end of the file.
             let Some(unchanged) = file.get(done_to..range.start) else { continue };
             out.write_all(unchanged)?;
             out.write_all(&bytes)?;

@@ -55,7 +55,7 @@ impl Utf16Decoder {
             if let Some(Ok(character)) = char::decode_utf16([high, unit]).next() {
                 return push(out, character);
             }
-            // The high surrogate stands alone. What the new unit is, is decided below.
+            // The kept high surrogate stands alone. The new unit is still to be decoded.
             push(out, char::REPLACEMENT_CHARACTER);
         }
         match char::decode_utf16([unit]).next() {
@@ -71,8 +71,8 @@ pub fn has_utf16_mark(text: &[u8]) -> bool {
     text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff])
 }
 
-/// Converts a whole text to UTF-8 if it starts with the byte order mark of UTF-16, and leaves out the mark. Also leaves
-/// out the mark of UTF-8. Any other text is returned unchanged.
+/// Removes a byte order mark from the start of a whole text. If it is that of UTF-16, also converts the text to UTF-8.
+/// A text without a mark is returned unchanged.
 pub fn strip_mark(text: &[u8]) -> Cow<'_, [u8]> {
     let (order, units) = match text {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),

@@ -16,10 +16,10 @@ use std::io::{self, Write};
 pub struct Format {
     /// The format's name, as in `--to NAME` and in messages.
     pub name: &'static str,
-    /// One line for the help text.
+    /// What the format is, in one line of the help text.
     pub about: &'static str,
-    /// File name patterns for outputs of this format, each with at most one `*`. If the user names no format, the name
-    /// of the output chooses it.
+    /// Patterns for the names of output files of this format, each with at most one `*`. If the user doesn't choose a
+    /// format, the pattern that matches the output's name does.
     pub files: &'static [&'static str],
     /// Returns true if an input that starts with these bytes has this format. `None` for formats that are only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
@@ -62,7 +62,8 @@ pub enum Read {
     /// The input holds addresses without names. `pipeline` looks up their names, with the help of `jit` and
     /// `symbolize`.
     Addresses,
-    /// Inputs of this format can't be read as profiles: the format is only written, or isn't a profile format.
+    /// Inputs of this format can't be read as profiles: either jitgraft only writes the format, or the format isn't one
+    /// of profiles.
     No,
 }
 

@@ -37,8 +37,7 @@ pub struct ReadOptions {
     pub keep: Keep,
     /// How much of each frame the caller needs; `None` means everything. Readers may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats state
-    /// recordings or labels.
+    /// Whether to keep rows apart that differ in their recording or labels, for inputs that state these.
     pub apart: bool,
     /// Whether to keep the labels of samples, so that rows with different labels aren't summed. `apart` implies this.
     pub labels: bool,
@@ -51,7 +50,7 @@ pub struct ReadOptions {
 impl ReadOptions {
     /// The options for turning calls into stacks, with the time range that the user requested. A range may be relative
     /// to the start or end of the recording, which are `first` and `last`, in nanoseconds. Fails if the user requested
-    /// more than one range.
+    /// more than one range, because calls can only be cut to one.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,
@@ -83,8 +82,7 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).
     pub partitioned: bool,
-    /// When the profile's samples were taken, if the caller knows. If `None`, a writer that needs this determines it
-    /// in a pass over all events. Callers that write many outputs, each for one event, determine it once, so that not
-    /// every output needs such a pass.
+    /// When the profile's samples were taken, if the caller knows. If it is `None`, a writer that needs it has to look
+    /// at all rows of all events. Callers that write one output per event therefore determine it once for all outputs.
     pub timing: Option<Timing>,
 }

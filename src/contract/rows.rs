@@ -53,12 +53,10 @@ impl WrittenNames {
     }
 }
 
-/// Writes the rows of several inputs, one input after the other.
-///
-/// While an input is read, its profile's IDs of stacks, frames and tracks stay the same. Only the rows are different in
-/// each call.
+/// Writes the rows of several inputs, one input after the other. While an input is read, all calls get the same profile
+/// with more and more stacks, frames and tracks, whose IDs don't change. Its rows are different in each call.
 pub trait RowWriter {
-    /// Starts a new input. `profile` may already hold some of its rows.
+    /// Starts a new input. `profile` may already hold some of the input's rows, which [`rows`](Self::rows) gets later.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
     /// Writes the rows that `profile` contains now. Rows that an earlier call wrote are no longer in the profile.
@@ -101,7 +99,8 @@ pub fn start(profile: &Profile) -> Option<i128> {
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// What the parts of a recording that were read so far say about the recording as a whole.
+/// Facts about a recording, as far as the parts of it that were read so far state them. `input` and `bucket` are left
+/// to the caller.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
@@ -134,7 +133,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
         for row in profile.series.iter().flat_map(|series| &series.rows) {
             for frame in profile.frames_up(row.stack) {
                 let name = profile.name_of(profile.frame_of(frame).name);
-                // It isn't a frame of the program.
+                // `[truncated]` isn't a frame of the program.
                 if name == TRUNCATED {
                     continue;
                 }

@@ -30,7 +30,7 @@ pub struct Spans {
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 
-/// How a format prefers to get the bytes of an input. It must be able to handle the other way, too.
+/// How a format prefers to get the bytes of an input. Its functions must be able to handle either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
     /// All at once, from a mapped file, in any order.
@@ -143,7 +143,8 @@ pub fn stacks(
     let mut only: Vec<NameNumber> =
         options.only.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
-        // No span has a requested name. An empty list would mean all names, so add one that no span has.
+        // No span has a requested name. Since an empty list would select all spans, select those with a name that no
+        // span has.
         only.push(NO_NAME);
     }
     let all_show_action = !only.is_empty();
@@ -156,7 +157,8 @@ pub fn stacks(
         if shows_action { slice.action } else { slice.name }
     });
     warn_of_overlaps(stacked.overlaps, warnings);
-    // `calls` had the requested time range, and the sums that are left can't be cut again.
+    // The calls were cut to the requested time range. Filtering by time again would drop their sums, which have no
+    // times.
     stacked.profile.cut_to_time = true;
     Ok(stacked.profile)
 }

@@ -17,7 +17,7 @@ use std::io::Write;
 pub struct BareAddress {
     /// The process; `None` if the profile doesn't state it.
     pub pid: Option<Pid>,
-    /// The index in [`Unsymbolized::files`] of the file that contains it; `None` if it is in no file.
+    /// The file that contains the address, as an index in [`Unsymbolized::files`]; `None` if the address is in no file.
     pub file: Option<u32>,
     /// The address: in the file if there is one, otherwise in the process's memory.
     pub addr: FrameAddr,
@@ -92,16 +92,16 @@ pub struct LocationUse {
 pub struct LocationNames<'a> {
     /// Locations with their functions, the innermost inlined call first. Locations that stay unnamed are not listed.
     pub named: Vec<(u32, Vec<NamedCall<'a>>)>,
-    /// Copies of locations to make: for each, the original location and the functions of the copy. A copy may have no
-    /// functions.
+    /// The copies of locations that the profile gets: for each, the original location and the functions of the copy,
+    /// which may be none.
     pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
     /// The uses that get a copy instead of the original location, each with the index of its copy in `copies`.
     copy_by_use: FxHashMap<LocationUse, usize>,
 }
 
 impl<'a> LocationNames<'a> {
-    /// Decides which functions each location and its copies get. `uses` are in ascending order, and `look_up` returns
-    /// the functions for a use.
+    /// Decides which functions each location gets, and which copies of it are needed. `uses` are in ascending order.
+    /// `look_up` returns the functions for a use.
     pub fn new(uses: &[LocationUse], look_up: impl Fn(&LocationUse) -> Vec<NamedCall<'a>>) -> Self {
         let mut names = Self::default();
         for location_uses in uses.chunk_by(|one, other| one.location == other.location) {
@@ -117,7 +117,7 @@ impl<'a> LocationNames<'a> {
                     continue;
                 }
                 let copy = *copies.entry(other_names).or_insert(names.copies.len());
-                // There is no copy with these functions yet.
+                // These functions are new for the location, so it gets a copy with them.
                 if copy == names.copies.len() {
                     names.copies.push((other.location, calls));
                 }
@@ -142,8 +142,8 @@ impl<'a> LocationNames<'a> {
     }
 }
 
-/// The names by which the functions of two uses are compared. Their lines may differ, for example between a return
-/// address and the address of a running instruction.
+/// The names of the functions. Two uses of a location need no copy if these agree. Lines aren't compared, because they
+/// may differ between a return address and the address of a running instruction.
 fn function_names<'a>(calls: &[NamedCall<'a>]) -> Vec<&'a [u8]> {
     calls.iter().map(|call| call.name).collect()
 }
@@ -158,8 +158,8 @@ pub trait Unsymbolized: Debug {
         &[]
     }
 
-    /// True if the format can store inlined calls. If not, each address gets only the compiled function, with the name
-    /// unchanged from what the runtime gave it.
+    /// True if the format can store inlined calls. If not, each address only gets the compiled function, under the name
+    /// that the runtime gave it.
     fn expands_calls(&self) -> bool {
         true
     }

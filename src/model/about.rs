@@ -12,7 +12,7 @@ use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What is known about a profile as a whole. Fields that the input doesn't provide are empty or `None`.
+/// What is known about a profile as a whole. Fields that the input doesn't provide are empty, zero or `None`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct About {
     /// The command line, word by word: either the recorder's (including the recorded program's) or only the program's.
@@ -34,9 +34,11 @@ pub struct About {
     pub sampled: Option<TimeExtent>,
     /// How many samples were lost, according to the recorder.
     pub lost: u64,
-    /// The number of lost samples per host, for profiles of several machines that state these numbers.
+    /// The number of lost samples of each host. Empty for a profile of a single machine, or if the input doesn't state
+    /// losses per host.
     pub lost_on: BTreeMap<Box<str>, u64>,
-    /// The number of samples whose labels were not read, because the caller doesn't need them.
+    /// The number of samples whose labels the reader skipped, because the caller didn't ask for labels. If an output
+    /// format can't store labels, a remark states this number.
     pub samples_without_labels: u64,
     /// Counts of frames with and without names, over all samples that weren't filtered out. All zero if the reader
     /// didn't count them.
@@ -100,7 +102,8 @@ pub struct SampleValue {
     pub name: String,
     /// The unit as the file spells it.
     pub unit: String,
-    /// The event whose weights or sample counts these values are; `None` if they are neither.
+    /// The profile's event for which this is the weight or the number of samples (see `is_count`); `None` if it is
+    /// neither.
     pub event: Option<String>,
     /// True if the value is a sample count, false if it is a weight.
     pub is_count: bool,
@@ -110,16 +113,18 @@ pub struct SampleValue {
 }
 
 impl ValueTypes {
-    /// True if these value types include the weight of every one of these events. False if no value type is a weight.
+    /// True if each of these events has a value type for its weight, so that the value types can be written again.
+    /// False if none of the value types is a weight.
     pub fn cover<'e>(&self, mut events: impl Iterator<Item = &'e str>) -> bool {
         let weights = self.types.iter().filter(|value| !value.is_count);
         let weighed: FxHashSet<&str> = weights.filter_map(|value| value.event.as_deref()).collect();
         !weighed.is_empty() && events.all(|event| weighed.contains(event))
     }
 
-    /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
-    /// longer period. Number labels that have different units in the two profiles get no unit. Comments of both are
-    /// kept. The other profile's time label is taken if this one has none. All other fields keep their values.
+    /// Merges the value types of a profile that was read after this one. Comments of both are kept, and so is the
+    /// longer period if both count the same event (`period_type`). A number label with different units in the two
+    /// profiles gets no unit. The other profile's time label is taken if this one has none. All other fields keep their
+    /// values.
     fn merge(&mut self, other: &Self) {
         let known: FxHashSet<&String> = self.comments.iter().collect();
         let new: Vec<String> = other.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
@@ -148,25 +153,26 @@ pub struct TimeExtent {
     pub last: Nanos,
 }
 
-/// A fact that several sources may state, possibly differently.
+/// A fact about one thing that is stated in several places, possibly differently: for example the build ID of a module,
+/// in the records of all its mappings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Agreed<T> {
-    /// No source stated it.
+    /// It is stated nowhere.
     #[default]
     Unstated,
-    /// All sources that stated it agree on this value.
+    /// It is stated at least once, and always with this value.
     Same(T),
-    /// Sources state different values.
+    /// It is stated with different values.
     Several,
 }
 
 impl<T: PartialEq> Agreed<T> {
-    /// Adds one source, which states this value; `None` if the source doesn't state the fact.
+    /// Adds what one more place states; `None` if it doesn't state the fact.
     pub fn add(&mut self, stated: Option<T>) {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Adds a group of sources. `other` is what the sources in the group agree on.
+    /// Adds what several other places agree on.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -175,7 +181,7 @@ impl<T: PartialEq> Agreed<T> {
         }
     }
 
-    /// The value that all sources agree on; `None` if there is none or they disagree.
+    /// The value, if the fact is stated and always the same; otherwise `None`.
     pub fn into_option(self) -> Option<T> {
         match self {
             Self::Same(value) => Some(value),
@@ -225,8 +231,8 @@ pub struct ProcessLife {
 }
 
 impl Module {
-    /// Adds a mapping from a profile that doesn't say which process it belongs to. `name` is the module's name, from
-    /// which `is_kernel` is set.
+    /// Adds a mapping from a profile that doesn't say which process mapped the module. `name` is the module's name,
+    /// which also shows whether it is the kernel.
     pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
         self.is_kernel = MappingKind::from_path(name).is_kernel_object();
         let len = memory.end.saturating_sub(memory.start);
@@ -264,12 +270,13 @@ pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Optio
 
 impl About {
     /// The recorded program with its arguments: the command line without the recorder's own words. Empty if unknown, or
-    /// if the program only determined how long others were recorded (`perf record -a sleep 5`).
+    /// if the program ran only to limit how long other processes were recorded (`perf record -a sleep 5`).
     pub fn program(&self) -> &[Vec<u8>] {
         if let Some(program) = simpleperf_program(&self.command) {
             return program;
         }
         match PerfCommand::parse(&self.command) {
+            // Recorders other than perf and simpleperf store only the program's own command line.
             None => &self.command,
             Some(PerfCommand { records_others: true, .. }) => &[],
             Some(command) => command.program,
@@ -277,7 +284,7 @@ impl About {
     }
 
     /// The module of the recorded program: the one with the program's file name. If there is none, the first module
-    /// that was mapped by the process with the lowest ID. `None` if neither exists.
+    /// that was mapped by the process with the lowest ID; `None` if nothing was mapped.
     pub fn program_module(&self) -> Option<&[u8]> {
         if let Some(program) = self.program().first() {
             let is_program = |path: &[u8], module: &Module| !module.is_kernel && base_name(path) == base_name(program);
@@ -296,10 +303,10 @@ impl About {
             .take(most)
     }
 
-    /// The module of the program that a process runs. `comm` is the name of the process's first thread: the kernel
-    /// names this thread after the program's file. If the process mapped no file of that name, the first module that
-    /// it mapped is taken. If it mapped nothing, the mappings of its ancestors decide, the nearest first. `None` if
-    /// none of them mapped a module.
+    /// The module of the program that a process runs. `comm` is the name of the process's first thread, which the
+    /// kernel names after the program's file. So this is the mapped file of that name, or else the first module that
+    /// the process mapped. If the process mapped nothing, its nearest ancestor that mapped something decides. `None` if
+    /// there is no such ancestor.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
         const LONGEST_COMM: usize = 15;
@@ -326,7 +333,8 @@ impl About {
         let modules = self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let ranges = modules.flat_map(|(path, module)| module.mapped.iter().map(move |range| (path, range)));
         let matching = ranges.filter(|(path, range)| is_match(path, range));
-        // Programs are mapped before the libraries that they need, and at lower addresses.
+        // A program is mapped before the libraries that it needs. If the times are equal, it is the one at the lowest
+        // address.
         let (path, _) = matching.min_by_key(|(_, range)| (range.pid, range.time, range.addr))?;
         Some(path)
     }

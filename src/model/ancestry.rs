@@ -15,8 +15,8 @@ use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The maximum number of ancestors of a process. Longer lines of ancestors are cut: they come from damage, or from an
-/// attempt to make every lookup slow. A genuine one would need this many forks in a row without an exec.
+/// The maximum number of ancestors of a process; a longer line of ancestors ends here. It comes from damage, or from an
+/// attempt to make every lookup slow: a genuine one would need this many forks in a row without an exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
 /// The forks of a recording, prepared for many lookups.
@@ -24,7 +24,7 @@ const MAX_GENERATIONS: u32 = 1 << 14;
 pub struct Ancestry {
     /// The fork of each process, by the ID of the child.
     forks: FxHashMap<Pid, Fork>,
-    /// The processes returned by [`Ancestry::cut_off`]. They have no entry in `forks`.
+    /// Processes whose fork was removed from `forks`, because they are their own ancestors or have too many ancestors.
     cut_off: Vec<Pid>,
 }
 
@@ -33,10 +33,10 @@ pub struct Ancestry {
 struct Fork {
     parent: Pid,
     at: Nanos,
-    /// When the process first called exec after the fork, which discards what it inherited.
+    /// When the process first called exec after the fork, and so discarded what it had inherited. `None` if it didn't.
     exec: Option<Nanos>,
-    /// The number of the process's ancestors. It sorts forks at the same time: a parent has a smaller number than its
-    /// child.
+    /// The number of the process's ancestors. Forks at the same time are sorted by it, so that a parent's fork comes
+    /// before its child's.
     generation: u32,
     /// The step to the nearest ancestor from which the process inherited code and mappings. `None` if there is none.
     /// Ancestors that [`Ancestry::limited_to`] rejected are skipped.
@@ -79,7 +79,8 @@ pub struct Ancestor {
     pub time: Option<Nanos>,
 }
 
-/// A step from a process to one of its ancestors.
+/// A step from a process to an ancestor that it inherited from: its parent, or one further back if those in between are
+/// skipped.
 #[derive(Debug, Clone, Copy)]
 struct Step {
     ancestor: Ancestor,
@@ -88,15 +89,16 @@ struct Step {
 }
 
 impl Step {
-    /// The step to an ancestor of which the code and mappings at the time of the fork were inherited.
+    /// The step to an ancestor that forked the next process in the line at the time `forked`. What the ancestor had at
+    /// that time was inherited.
     fn as_of_fork(pid: Pid, forked: Nanos) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
 }
 
 impl Ancestry {
-    /// Collects the forks of all processes. Where damage makes a process its own ancestor or a line of
-    /// ancestors too long, the line is cut ([`Ancestry::cut_off`]).
+    /// Collects the forks of all processes, except those that would make a process its own ancestor, or a line of
+    /// ancestors too long: recordings only contain them if they are damaged ([`Ancestry::cut_off`]).
     pub fn new(processes: &Processes) -> Self {
         let mut ancestry = Self { forks: FxHashMap::default(), cut_off: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
@@ -118,7 +120,7 @@ impl Ancestry {
     /// Leaves out ancestors that `can_answer` rejects, for example because nothing is known about their code. Lookups
     /// then go straight to the next ancestor that `can_answer` accepts.
     pub fn limited_to(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
-        // `forks` returns a copy of the list in which parents come before their children. So the parent of each child
+        // `forks` returns a copy, in which parents come before their children. So when a child is visited, its parent
         // already has its final nearest ancestor.
         for ForkEvent { child, parent, at } in self.forks() {
             if can_answer(parent) {
@@ -143,8 +145,7 @@ impl Ancestry {
         self
     }
 
-    /// All forks in the order of time. If a parent was forked at the same time as its child, the parent's fork comes
-    /// first.
+    /// All forks, sorted by time. If a parent was forked at the same time as its child, the parent's fork comes first.
     pub fn forks(&self) -> impl Iterator<Item = ForkEvent> + use<> {
         let forks = self.forks.iter();
         let mut events: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
@@ -152,8 +153,8 @@ impl Ancestry {
         events.into_iter().map(|(at, _, child, parent)| ForkEvent { child, parent, at })
     }
 
-    /// When a process was forked; `None` if the recording doesn't contain the fork or its line of ancestors was
-    /// [cut](Self::cut_off).
+    /// When a process was forked; `None` if the recording doesn't contain the fork, or if the process is one of
+    /// [`cut_off`](Self::cut_off).
     pub fn forked(&self, pid: Pid) -> Option<Nanos> {
         self.forks.get(&pid).map(|fork| fork.at)
     }
@@ -164,17 +165,17 @@ impl Ancestry {
         self.forks.get(&pid).is_some_and(|fork| fork.happened_by(time) && fork.still_inherits(time))
     }
 
-    /// The process itself, then the ancestors whose code and mappings it still has at `time` (`None`: the end). Ends at
-    /// an exec.
+    /// The process itself, then the ancestors whose code and mappings it still has at `time` (`None`: the end). The
+    /// line ends where a process called exec before it forked the next one.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
             if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest } else { None }
         })
     }
 
-    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample's time may be earlier
-    /// than its process's fork (text in another order, clocks of several CPUs). Such a sample runs code that the parent
-    /// has at the sample's time.
+    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may seem earlier than
+    /// the fork of its process, because text is in another order or because CPUs have different clocks. Such a sample
+    /// runs code that the parent has at the sample's time.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.still_inherits(time) => None,
@@ -202,8 +203,8 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Iterates over `first` and its ancestors. `step` returns the next ancestor after a process, given the fork of
-    /// that process and its time in the line ([`Ancestor::time`]); `None` ends the line.
+    /// Iterates over `first` and its ancestors. `step` gets the fork of a process and the time up to which the process
+    /// counts ([`Ancestor::time`]). It returns the next ancestor; `None` ends the line.
     fn line(
         &self,
         first: Ancestor,
@@ -254,7 +255,8 @@ impl Ancestry {
                 if line.contains(&visited) {
                     self.cut(visited);
                 }
-                // 0 for a cycle: the process at which it was cut has no ancestors.
+                // If the line is a cycle, this is still 0: `visited` was just cut from its parent, so it has no
+                // ancestors.
                 depth = depths[&visited];
             }
             // Go back from the oldest ancestor to `pid`, counting.
@@ -267,7 +269,8 @@ impl Ancestry {
             }
         }
         for (pid, fork) in &mut self.forks {
-            // Processes that weren't visited have one ancestor, whose own fork isn't in the recording.
+            // A process that wasn't visited has a single ancestor: its parent, which wasn't forked within the
+            // recording.
             fork.generation = depths.get(pid).copied().unwrap_or(1);
         }
     }

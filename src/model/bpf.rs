@@ -62,12 +62,13 @@ pub struct BpfLine {
     pub line: u32,
 }
 
-/// The maximum length in bytes of a string that is returned. In a damaged section, many strings could each extend to
-/// the end of the section.
+/// The maximum length in bytes of a string that [`BpfStrings::text`] returns. If a damaged section lacks NUL bytes,
+/// every one of its strings would extend to the section's end, and copying them all would take much memory.
 const LONGEST: usize = 512;
 
 impl BpfStrings {
-    /// Returns the string at an offset, cut to `LONGEST` bytes; empty if the offset is outside the section.
+    /// Returns at most the first `LONGEST` bytes of the string at an offset; nothing if the offset is outside the
+    /// section.
     pub fn text(&self, text: BpfText) -> &[u8] {
         let from = self.bytes.get(text.0 as usize..).unwrap_or_default();
         let longest = &from[..from.len().min(LONGEST)];

@@ -31,7 +31,7 @@ pub struct ChainsPart<P> {
     chains: Vec<(Option<ChainId>, PlaceId)>,
 }
 
-/// How many of a worker's locations and chains are in the parts that were taken so far.
+/// How many of a worker's locations and chains have been copied to parts so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TakenChains {
     places: usize,
@@ -106,8 +106,8 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         part
     }
 
-    /// Adds a worker's part. `merged_ids` translates the IDs of that worker. It must have the entries of the worker's
-    /// earlier parts, and gets those of this part.
+    /// Adds a worker's part. `merged_ids` translates that worker's IDs to those of the merged chains. It must have the
+    /// entries of the worker's earlier parts, and gets those of this part.
     pub fn add_part(&mut self, part: &ChainsPart<P>, merged_ids: &mut RenumberedChains) {
         merged_ids.places.extend(part.places.iter().map(|&place| self.place(place)));
         merged_ids.chains.reserve(part.chains.len());

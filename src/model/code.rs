@@ -1,11 +1,12 @@
-//! JIT code as a sequence of events, independent of format: what a jitdump, a perf map or a placed ELF object reports.
+//! JIT code as a sequence of events, independent of the format that reports it: a jitdump, a perf map, or an ELF object
+//! that was loaded at a known address.
 
 use super::units::Addr;
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// A piece of code that a runtime wrote to memory. Borrows from the mapped file.
+/// A piece of code that a runtime wrote to memory. Its name and bytes are borrowed from the file that reports the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
     /// The name that the runtime gave it; may not be UTF-8.
@@ -57,7 +58,8 @@ pub struct Lines<'data> {
     /// The code's name. Some producers garble file names, but repeat them in function names, so the decoder may look
     /// there.
     pub function: &'data [u8],
-    /// Decodes `raw` in place of `decode`, for formats in which this takes more than the entries themselves.
+    /// Decodes `raw` instead of `decode`, for formats whose entries refer to other data in the file, such as a list of
+    /// scripts.
     pub positions: Option<&'data dyn Positions>,
     /// Source maps for generated files; `None` if there are none.
     pub authored: Option<&'data dyn AuthoredLines>,
@@ -80,8 +82,8 @@ pub trait Positions: Debug + Sync {
     /// The source lines and inlined calls in a piece of code's entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
-    /// The calls in a piece of code's entries that the compiler inlined at unknown addresses. Empty if the format
-    /// doesn't report such calls.
+    /// The inlined calls that a piece of code's entries list without saying where in the code they are. Empty if the
+    /// format doesn't report such calls.
     fn expanded_calls(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
@@ -134,8 +136,8 @@ pub struct SourceMap<'data> {
 struct Nesting {
     /// 1 if no other call contains the call.
     depth: usize,
-    /// The index of the call at depth [`MOST_INLINED`] + 1 that contains the call; of the call itself if it isn't that
-    /// deep.
+    /// The index of the enclosing call at depth [`MOST_INLINED`] + 1; of the call itself if its depth is smaller or
+    /// equal.
     first_too_deep: usize,
 }
 
@@ -143,9 +145,11 @@ struct Nesting {
 const ENDLESS: usize = usize::MAX;
 
 impl<'data> SourceMap<'data> {
-    /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`], and lines in
-    /// calls that contain themselves to the code's own function.
+    /// Makes all lines belong to calls at a depth of at most [`MOST_INLINED`]: if a line's call is deeper, the line
+    /// moves to the enclosing call at that depth. Lines in calls that contain themselves move to the code's own
+    /// function.
     fn limit_depth(mut self) -> Self {
+        // So few calls can't be nested too deeply. If one of them contains itself, `calls_around` ends nevertheless.
         if self.calls.len() <= MOST_INLINED {
             return self;
         }
@@ -153,6 +157,7 @@ impl<'data> SourceMap<'data> {
         for line in &mut self.lines {
             let Some(call) = line.inlined else { continue };
             let call = call as usize;
+            // In damaged data, a line may belong to a call that doesn't exist.
             if call >= self.calls.len() {
                 continue;
             }
@@ -160,7 +165,8 @@ impl<'data> SourceMap<'data> {
             if depth == ENDLESS {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
-                // The line becomes that of the first call that is too deep, which is in a call of the maximum depth.
+                // The line moves to the enclosing call of the maximum depth. There, its position is where
+                // `first_too_deep` is called.
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -184,8 +190,8 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // If the walk comes back to this call, the call contains itself. Then all calls on the walk keep this
-                // depth.
+                // If the walk comes back to this call, the call contains itself. Then this depth stays that of all
+                // calls on the walk: adding 1 to it changes nothing.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
@@ -193,7 +199,7 @@ impl<'data> SourceMap<'data> {
             }
             let mut nesting = match next {
                 Some(known) => nestings[known],
-                // The last call on the path isn't nested in any other.
+                // The last call on the path is contained in no other.
                 None => Nesting { depth: 0, first_too_deep: first },
             };
             while let Some(call) = path.pop() {
@@ -265,9 +271,9 @@ pub struct InlinedCall<'data> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
     /// The inlined function's name, spelled as if the function had been compiled on its own. Thousands of calls may
-    /// share it.
+    /// share one copy of it.
     pub function: Arc<[u8]>,
-    /// The number of inlined calls around this one. Calls are listed in preorder: a call comes right before those
+    /// How many inlined calls this one is nested in. Calls are listed in preorder: a call comes right before those
     /// inlined into it.
     pub depth: u32,
     /// The bytecode index of the call in its caller.

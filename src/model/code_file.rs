@@ -26,14 +26,14 @@ pub fn perf_map(pid: Pid) -> Vec<u8> {
     format!("/tmp/perf-{pid}.map").into_bytes()
 }
 
-/// The file that JIT code of a process is said to be in. If a jitdump reported the code, it is the image that `inject`
-/// makes of it, in `directory`; otherwise the perf map.
+/// The file to show as the module of a process's JIT code. If a jitdump reported the code, it is the image that
+/// `inject` makes of it, in `directory`; otherwise the perf map. Neither file need exist.
 pub fn code_file(pid: Pid, is_dumped: bool, directory: &Path) -> Vec<u8> {
     if is_dumped { OsString::from(directory.join(image_name(pid, 1))).into_vec() } else { perf_map(pid) }
 }
 
-/// For the path of an image of JIT code, the process of the code. The outer `None` means that the file isn't such an
-/// image, the inner one that its name contains no process ID.
+/// The process whose code is in an image of JIT code, given the image's path. The outer `None` means that the path
+/// isn't that of such an image, the inner one that it contains no process ID.
 pub fn image_process(path: &[u8]) -> Option<Option<Pid>> {
     let name = base_name(path).strip_prefix(b"jitted-")?.strip_suffix(b".so")?;
     if !name.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')) {

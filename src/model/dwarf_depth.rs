@@ -78,8 +78,8 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// Counts the inlined calls that are nested in more than `most` others. Used for split DWARF, from which nothing is
-/// removed.
+/// Counts the inlined calls that are nested in more than `most` others, for split DWARF: such calls are only counted
+/// there, not removed.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -92,7 +92,7 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
 struct OpenEntry {
     /// The entry's depth in the tree of all entries.
     tree_depth: isize,
-    /// The number of inlined calls around the children: those around the entry, and the entry itself if it is one.
+    /// How many inlined calls contain the children of this entry. The entry itself counts if it is one.
     call_depth: usize,
 }
 
@@ -104,8 +104,9 @@ struct OpenCut {
     tree_depth: isize,
 }
 
-/// Finds the inlined calls of a unit that are nested in `most` others: the ranges of their entries, each with all
-/// entries below it, and how many calls these contain. `None` if there are none, or if the unit is damaged.
+/// Finds the inlined calls of a unit that are nested in `most` others and have children: the ranges of their entries,
+/// each with all entries below it, and how many calls these contain. `None` if there are none, or if the unit's
+/// abbreviations can't be read.
 fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
     let start = header.debug_info_offset()?.0;
     let table = dwarf.abbreviations(header).ok()?;
@@ -113,14 +114,15 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let (mut cut_ranges, mut cut_calls) = (Vec::new(), 0);
     // The functions and inlined calls around the current entry.
     let mut open: Vec<OpenEntry> = Vec::new();
-    // The call around the current entry that will be replaced, if there is one.
+    // If the current entry is inside of a call that will be replaced, this call.
     let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
         let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
-        // Readers stop at a damaged entry as well, so nothing that follows it needs to be checked.
+        // If an entry is damaged, nothing after it needs to be checked, because readers of the unit stop there, too.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
-            // An empty entry ends a list of children, perhaps that of the call that is cut.
+            // An empty entry ends a list of children. If these are the children of the call to be replaced, that call
+            // ends here.
             if let Some(ended) = cut.take_if(|cut| entries.next_depth() <= cut.tree_depth) {
                 cut_ranges.push(start + ended.offset..start + entries.next_offset().0);
             }
@@ -134,6 +136,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
             cut_calls += u64::from(is_call);
             continue;
         }
+        // Only these entries contain other calls. A call without children is never cut: it only adds one level.
         if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }
@@ -142,7 +145,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         }
         let outer_calls = open.last().map_or(0, |last| last.call_depth);
         if !is_call {
-            // The count restarts, because addr2line reads a function that is nested in another one on its own.
+            // The count of calls restarts in a nested function, because addr2line reads such a function on its own.
             open.push(OpenEntry { tree_depth, call_depth: 0 });
         } else if outer_calls < most {
             open.push(OpenEntry { tree_depth, call_depth: outer_calls + 1 });
@@ -151,7 +154,8 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
             cut_calls += 1;
         }
     }
-    // The unit is damaged, and ended within a call that is cut.
+    // A call to be replaced is still open: the unit is damaged. Replace everything from the call to the end of the
+    // unit.
     if let Some(cut) = cut {
         cut_ranges.push(start + cut.offset..start + header.length_including_self());
     }
@@ -179,9 +183,9 @@ struct TableWithBlocks {
 }
 
 impl ShallowDwarf {
-    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copies of abbreviation tables so
-    /// far, by the original table's offset; `None` stands for a table that can't be copied. If the calls can't be
-    /// replaced, readers are made to skip the whole unit.
+    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copies of abbreviation tables
+    /// that were made for earlier units, by the offset of the original table; `None` stands for a table that can't be
+    /// copied. If the calls can't be replaced, the unit is changed so that readers skip it as a whole.
     fn replace(
         &mut self,
         unit: &DeepUnit,
@@ -196,7 +200,7 @@ impl ShallowDwarf {
             replaced_with = Some(table.offset);
         }
         let table_offset = replaced_with.unwrap_or_else(|| {
-            // An empty table. Readers skip a unit whose entries have no abbreviations.
+            // Append an empty table: readers skip a unit whose entries have no abbreviations.
             self.abbreviations.push(0);
             self.abbreviations.len() - 1
         });
@@ -211,7 +215,8 @@ impl ShallowDwarf {
     }
 
     /// Appends a copy of the abbreviation table at offset `table`, with two more abbreviations for blocks of bytes.
-    /// `None` if the table is damaged, or if the copies would become too long in total, as they can if tables overlap.
+    /// `None` if the table is damaged, or if the copies together have become longer than `.debug_info`, which is
+    /// possible if tables overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let offset = self.abbreviations.len();
@@ -258,7 +263,7 @@ impl Blocks {
         Some([&self.long[..], &inside].concat())
     }
 
-    /// Encodes the two abbreviations for blocks and the terminator, with which a table with blocks ends.
+    /// Encodes what is appended to the copy of a table: the two abbreviations for blocks, and a new terminator.
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// A file's bytes, which clones share.
+/// A file's bytes, which are freed with the last clone. Cloning copies nothing.
 #[derive(Clone)]
 pub struct FileBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 

@@ -14,8 +14,8 @@ pub struct FrameCounts {
     pub jit: u64,
     /// Frames in JIT memory without a name.
     pub jit_unnamed: u64,
-    /// Of the frames in `jit_unnamed`: those at addresses where a source reports code, but only for other times. The
-    /// code at the sample's time wasn't logged, or only later.
+    /// Those of `jit_unnamed` at addresses where a source reports code, but only for other times. At the sample's time,
+    /// the code hadn't been logged yet, or had been replaced by code that wasn't logged.
     pub other_time: u64,
 }
 

@@ -49,8 +49,8 @@ pub fn full(what: &str) -> Error {
 
 /// A hash table that finds IDs by the hashes of their values. The values are stored elsewhere.
 ///
-/// It stores 32 bits of each hash next to the ID. Therefore it can grow without looking at the values, and needn't look
-/// at most of the values that differ from the wanted one.
+/// The table stores 32 bits of each hash next to the ID. It can therefore grow without looking at values, and a lookup
+/// rarely looks at a value that isn't the wanted one.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 
@@ -61,8 +61,8 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// Finds the ID of a value by the value's hash; `None` if there is none. `is_wanted` tells whether the value of an
-    /// ID, which it gets, is the wanted one.
+    /// Finds an ID by the hash of its value; `None` if there is none. Several values may have the same hash, so
+    /// `is_wanted` gets an ID and compares that ID's value with the wanted one.
     pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)
@@ -79,8 +79,8 @@ impl InternedNumbers {
     }
 }
 
-/// Expands 32 bits of a hash to 64 that are all of use: hashbrown picks the slot by the low bits and compares the
-/// highest ones.
+/// Expands a hash from 32 bits to 64. The lowest and the highest bits must all depend on the hash: hashbrown picks the
+/// slot by the lowest, and compares the highest.
 fn expand_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }

@@ -20,8 +20,8 @@ pub struct Lasting<T> {
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// The time to use for looking up entries that have no time. What is found may differ from what is found for any real
-/// time.
+/// The time for looking up entries that have no time themselves, just before the end of the time axis. What is found
+/// there may differ from what is found for any real time.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The time range that contains only `time`.
@@ -49,8 +49,8 @@ impl QuietPeriod {
         Self { moment, range: ALWAYS }
     }
 
-    /// True if the start or end of `other` may be in the range. If false, calling [`cut`](Self::cut) with `other` would
-    /// change nothing.
+    /// True if the start or end of `other` may be in the range. If this is false, [`cut`](Self::cut) changes nothing,
+    /// and needn't be called.
     pub fn may_be_cut(&self, other: &Range<Nanos>) -> bool {
         other.end > self.range.start && other.start < self.range.end
     }
@@ -121,8 +121,8 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         }
     }
 
-    /// Returns the number of a key, after making sure that the cache has an answer for the key that holds at `time`:
-    /// if it hasn't, `find` computes the answer.
+    /// Returns the number of a key. If the cache has no answer for the key that holds at `time`, `find` computes one
+    /// first.
     #[inline]
     pub fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);
@@ -162,12 +162,12 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
     }
 }
 
-/// A cache for keys that are soon looked up again, such as the addresses of consecutive call chains. It has a fixed
-/// size. A key can only be in one slot, where a newer answer replaces that of another key. A lookup therefore takes
-/// half the time that it takes in a [`LastingCache`].
+/// A cache of fixed size, for keys that are soon looked up again, such as the addresses of consecutive call chains.
+/// Each key has one possible slot, where a newer answer replaces that of another key. A lookup therefore takes half the
+/// time that it takes in a [`LastingCache`].
 #[derive(Debug)]
 pub struct RecentAnswers<K, V> {
-    /// Empty until there is an answer.
+    /// Empty until the first answer is stored; [`SLOTS`] slots after that.
     slots: Vec<Option<(K, Lasting<V>)>>,
 }
 

@@ -1,5 +1,5 @@
-//! Serializes lists whose elements are created while they are written. Holding all elements at once would take many
-//! times the memory of the text.
+//! Serializes lists whose elements are created one by one while they are written. Creating all of them first would take
+//! many times the memory of the written text.
 
 use serde::ser::{Serialize, Serializer};
 

@@ -2,7 +2,7 @@
 
 use std::ops::Index;
 
-/// One list for each index from 0 up to, but not including, [`count`](Self::count).
+/// A fixed number of lists ([`count`](Self::count)), which are indexed from 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lists<T> {
     items: Vec<T>,
@@ -11,10 +11,9 @@ pub struct Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Builds `count` lists from pairs of the index of a list and an item for this list. Each list has its items in the
-    /// order in which they come.
+    /// Builds `count` lists. Each of the `items` comes with the index of the list to which it is appended.
     pub fn new(count: usize, items: impl Iterator<Item = (u32, T)> + Clone) -> Self {
-        // Count each list's items one element late, so that the sums up to an element are where its list starts.
+        // Count the items of list N in element N + 1. The sum of all elements up to N is then where list N starts.
         let mut starts = vec![0; count + 1];
         for (list, _) in items.clone() {
             starts[list as usize + 1] += 1;
@@ -25,7 +24,7 @@ impl<T: Copy> Lists<T> {
         // Where to put the next item of each list.
         let mut next = starts.clone();
         let Some((_, any_item)) = items.clone().next() else { return Self { items: Vec::new(), starts } };
-        // All elements are overwritten.
+        // `any_item` only fills the memory: the loop overwrites every element.
         let mut sorted = vec![any_item; starts[count]];
         for (list, item) in items {
             sorted[next[list as usize]] = item;

@@ -16,7 +16,7 @@ pub enum MappingKind<'a> {
     NamedAnonymous,
     /// `/anon_hugepage`: private anonymous memory in huge pages.
     HugePages,
-    /// `[heap]`
+    /// `[heap]`: memory from `brk`.
     Heap,
     /// `[stack]`; in old kernels also `[stack:TID]`.
     Stack,
@@ -97,8 +97,8 @@ impl<'a> MappingKind<'a> {
         matches!(self, Self::File(path) if path.ends_with(DELETED))
     }
 
-    /// True if a file that can't be read may contain a JIT compiler's output: it was deleted, or is in `/dev`, where
-    /// there is shared memory (`/dev/shm`, `/dev/hugepages`) but no libraries.
+    /// True for files that are likely to contain a JIT compiler's output, although they can't be read: deleted files,
+    /// and those in `/dev`, where there is shared memory (`/dev/shm`, `/dev/hugepages`) but no libraries.
     pub fn is_likely_jit_file(self) -> bool {
         self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/"))
     }
@@ -117,7 +117,7 @@ impl<'a> MappingKind<'a> {
         )
     }
 
-    /// True for memory of a single process, in which perf prints addresses unchanged.
+    /// True for memory that belongs to a single process. perf prints addresses in it as they are, not as offsets.
     pub fn is_private_memory(self) -> bool {
         matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
     }
@@ -133,28 +133,29 @@ impl<'a> MappingKind<'a> {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// True for memory without a file whose recorded name perf shows. For all other such memory, perf shows
-    /// `/tmp/perf-PID.map`, the perf map that would name the code there.
+    /// True for the kinds of memory without a file under whose own recorded name (such as `/memfd:NAME (deleted)`) perf
+    /// shows code. Code in all other such memory is shown under the perf map that would name it, `/tmp/perf-PID.map`.
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
 
-    /// True if a mapping of this kind means that JIT code which was at the same addresses is gone. Anonymous memory
-    /// doesn't mean that, because runtimes map it again in order to grow it. Neither do jitdumps, which are mapped as
-    /// markers, nor ELF images of JIT code, which contain that code.
+    /// True if a new mapping of this kind means that JIT code at the same addresses is gone. Anonymous memory doesn't
+    /// mean that, because runtimes map it again in order to grow it. Neither do jitdumps, which are mapped as markers,
+    /// nor ELF images of JIT code, which contain the code itself.
     pub fn ends_jit_code(self) -> bool {
         let Self::File(path) = self else { return false };
         let name = base_name(path);
         !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
     }
 
-    /// True if perf's unwinders treat the mapping as a library, so that no ELF image of JIT code may overlap it. Named
-    /// memory and jitdumps don't count.
+    /// True if perf's unwinders treat the mapping as a library, so that no ELF image of JIT code may overlap it. Memory
+    /// that has a name (such as `[anon:NAME]`) and jitdumps aren't libraries.
     pub fn is_library(self) -> bool {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
-    /// True for the kernel and its modules, by the names that perf prints or by their files.
+    /// True for the kernel and its modules, whether the path is the name that perf prints (`[kernel.kallsyms]`,
+    /// `[ext4]`) or that of their file.
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => {
@@ -169,6 +170,7 @@ impl<'a> MappingKind<'a> {
     /// image of JIT code, a jitdump, a perf map, and names that eBPF agents use for JIT code.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
+            // A record without a path says nothing about what was mapped.
             return self != Self::Unnamed && self.may_hold_jit_code();
         };
         let base = base_name(path);
@@ -220,8 +222,8 @@ pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     (path, b"")
 }
 
-/// True for kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`) and kernel modules (`.ko`).
-/// Modules may be compressed (`.ko.xz`), or have only the debugging information (`.ko.debug`).
+/// True for the names of kernel images (`vmlinux`, `vmlinux-RELEASE`, `vmlinuz-RELEASE`, `/proc/kcore`) and kernel
+/// modules (`.ko`). Files of modules may be compressed (`.ko.xz`), or contain only debugging information (`.ko.debug`).
 fn is_kernel_file(path: &[u8]) -> bool {
     let path = path.strip_suffix(DELETED).unwrap_or(path);
     let base = base_name(path);

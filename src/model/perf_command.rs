@@ -47,7 +47,7 @@ impl<'a> PerfCommand<'a> {
             && word != b"--"
         {
             records_others |= names_others(word);
-            // The value of the last option may be missing.
+            // If the last option lacks its value, there is no next word to skip.
             end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());
         }
         let (options, rest) = words.split_at(end);
@@ -160,8 +160,8 @@ impl PerfOption<'_> {
     }
 }
 
-/// The options in one word: for example two in `-ag`. `next` is the following word, if the last option takes it as its
-/// value; otherwise `None`.
+/// The options in one word: for example two in `-ag`. `next` is the following word, if it is the value of the last
+/// option; otherwise `None`.
 fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
     if let Some(long) = word.strip_prefix(b"--") {
         return vec![match long.iter().position(|byte| *byte == b'=') {
@@ -230,7 +230,8 @@ fn takes_next_word(word: &[u8]) -> bool {
         return contains_word(LONG, name);
     }
     let Some(letters) = word.strip_prefix(b"-") else { return false };
-    // Several letters in one word: the first that takes a value takes the rest of the word, if there is any.
+    // In a word with several letters (`-agF`), the first option that takes a value takes the rest of the word. If
+    // nothing is left of the word, it takes the next one.
     let with_value = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
     with_value.is_some_and(|index| index + 1 == letters.len())
 }

@@ -8,8 +8,8 @@ use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The maximum number of children that are compared one by one. In a node with more, children are found by hash: each
-/// comparison may have to wait for memory, while finding a child by hash waits once.
+/// The maximum number of children that are compared one by one. If a node has more, its children are found by hash:
+/// comparing waits for memory once per child, hashing only once.
 const LISTED: usize = 4;
 
 /// Means "no node".
@@ -94,7 +94,9 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         if parent == NONE { self.has_many_roots } else { self.nodes[parent as usize].is_wide }
     }
 
-    /// Adds a child that `parent` doesn't have yet. For the parent [`NONE`], adds a sequence with a single key.
+    /// Adds a child that `parent` doesn't have yet, and returns its ID. For the parent [`NONE`], adds a sequence with a
+    /// single key. If IDs ran out, adds nothing and returns `parent` (for [`NONE`], the newest sequence with a single
+    /// key).
     fn push(&mut self, parent: u32, key: K) -> u32 {
         let Some(new) = u32::try_from(self.nodes.len()).ok().filter(|new| *new < self.most) else {
             self.full = true;
@@ -152,8 +154,8 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.full
     }
 
-    /// The ID of the sequence without its last key, which is always smaller (`None`: the empty sequence), and the last
-    /// key.
+    /// A sequence as two parts: the ID of the sequence without its last key (`None`: the empty sequence), and the last
+    /// key. The returned ID is always smaller than `number`.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
         ((node.parent != NONE).then_some(node.parent), node.key)

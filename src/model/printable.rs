@@ -27,8 +27,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
 /// compilers usually produce have some 4,000 characters; more would fill screens and widen tables.
 pub const LONGEST: usize = 4096;
 
-/// How many characters are kept at either end of a longer name. With the text between them, the result stays below
-/// [`LONGEST`].
+/// How many characters are kept of the beginning and of the end of a name that is too long. Together with the remark
+/// between them, these have fewer than [`LONGEST`] characters.
 const SIDE: usize = 2000;
 
 /// Escapes a name for people and shortens it to at most [`LONGEST`] characters.
@@ -41,8 +41,8 @@ pub fn readable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Cuts the middle out of a text of more than `longest` characters. Keeps `side` characters at either end, and states
-/// how many were cut.
+/// Shortens a text of more than `longest` characters: keeps `side` characters at either end, and states between them
+/// how many were left out.
 pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     let count = text.chars().count();
     if count <= longest {
@@ -71,7 +71,7 @@ fn is_formula(cell: &str) -> bool {
     cell.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠'])
 }
 
-/// True for a character that affects the text around it, that is invisible, or that XML forbids.
+/// True for a character that affects the text around it, that nobody can see, or that XML forbids.
 fn is_active(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{206f}') // bidirectional
@@ -118,7 +118,8 @@ fn push_hex(text: &mut String, number: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(number);
 }
 
-/// Lists the first few distinct values, of which a filter could have selected one; `none` if there are none.
+/// Joins the first few distinct values with commas, for messages that say which values a filter could have selected
+/// instead. `none` if there are no values.
 pub fn list_some(values: impl Iterator<Item = String>) -> String {
     /// Maximum number of values to list.
     const LISTED: usize = 5;

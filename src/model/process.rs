@@ -45,7 +45,8 @@ pub struct Processes {
     pub cgroups: FxHashMap<u64, Labels>,
     /// The path of each control group, by the ID that samples contain.
     pub cgroup_paths: FxHashMap<u64, Box<[u8]>>,
-    /// Events other than samples, by time. The state before the recording began isn't included.
+    /// Events other than samples, by time. Forks and names from before the recording began, which perf writes down
+    /// without a time, aren't included.
     pub moments: Vec<Moment>,
 }
 
@@ -56,7 +57,7 @@ pub enum ProcessListState {
     #[default]
     Complete,
     /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
-    /// of the first unnamed frames in the text, if these all belong to one process.
+    /// of the unnamed frames in the first part of the text that has any, if they all belong to one process.
     Partial(Option<Pid>),
 }
 
@@ -142,8 +143,9 @@ impl Process {
         self.mappings.iter().any(|map| matches!(image_process(&map.path), Some(Some(_))))
     }
 
-    /// Memory for JIT code that the process's current program shares with its children: the first mapping of such
-    /// memory. Doesn't include memory that is copied by a fork, such as `//anon`. `None` if there is none.
+    /// The first shared memory that the process mapped as executable since its last exec, such as `/dev/zero`: JIT code
+    /// in it is also visible in processes that are forked later. Memory that a fork copies, such as `//anon`, doesn't
+    /// count. `None` if there is no shared memory.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
         let last_exec = self.execs.last().copied().unwrap_or_default();
         for mapping in self.mappings.iter().filter(|mapping| mapping.executable && mapping.time >= last_exec) {
@@ -151,6 +153,7 @@ impl Process {
                 mapping.kind(),
                 MappingKind::SharedAnonymous | MappingKind::NamedShared | MappingKind::PosixShared
             );
+            // Without an inode, the memory can't be recognized in another process.
             if let Some(file) = mapping.file
                 && is_shared
                 && file.inode != 0

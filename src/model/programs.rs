@@ -14,9 +14,10 @@ use std::cell::OnceCell;
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// For names: lookups skip ancestors without a name.
+    /// For looking up names: without the processes that have no name of their own, so that the next ancestor's name is
+    /// used.
     ancestry_for_names: OnceCell<Ancestry>,
-    /// For mappings: lookups skip ancestors without mappings.
+    /// For looking up mappings: without the processes that have no mappings of their own.
     ancestry_for_mappings: OnceCell<Ancestry>,
 }
 
@@ -44,16 +45,17 @@ impl<'a> Programs<'a> {
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         let line = self.line(pid, &self.ancestry_for_mappings, |process| !process.mappings.is_empty());
         line.flat_map(|(process, end)| {
-            // Only what was mapped after the last exec, and before the next process in the line was forked.
+            // `end` is when the next process in the line was forked, or the end of the recording. Only what was mapped
+            // before that, and after the last exec before it, belongs to the program.
             let execs = process.execs.partition_point(|exec| *exec <= end);
             let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)
         })
     }
 
-    /// The process and the ancestors that it inherited its program from, youngest first, without those that
-    /// `can_answer` rejects. Each comes with the time up to which its records apply to this process: for an ancestor,
-    /// the time of the fork.
+    /// The process and the ancestors that it inherited its program from, youngest first. Those that `can_answer`
+    /// rejects are left out. Each comes with the time up to which its names and mappings apply to the process: for an
+    /// ancestor, the time of the fork.
     fn line(
         &self,
         pid: Pid,

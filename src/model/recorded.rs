@@ -24,7 +24,7 @@ pub struct Recording {
     pub command: Option<Box<str>>,
     /// The time of the first sample, in microseconds since 1970.
     pub start: Option<i64>,
-    /// The day in whose directory the recording is stored, in days since 1970.
+    /// The day under which a partitioned data set stores the recording, in days since 1970.
     pub day: Option<i32>,
     /// The share of frames that have a name, from 0 to 1: the bits of an `f64`, so that recordings can be compared and
     /// hashed.
@@ -90,7 +90,8 @@ pub fn parse_day(text: &str) -> Option<i32> {
     let day_of_year = (153 * month + 2) / 5 + day_of_month - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
-    // Was the text a valid date? A day that its month doesn't have became a day of the next month.
+    // If the text isn't a valid date, the name of the day differs: a day that its month doesn't have has become one of
+    // the next month.
     if day_name(day) == text { Some(day) } else { None }
 }
 

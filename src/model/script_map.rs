@@ -67,8 +67,8 @@ impl JsonString {
         unescape(self.escaped()?, escaped)
     }
 
-    /// The last part of the text: from the last line for which `begins` is true or, if there is none, the whole text.
-    /// The part before it isn't unescaped, which saves time. `None` if the text is invalid.
+    /// Returns only the end of the text, from the last line for which `begins` is true. If there is no such line,
+    /// returns the whole text. What comes before isn't unescaped, which saves time. `None` if the text is invalid.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
         let text = self.escaped()?;
         let mut line_end = text.len();
@@ -129,7 +129,8 @@ fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String>
 /// The character for the escape sequence at the start of `text`, and the sequence's length in bytes. A surrogate pair
 /// is one character. `None` if the sequence is invalid.
 fn parse_escape(text: &str) -> Option<(char, usize)> {
-    // A `\uXXXX` with half of a surrogate pair is only valid together with the one after it.
+    // An escape sequence with one half of a surrogate pair (`\uD83D`) is only valid together with the next one, which
+    // has the other half.
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     for &len in lens {
         let Some(escape) = text.get(..len) else { continue };
@@ -195,7 +196,7 @@ impl ScriptMap {
     }
 
     /// The segment that contains a generated position: the last one on the same line that starts at or before the
-    /// position. If several start together, the first of these, as in other readers. `None` if there is none.
+    /// position. If several start at the same place, the first of them, as in other readers. `None` if there is none.
     pub fn segment_at(&self, place: Place) -> Option<&Segment> {
         self.segments.get(self.segment_index_at(place)?)
     }

@@ -76,8 +76,8 @@ impl ScriptScopes {
         self.ranges.push(range);
     }
 
-    /// The authored scope of a function in the script: the last one that starts at or after `from`, and at or before
-    /// `to`. `None` if there is none, or if it isn't a function with a name.
+    /// The authored scope of a function in the script that starts between `from` and `to`, both included. If several
+    /// do, the last one. `None` if none does, or if the scope isn't a function with a name.
     pub fn function(&self, from: Place, to: Place) -> Option<&AuthoredScope> {
         let ranges = &self.ranges[..self.ranges.partition_point(|range| range.start <= to)];
         let range = ranges.last().filter(|range| range.start >= from)?;

@@ -33,7 +33,8 @@ fn escape(word: &[u8]) -> String {
     text + "'"
 }
 
-/// Quotes all words of a command line. Quotes the first word also if a shell might take it for an assignment.
+/// Quotes the words of a command line where necessary. The first word is also quoted if a shell would otherwise take it
+/// for an assignment (`A=1`).
 pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut line = String::new();
     for (index, word) in words.into_iter().enumerate() {

@@ -51,8 +51,8 @@ pub struct Frame {
     pub column: u32,
     /// Where the function starts.
     pub start: FunctionStart,
-    /// The address within the module, or the absolute address if there is no module. `None` unless an output format
-    /// needs it.
+    /// The address: within the module or, if there is no module, in the process. `None` unless an output format needs
+    /// addresses.
     pub addr: Option<u64>,
     /// The kind of code, which determines annotations and colors.
     pub kind: FrameKind,
@@ -156,8 +156,8 @@ impl FrameKind {
         }
     }
 
-    /// The kind that code of this kind has if its function has a name. In memory without a file, only code of a JIT
-    /// compiler has names.
+    /// The kind that code of this kind has if its function has a name. If it is in memory without a file, it becomes
+    /// JIT code, because only code of a JIT compiler has names there.
     #[doc(hidden)]
     pub fn named(self) -> Self {
         match self {
@@ -359,7 +359,8 @@ impl Series {
         }
     }
 
-    /// True if it makes sense to show the sample count next to the weight: it is known, and isn't the same number.
+    /// True if it makes sense to show sample counts next to weights: the counts are known, and the weights aren't
+    /// sample counts themselves.
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
@@ -384,7 +385,7 @@ impl Series {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
-    /// True if no sum of weights becomes too large when they are multiplied by this factor.
+    /// True if all weights can be multiplied by this factor without their sum exceeding 64 bits.
     fn can_be_scaled(&self, factor: u64) -> bool {
         let mut sum = 0u64;
         for row in self.rows.iter().chain(&self.negative) {
@@ -428,7 +429,7 @@ pub struct Profile {
     /// For each series, the index in `rows` of the sum for a track and stack. Empty if every row is kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
     /// True if names are spelled as perf spells them. Writers that imitate inferno-collapse-perf then drop argument
-    /// lists, as it does. Names from other formats are written unchanged.
+    /// lists, as inferno does. Names from other formats are written unchanged.
     pub perf_names: bool,
     /// True if rows are sums that only cover the time range that the user asked for. They can't be filtered by time
     /// again.
@@ -440,8 +441,8 @@ pub struct Profile {
     pub about: About,
     /// The samples of each event, in input order.
     pub series: Vec<Series>,
-    /// The index of each series, by name, as far as [`Profile::find_series`] has entered them: the first
-    /// `indexed_series` series, unless somebody has moved them since.
+    /// The index of each series by its name. It only has the first `indexed_series` series, which
+    /// [`Profile::find_series`] has entered, and is wrong if somebody has moved them since.
     by_name: FxHashMap<String, usize>,
     indexed_series: usize,
     /// Calls per thread, for inputs that record calls instead of stacks. See
@@ -475,7 +476,7 @@ impl Profile {
     }
 
     /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value. If the
-    /// profile keeps sums, the row is added to the previous one, provided that track and stack are the same.
+    /// profile keeps sums, the row is only added to the previous one, and only if both have the same track and stack.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         if self.keep == Keep::Sums
@@ -504,7 +505,7 @@ impl Profile {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
-    /// Returns the ID of a stack with the single frame `[unknown]`, for samples without any known frame.
+    /// Returns the ID of a stack whose only frame is `[unknown]`, for samples of which no frame is known.
     pub fn unknown_stack(&mut self) -> StackId {
         let name = self.name(UNKNOWN);
         let frame = self.frame(Frame::new(name, FrameKind::Unknown));
@@ -576,7 +577,8 @@ impl Profile {
         &self.frames.items()[id.index()]
     }
 
-    /// The stack of the caller, whose ID is always smaller (`None`: the empty stack), and the innermost frame.
+    /// A stack as two parts: the stack of the caller (`None`: the empty stack), whose ID is always smaller, and the
+    /// innermost frame.
     pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
         let (parent, frame) = self.stacks.get(id.0);
         (parent.map(StackId), frame)
@@ -617,7 +619,7 @@ impl Profile {
         (0..).map(FrameId).zip(self.frames.items())
     }
 
-    /// All frames except the first `known` ones. For callers that look at new frames again and again.
+    /// All frames except the first `known` ones, for callers that only want to see what is new since they looked last.
     pub fn frames_after(&self, known: usize) -> &[Frame] {
         self.frames.items().get(known..).unwrap_or_default()
     }
@@ -665,7 +667,7 @@ impl Profile {
     /// The index of the series with this name; `None` if there is none. Uses a hash table, because an input may have a
     /// hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
-        // `series` is public, so somebody may have moved or removed some. Then the hash table is made anew.
+        // `series` is public, so somebody may have moved or removed some. Then the hash table is built anew.
         let is_moved = match self.by_name.get(name) {
             Some(index) => self.series.get(*index).is_none_or(|series| series.name != name),
             None => false,
@@ -741,7 +743,7 @@ impl Profile {
                 let stack = row.stack.map(|stack| stacks[stack.index()]);
                 Row { track: tracks[row.track.index()], stack, weight: row.weight * factor, ..*row }
             };
-            // Rows that were counted in different ways can't be compared with others any more.
+            // If the rows of the two series were counted in different ways, it is no longer known what the counts mean.
             let series = &mut self.series[index];
             if series.rows.is_empty() {
                 series.counting = other.counting;

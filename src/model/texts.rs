@@ -25,7 +25,7 @@ impl TextList {
         Some(&self.bytes[self.start(index)..end])
     }
 
-    /// A copy of the strings from this index on.
+    /// Copies the strings from this index to the end.
     pub fn since(&self, index: usize) -> Self {
         let start = self.start(index);
         Self { bytes: self.bytes[start..].to_vec(), ends: self.ends[index..].iter().map(|end| end - start).collect() }

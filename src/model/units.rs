@@ -6,7 +6,8 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Addr(pub u64);
 
-/// A time in nanoseconds on the recording's own clock. Print the number, `time.0`: it means nothing without that clock.
+/// A time in nanoseconds on the recording's own clock. There is no text form, because a time means nothing without that
+/// clock; print the number, `time.0`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Nanos(pub u64);
 

@@ -25,7 +25,7 @@ pub struct WasmModule {
     pub hashes: Vec<WasmHash>,
 }
 
-/// V8's hash of the module's bytes in one of two forms: the whole file, or the file without custom sections.
+/// V8's hash of one form of the module: of the whole file, or of the file without custom sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmHash {
     /// V8's hash of these bytes.

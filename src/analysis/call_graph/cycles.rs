@@ -2,7 +2,7 @@
 
 use crate::model::lists::Lists;
 
-/// In `low`: the function hasn't been visited yet. In `cycle`: its cycle isn't complete yet.
+/// In `low`, stands for a function that hasn't been visited yet; in `cycle`, for one whose cycle isn't complete yet.
 const NONE_YET: u32 = u32::MAX;
 
 /// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
@@ -40,7 +40,8 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
 struct Search {
     /// The number of each function's cycle.
     cycle: Vec<u32>,
-    /// For each function, the earliest visit (by visiting order) that is known to be in the same cycle.
+    /// For each function, the position in the visiting order of the earliest function that is known to be in the same
+    /// cycle.
     low: Vec<u32>,
     /// Visited functions whose cycle isn't complete yet: function ID and position in the visiting order.
     open: Vec<(u32, u32)>,
@@ -59,19 +60,19 @@ impl Search {
         function
     }
 
-    /// Passes on what is known about the callee's cycle to the caller: if the callee can call the function of an
-    /// earlier visit that isn't finished, so can the caller, through the callee.
+    /// Passes on the callee's `low` to the caller. Whatever the callee can call, the caller can call through it: if
+    /// that includes a function visited earlier, whose visit isn't finished, all three are in one cycle.
     fn lower(&mut self, caller: u32, callee: u32) {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }
 
-    /// Finishes the visit of a function, after the functions that it calls. If it is the first visited function of a
-    /// cycle, gives all functions of the cycle the same number. `above` is the function from which this one was
-    /// visited.
+    /// Finishes the visit of a function, whose callees have all been visited. If the function is the first visited one
+    /// of a cycle, all functions of the cycle get the same number. `above` is the caller from which it was visited;
+    /// `None` if the visits began with it.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // `open` is in visiting order, so this finds the earliest function in the same cycle. If it is the function
-        // itself, the cycle consists of all functions from there to the end of `open`.
+        // `open` is in visiting order, so this finds the earliest function in the same cycle. If that is `function`
+        // itself, the cycle consists of it and all functions after it in `open`.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

@@ -13,8 +13,8 @@ pub struct Deviations {
     /// functions.
     pub outside_cycles: Option<Deviation>,
     /// The largest difference among recursive functions; `None` if there are none. If the input doesn't distinguish
-    /// levels of recursion, the recorded inclusive cost includes a recursion again at each level, so it is capped at
-    /// the total cost of the event.
+    /// levels of recursion, a function's recorded inclusive cost counts the recursion again at each level. It is
+    /// therefore capped at the event's total.
     pub in_cycles: Option<Deviation>,
 }
 
@@ -34,15 +34,16 @@ impl CallGraph {
         let event_total = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut largest_found = Deviations::default();
         for (function, cycle) in self.functions.iter().zip(&cycles) {
-            // If the input has a function for each level of recursion (`f`, `f'2`), compare only the first level, which
-            // has the frame that stacks use: its cost in stacks contains the deeper levels.
+            // If the input has a function for each level of recursion (`f`, `f'2`), compare only the first level.
+            // Stacks use its frame for all levels, so its cost in stacks contains the deeper ones.
             if function.frame != function.stack_frame {
                 continue;
             }
-            // If some calls to the function weren't recorded, as for a thread's first function, the recorded ones cost
-            // less (`total`) than the function with its callees (`with_calls`).
+            // The first function of a thread, for instance, runs without a recorded call. Then the recorded calls to
+            // the function cost less (`total`) than the function with its callees (`with_calls`).
             let inclusive = function.total.max(function.with_calls);
-            // Recursion that is counted again at each level can exceed the event's total; stacks can't.
+            // A recorded cost may count recursion again at each level, and so exceed the event's total. A cost in
+            // stacks can't.
             let recorded = inclusive.min(event_total);
             let estimated = totals[function.frame.index()];
             let deviation = Deviation { frame: function.frame, cost: recorded.abs_diff(estimated) };
@@ -56,9 +57,8 @@ impl CallGraph {
     }
 }
 
-/// For each frame without an executed line, by its ID, the inclusive cost of its function in stacks. Frames with a line
-/// add their costs to that of their function; if the function has no frame without a line, they keep their own costs.
-/// A recursive function counts once per stack.
+/// The inclusive cost of each function in stacks, at the ID of the function's first frame without an executed line. If
+/// all frames of a function have a line, each keeps its own cost. A recursive function counts once per stack.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {
@@ -66,8 +66,8 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             walk.add(stack, Sum { weight, count: row.count });
         }
     }
-    // Frames that differ only in the executed line belong to the same function. Their costs go to the first frame of
-    // the function without a line, which is the one that call graphs refer to.
+    // Frames that differ only in the executed line belong to the same function. Their costs go to the function's first
+    // frame without a line, because call graphs refer to this frame.
     let mut first_frames: FxHashMap<Frame, usize> = FxHashMap::default();
     let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {

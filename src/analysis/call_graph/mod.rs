@@ -72,8 +72,9 @@ fn index_in(list: &[Series], series: &Series) -> Option<usize> {
     list.get(index).filter(|element| std::ptr::eq(*element, series)).map(|_| index)
 }
 
-/// The index of the event `name` among a thread's events. `likely`, the event's index in the profile, is tried first:
-/// there may be thousands of threads, and most list their events in the profile's order.
+/// The index of the event `name` in a thread's list of events. `likely`, the event's index in the profile, is tried
+/// first, because there may be thousands of threads, and most list their events in the profile's order. `None` if the
+/// thread lacks the event.
 fn find_event(calls: &ThreadCalls, name: &str, likely: Option<usize>) -> Option<usize> {
     if let Some(index) = likely
         && calls.events.get(index).is_some_and(|event| *event == name)
@@ -95,7 +96,7 @@ impl CallGraph {
                 threads.push((calls, event));
             }
         }
-        // Self costs contain each cost exactly once.
+        // Only self costs are compared with the event's total: inclusive costs contain those of callees again.
         let self_costs = threads.iter().map(|(calls, event)| {
             let costs = calls.functions.iter().map(|function| cost(&function.costs, *event));
             sum(costs)
@@ -128,8 +129,8 @@ impl CallGraph {
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
         let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
-        // Every function has a cycle number, most of them one of its own. Only those are cycles in which a function
-        // calls itself or another function with the same number.
+        // Every function has a cycle number, most of them one that no other function has. It only stands for a cycle if
+        // a function calls itself or another one with the same number.
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {
             let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);

@@ -28,7 +28,7 @@ pub struct MergedBox {
     pub placed: PlacedBox,
     /// The self weight of all its nodes.
     pub own: u64,
-    /// The weight of the box by tier of JIT code. Empty for other code.
+    /// The weight of the box, divided by tier. Empty if the box isn't JIT code.
     pub tiers: TierShares,
 }
 
@@ -64,7 +64,8 @@ impl CallTree {
         namesake_locations((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
-    /// The number of frames in the longest run of frames that a node stands for. 1 for most nodes.
+    /// How many consecutive frames a node stands for: 1 for most nodes, more if unnamed frames with the same label were
+    /// joined (`Spelling::join_unnamed`). If it differs from stack to stack, the highest number.
     pub fn longest_run(&self, node: u32) -> u32 {
         self.runs.get(&node).map_or(1, |frames| *frames)
     }
@@ -99,8 +100,8 @@ impl CallTree {
         self.nodes.children(ROOT)
     }
 
-    /// Lays out all boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by
-    /// name.
+    /// Lays out the tree as boxes. A node that weighs less than `narrow` gets no box, nor do the nodes below it.
+    /// Parents come before their children, and siblings are sorted by name.
     pub fn boxes(&self, narrow: u64) -> Vec<PlacedBox> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
@@ -124,7 +125,8 @@ impl CallTree {
         boxes
     }
 
-    /// For each label, its rank when sorted by name. Labels that `simplify` maps to the same label get the same rank.
+    /// The rank of each label when labels are sorted by name. Labels that `simplify` maps to the same label get the
+    /// same rank, so that their nodes share a box.
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(simplify).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
@@ -143,10 +145,10 @@ impl CallTree {
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
         // A box without weight would have no width.
         let narrow = narrow.max(1);
-        // The nodes of all boxes so far. Each box has a range of them.
+        // The nodes of all boxes so far, one box after the other. For each box, `todo` has its range of them.
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
-        // The children of a box's nodes, by rank. A flame graph draws them above the box.
+        // The children of a box's nodes, each with the rank of its label. A flame graph draws them above the box.
         let mut above: Vec<(u32, u32)> = Vec::new();
         while let Some((below, node_range)) = todo.pop() {
             each(below, &nodes[node_range.clone()]);
@@ -196,7 +198,8 @@ impl FrameLabel {
     }
 }
 
-/// True for the label that replaces the missing outermost frames of a truncated stack. It sorts after all siblings.
+/// True for the label `[truncated]`, which stands for the missing outermost frames of a stack. It sorts after all
+/// siblings.
 fn is_cut(label: &FrameLabel) -> bool {
     label.text.as_bytes() == TRUNCATED
 }

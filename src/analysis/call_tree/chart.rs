@@ -1,9 +1,9 @@
 //! Lays out stacks over time, thread by thread, as a flame chart.
 //!
 //! A sample shows what its thread was running at that time. Its box covers the time since the thread's previous sample,
-//! but not more than the usual time between samples (or than the sample's own weight, if the unit is time). Half of
-//! that is tolerated in addition because timers are sometimes late. If the previous sample is longer ago, the thread
-//! was idle in between, within the functions that both samples have in common:
+//! but not more than the usual time between samples (or than the sample's own weight, if the unit is time). A gap of up
+//! to one and a half times that length still belongs to the box, because timers are sometimes late. If the gap is
+//! longer, the thread was idle for the rest of it, within the functions that both samples have in common:
 //!
 //! ```text
 //! samples        z  y  y           x
@@ -31,7 +31,7 @@ pub struct Chart {
     pub begin: Option<u64>,
     /// The length of the axis in nanoseconds; without times, in units of weight.
     pub length: u64,
-    /// The number of samples that were left out because they have no time although others do.
+    /// The number of samples that were left out: those without a time, if other samples have times.
     pub left_out: u64,
 }
 
@@ -78,9 +78,10 @@ impl Chart {
         let (tree, nodes) = TreeBuilder::new(profile, spelling).place(rows);
         let usual = usual_distance(by_lane.values());
         let weight_is_time = series.unit == Unit::Nanos && weight == Weight::Period;
+        // One node per row, in the order of the rows: lane by lane.
         let mut nodes = nodes.into_iter();
         let mut extents_by_lane: Vec<(&LaneKey, Vec<RowExtent>)> = Vec::new();
-        // If rows have no times: where the next row starts.
+        // If rows have no times, they are laid out one after the other, and this is where the next row starts.
         let mut next_start = 0;
         for (key, rows) in &by_lane {
             let mut extents: Vec<RowExtent> = Vec::with_capacity(rows.len());
@@ -98,7 +99,7 @@ impl Chart {
             }
             extents_by_lane.push((key, extents));
         }
-        // This keeps equally busy lanes in the order of their keys.
+        // The busiest lane comes first. The sort is stable, so that equally busy lanes stay in the order of their keys.
         extents_by_lane.sort_by_cached_key(|(_, extents)| {
             let busy: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
             Reverse(busy)
@@ -125,7 +126,7 @@ impl RowExtent {
     }
 }
 
-/// Identifies a lane. Its order decides between equally busy lanes.
+/// Identifies a lane, that is, a thread. Equally busy lanes are sorted by this.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct LaneKey {
     pid: Option<i32>,
@@ -145,7 +146,8 @@ impl LaneKey {
     }
 }
 
-/// The median time between consecutive samples of a thread, in nanoseconds.
+/// The median time between consecutive samples of a thread, in nanoseconds; [`USUAL`] if no thread has samples at two
+/// different times.
 fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     let mut distances: Vec<u64> = Vec::new();
     for rows in lanes {
@@ -181,7 +183,7 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
         let start = extent.start - begin;
         let end = extent.end - begin;
         if last_end < extent.start {
-            // The thread was idle between the two samples.
+            // The thread was idle between the two samples. This is drawn above the functions that both have in common.
             boxes.push(PlacedBox {
                 node: ROOT,
                 label: None,
@@ -196,7 +198,7 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
             open.push(boxes.len());
             boxes.push(PlacedBox { node, label, depth, start, end });
         }
-        // The shared boxes extend to the end of this sample.
+        // The functions of this sample, including those shared with the previous one, run to the end of this sample.
         for &index in &open {
             boxes[index].end = end;
         }

@@ -87,6 +87,7 @@ const NO_LABEL: u32 = u32::MAX;
 impl CallTree {
     fn new_empty() -> Self {
         let mut nodes = PrefixTree::default();
+        // The first node is the root.
         nodes.child(None, NO_LABEL);
         Self {
             labels: Vec::new(),
@@ -139,8 +140,8 @@ impl CallTree {
     ) {
         let first_new = todo.len();
         for &node in nodes {
-            // An omitted node's weight is added to its caller. An outermost frame has no caller, and omitting it would
-            // lose its weight.
+            // Omit a light node: its weight is added to its caller. But an outermost frame has no caller, so that its
+            // weight would be lost.
             let total = self.total[node as usize];
             if total == 0 || total < narrow && self.parent(node) != ROOT {
                 continue;
@@ -163,8 +164,8 @@ impl CallTree {
         }
     }
 
-    /// Extends `path`, the labels from the root joined by `;`, to this node. Its first `length` bytes are those of the
-    /// parent.
+    /// Turns `path`, some labels from the root joined by `;`, into the path of this node. The first `length` bytes of
+    /// `path` are the path of the node's parent; what follows them is replaced by the node's label.
     fn extend_path(&self, node: u32, length: usize, path: &mut String) {
         path.truncate(length);
         if node != ROOT {
@@ -214,7 +215,7 @@ impl CallTree {
         self.nodes.child(Some(parent), label)
     }
 
-    /// States that a node stands for this many frames in a row.
+    /// Records that a node stands for a run of this many frames in some stack. The longest run is kept.
     fn add_run(&mut self, node: u32, frames: u32) {
         let longest = self.runs.entry(node).or_default();
         *longest = (*longest).max(frames);
@@ -254,15 +255,16 @@ struct LineOrder {
 }
 
 impl LineOrder {
-    /// Ranks the labels by the order in which lines with them would be sorted.
+    /// Sorts all ways in which labels can end in a line, and ranks the labels by that.
     fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
+        // Each label may be the last one of a line, or be followed by `;`.
         for (label_id, label) in labels.iter().enumerate() {
             lines.extend([None, Some(b';')].map(|end| LineEnd { label: label.text.as_bytes(), end, label_id }));
         }
         lines.sort_unstable_by(LineEnd::cmp);
         let mut order = Self { own: vec![0; labels.len()], entered: vec![0; labels.len()] };
-        // Labels with the same text (of different categories) get the same rank.
+        // Labels with the same text, which only differ in category or start, get the same rank.
         let mut rank = 0;
         for (index, line) in lines.iter().enumerate() {
             rank += u32::from(index > 0 && lines[index - 1].cmp(line).is_ne());
@@ -283,9 +285,10 @@ struct LineEnd<'a> {
 impl LineEnd<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let common_len = self.label.len().min(other.label.len());
-        // The byte after the common length: of the label itself or, for the shorter one, what follows it in the line.
+        // The byte that follows the common length in each line: a byte of the longer label; `;` or nothing after the
+        // shorter one.
         let next_byte = |line: &Self| line.label[common_len..].iter().copied().chain(line.end).next();
-        // That byte only matters if one label is a prefix of the other.
+        // The byte after the common length only matters if one label is a prefix of the other.
         self.label[..common_len].cmp(&other.label[..common_len]).then_with(|| next_byte(self).cmp(&next_byte(other)))
     }
 }

@@ -11,13 +11,13 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy)]
 struct StackPlace {
     node: u32,
-    /// The number of frames that share the node at the end of this stack ([`Spelling::join_unnamed`]). 0 if the node
-    /// isn't one that further frames may share.
+    /// How many frames of this stack share its last node ([`Spelling::join_unnamed`]). 0 if no further frame may share
+    /// the node.
     run: u32,
 }
 
 impl StackPlace {
-    /// A place whose node no further frames share.
+    /// A place whose node is never joined with further frames: even a frame with the same label gets a node of its own.
     fn at(node: u32) -> Self {
         Self { node, run: 0 }
     }
@@ -85,14 +85,15 @@ impl LabelStart {
 pub(super) struct TreeBuilder<'a> {
     profile: &'a Profile,
     spelling: Spelling,
-    /// `None` if labels hold the start of functions ([`Spelling::by_start`]).
+    /// The functions that share their name with others; their labels contain a source location. `None` if labels have
+    /// the location in a field of its own ([`Spelling::by_start`]).
     namesakes: Option<Namesakes>,
     tree: CallTree,
-    /// For each frame, its label ID: without Java's naming rules, and with them. [`NO_LABEL`] if it hasn't been needed
-    /// yet.
+    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
+    /// hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
-    /// For each stack, the root below which it was last placed, and its place there. Only used if there are several
-    /// roots, or if the tree is reversed.
+    /// For each stack, the root below which it was placed last, and its place there. Empty for a tree with a single
+    /// root, unless it is reversed.
     placed: Vec<(u32, StackPlace)>,
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.
@@ -147,8 +148,8 @@ impl<'a> TreeBuilder<'a> {
         (placed_root == root).then_some(place)
     }
 
-    /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
-    /// equal labels share a list.
+    /// The number of the root that a track's stacks belong to: the list of labels, such as process and thread, that
+    /// come before their outermost frames. Tracks with equal labels share a root.
     fn root(&mut self, id: TrackId) -> u32 {
         if let Some(&root) = self.root_by_track.get(&id) {
             return root;
@@ -168,8 +169,8 @@ impl<'a> TreeBuilder<'a> {
         root
     }
 
-    /// Adds these stacks and all their callers below `root`, the only one, and returns the node of each stack. One pass
-    /// is enough because a caller's stack ID is smaller than its callees'.
+    /// For a tree with a single root: adds these stacks and all their callers below it, and returns the node of each
+    /// stack. One pass is enough, because a caller's stack ID is smaller than its callees'.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
@@ -180,7 +181,8 @@ impl<'a> TreeBuilder<'a> {
             }
         }
         let root_node = self.hang_root(ROOT, root);
-        // For each stack of the profile, its place; `ROOT` for those that aren't wanted.
+        // For each stack of the profile, its place. A stack that is neither one of `stacks` nor a caller of one has the
+        // place `ROOT`.
         let mut places: Vec<StackPlace> = Vec::with_capacity(wanted.len());
         for ((parent, frame), is_wanted) in profile.stacks().zip(&wanted) {
             let parent_place = parent.map_or(StackPlace::at(root_node), |parent| places[parent.index()]);
@@ -210,8 +212,8 @@ impl<'a> TreeBuilder<'a> {
         place.node
     }
 
-    /// Finds or creates the nodes of a stack in a tree that starts with the innermost frames, as inverted trees do. The
-    /// label of the thread or process (`root`) is then the last node, below the outermost frame. Returns that node.
+    /// Finds or creates the nodes of a stack in a reversed tree, which starts with the innermost frames. The label of
+    /// the thread or process (`root`) is then the last node, next to the outermost frame. Returns that node.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.find_placed(root, stack)) {
             return placed.node;
@@ -239,8 +241,9 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Goes from a place to that of a frame that it called (or, in a reversed tree, was called by). Adds the node if it
-    /// doesn't exist. An unnamed frame stays in the node if the frames before it have the same label.
+    /// Extends a stack by the frame that its innermost frame called (or, in a reversed tree, that called its outermost
+    /// one), and returns its new place. Adds the node if it doesn't exist. An unnamed frame shares the node of the
+    /// frame before it if both have the same label.
     fn step(&mut self, place: StackPlace, frame: FrameId, root: u32) -> StackPlace {
         let label = self.label_of(frame, root);
         let tree = &mut self.tree;

@@ -30,18 +30,20 @@ impl CallTree {
             if let Some(parent) = parent {
                 return Some(tree.child(parent, label));
             }
-            // No caller was kept, so this node is only kept if it begins a new stack.
+            // No caller of this node was kept. So it is only kept if it is one of the functions with which stacks
+            // begin.
             let is_base = functions.contains(&self.labels[old as usize].text);
             if is_base { Some(tree.child(ROOT, label)) } else { None }
         })
     }
 
-    /// Builds a tree by moving every node of this one to `tree`, which must be empty except for labels. `place` gets
-    /// the tree being built, the parent's new node (`None` if the parent is the root or was left out) and the node's
-    /// label. It returns the new node, or `None` to leave the node out. Parents are moved before their children.
+    /// Builds a tree by moving every node of this one to `tree`, which must be empty except for labels. Parents are
+    /// moved before their children. `place` gets the tree being built, the new node of the parent (`None` if the parent
+    /// is the root or was left out), and the label of the node to move. It returns the new node, or `None` to leave the
+    /// node out.
     fn rehang(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut new_nodes: Vec<Option<u32>> = vec![None; self.nodes.len()];
-        // The new tree has at most as many nodes as this one.
+        // Several nodes may become one, so the new tree has at most as many nodes as this one.
         tree.own = vec![0; self.nodes.len()];
         for (node, label) in self.labeled_nodes() {
             let parent = new_nodes[self.parent(node) as usize];

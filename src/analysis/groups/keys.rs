@@ -20,7 +20,7 @@ pub enum Key {
     Tid,
     /// The CPU that the sample was taken on.
     Cpu,
-    /// The file that contains the code, or the kernel or JIT code.
+    /// The file that contains the code; or the kernel, or the module under which JIT code is shown.
     Module,
     /// The function of the frame.
     Function,
@@ -53,16 +53,16 @@ pub enum Unnamed {
     ByAddress,
 }
 
-/// The values of the keys that depend on frames, or of those that depend on threads. Each distinct combination of
-/// values is called a part and has an ID.
+/// The values of the keys that depend on frames (such as the function), or of those that depend on threads (such as the
+/// process). Each distinct combination of values is called a part, and has an ID.
 #[derive(Debug, Clone)]
 struct ValueParts {
     /// The keys whose values each part has.
     keys: Vec<Key>,
     /// The values of all parts, one part after the other, each in the order of `keys`.
     values: Vec<Value>,
-    /// For each part, its function if grouping by function: different functions may have the same name. Otherwise
-    /// `None`.
+    /// For each part, its function if one of the keys is [`Key::Function`], otherwise `None`. Parts with equal values
+    /// may differ in this, because different functions may have the same name.
     functions: Vec<Option<Function>>,
     /// The number of parts.
     count: u32,
@@ -72,8 +72,8 @@ struct ValueParts {
     part_ids: Vec<u32>,
 }
 
-/// Finds the group of samples: a group's key consists of values of a frame (such as its function) and of a thread (such
-/// as its process), which are looked up here.
+/// Determines the groups that samples belong to. The key of a group consists of values of a frame (such as its
+/// function) and values of a thread (such as its process).
 #[derive(Debug, Clone)]
 pub struct Grouping {
     /// For each key, where its value is stored: in the frame's or in the thread's part.
@@ -119,7 +119,8 @@ impl ValueParts {
         Self { keys, values, functions, count: 0, ids: InternedNumbers::default(), part_ids }
     }
 
-    /// Assigns the next frame or track to the part with the same values and function. Adds the part if there is none.
+    /// Assigns the next frame or track to the part that has its values and its function. Adds the part if there is
+    /// none.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         // Append the values as if they were a new part's, and take them off again if such a part exists.
         let new_start = self.values.len();
@@ -205,8 +206,8 @@ impl Grouping {
         self.tracks.count as usize
     }
 
-    /// The values of the group that consists of a thread part and a frame part, one value per key, in the order of the
-    /// keys. `frame` is `None` if no key depends on frames.
+    /// The key values of a group, which is given by its thread part and its frame part: one value per key, in the order
+    /// of the keys. `frame` is `None` if no key depends on frames.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let track_values = self.tracks.values(track);
         let frame_values = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
@@ -261,6 +262,7 @@ fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed:
             let place = profile.place_of(frame);
             place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
         }
+        // `Key::Function`. The remaining keys depend on threads.
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {

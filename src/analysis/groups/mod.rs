@@ -1,8 +1,8 @@
 //! Groups the samples of an event by what users ask for: function, module, thread, tier, source line.
 //!
-//! A group has a self weight, that of stacks whose innermost frame belongs to it, and a total weight, that of stacks
-//! with any frame in it. A stack with several such frames (recursion) counts once. When grouping by thread, all of a
-//! sample belongs to its thread.
+//! The self weight of a group is that of all stacks whose innermost frame belongs to it. Its total weight is that of
+//! all stacks with any frame in it; a stack with several such frames (recursion) counts once. When grouping by thread,
+//! all of a sample belongs to its thread.
 
 mod keys;
 mod sums;

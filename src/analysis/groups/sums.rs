@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 /// A group of samples with its self and total weight.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The ID of the thread part of the group's key values. [`Group::values`] returns all of them.
+    /// The thread part of the group's key values, by ID. [`Group::values`] looks up all values.
     pub(super) track: u32,
     /// The ID of the frame part of the group's key values; `None` if no key depends on frames.
     pub frame: Option<u32>,
@@ -35,7 +35,8 @@ pub struct CategoryShares {
 /// Self weight by source location (file, line). Many functions have only one location.
 #[derive(Debug, Default)]
 struct LineShares {
-    /// The first location seen, with its weight. The weight is `None` if it was no sample's innermost frame.
+    /// The first location seen, with its weight. The weight is `None` as long as no sample's innermost frame was at
+    /// this location.
     first: Option<((NameId, u32), Option<u64>)>,
     /// The weights of further locations.
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
@@ -48,13 +49,14 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// The number of frames in the stack being added that belong to this group. If it is more than one (recursion), the
-    /// total weight still counts once.
+    /// How many frames of the stack being added belong to this group. If it is more than one (recursion), the stack
+    /// still counts once for the total weight.
     open: u32,
 }
 
 impl Group {
-    /// A group for a single function whose weights are known, as in call graphs. Sample counts are set to the weights.
+    /// A group for a single function whose weights are known already, from a call graph. There are no numbers of
+    /// samples, so the weights take their place.
     pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: i64, total: i64) -> Self {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
@@ -118,8 +120,8 @@ impl LineShares {
         }
     }
 
-    /// The location with the most weight; `None` if there are no locations. Of equally heavy ones, the one whose file
-    /// was interned first and, in that file, the one with the lowest line.
+    /// The location with the most weight; `None` if there are no locations. If several have the same weight, takes the
+    /// one whose file was interned first and, of those in that file, the one with the lowest line.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
@@ -211,8 +213,8 @@ fn sum_frames(
 }
 
 impl GatheredGroup {
-    /// Counts a frame of the group while walking the stacks from the outermost frame. Its total weight only counts if
-    /// no frame of the group is among its callers.
+    /// Counts a frame of the group, which the walk has just entered. `total` only counts if no frame of the group is
+    /// among the frame's callers.
     fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
         if self.open == 0 {
             self.total += total;

@@ -63,17 +63,17 @@ impl GroupTree {
                     path.push(node);
                 }
             }
-            // Every stack that was entered since the path began is on the path. Before that, there is nothing to
-            // remove.
+            // If the path is empty, it hasn't begun yet: the stack isn't on it, and `pop` does nothing. Otherwise, the
+            // stack is the last on the path, because all its callees have been left.
             Step::Leave(_) => {
                 path.pop();
             }
         });
     }
 
-    /// Adds paths that start with functions of `groups`, and go on to their callers. Of recursive calls, only the
-    /// outermost counts, so that no weight counts twice. `part_of` returns the frame part ID of a stack's innermost
-    /// frame.
+    /// Adds paths that start with functions of `groups`, and go on to their callers. If a stack contains several such
+    /// functions (recursion), only the outermost counts, so that no weight counts twice. `part_of` returns the frame
+    /// part ID of a stack's innermost frame.
     fn add_callers(
         &mut self,
         profile: &Profile,
@@ -81,7 +81,7 @@ impl GroupTree {
         groups: &FxHashSet<u32>,
         part_of: impl Fn(StackId) -> u32,
     ) {
-        // The number of frames of these groups in the current stack.
+        // How many frames of the current stack belong to `groups`. Only the first of them begins a path.
         let mut open = 0u32;
         walk.run(|walk, step| {
             let (Step::Enter(stack) | Step::Leave(stack)) = step;
@@ -94,7 +94,8 @@ impl GroupTree {
             }
             open += 1;
             if open == 1 {
-                // From the function itself up to the outermost caller, whose node gets the weight of the whole call.
+                // Add a path from the function itself up to the outermost caller. The last node gets the weight of the
+                // whole call.
                 let mut node = None;
                 for caller in std::iter::successors(Some(stack), |caller| profile.stack_of(*caller).0) {
                     node = Some(self.child(node, part_of(caller)));

@@ -96,7 +96,8 @@ impl<'a> Walk<'a> {
     /// Adds self weight to a stack.
     pub fn add(&mut self, stack: StackId, sum: Sum) {
         self.nodes[stack.index()].own += sum;
-        // List the stack and its callers. If one is listed, its callers are, too.
+        // List the stack and its callers, up to the first that is already listed: the callers of that one are listed,
+        // too.
         let mut next = Some(stack);
         while let Some(unlisted) = next.filter(|stack| !self.nodes[stack.index()].is_listed) {
             self.nodes[unlisted.index()].is_listed = true;

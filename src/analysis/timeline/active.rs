@@ -25,12 +25,12 @@ pub(super) type Place = (usize, usize);
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// The starts of all open calls: time, number of the call in the order of opening, track and lane. The latest is on
-    /// top; of equal ones, that of the call opened last.
+    /// The starts of all open calls, the latest on top: time, number of the call in the order of opening, track and
+    /// lane. Of equal times, the call that was opened last is on top.
     begins: BinaryHeap<(u64, u64, Place)>,
     /// The number of calls opened so far.
     opened: u64,
-    /// Time, track and lane of the edge visited last, which is the next later one.
+    /// Time, track and lane of the edge visited last: of all edges after the current one, the earliest.
     last: Option<(u64, Place)>,
 }
 
@@ -45,9 +45,9 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Moves on to the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest:
-    /// returns the time between this one and the one visited before, with the track and lane to charge it to. `None` if
-    /// that time is 0.
+    /// Visits the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest. Returns
+    /// the time between this edge and the one visited before, with the track and lane to charge it to. `None` if that
+    /// time is 0.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
@@ -66,7 +66,8 @@ impl Edges {
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later_time, later_place) = self.last.unwrap_or((time, place));
-        // An edge that is later than the one before it in the walk counts at that one's time.
+        // The walk goes backwards, so this edge should be earlier than the one visited before. If it is later, it
+        // counts at the time of that one.
         self.last = Some((time.min(later_time), place));
         let interval = later_time.saturating_sub(time);
         let owner = if self.owner == Owner::Next { later_place } else { place };

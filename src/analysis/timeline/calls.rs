@@ -41,8 +41,8 @@ struct SelfTimes {
     list: Vec<SelfTime>,
 }
 
-/// An interval in which a call itself ran rather than its callees. `calls` is 1 in one interval of each call, otherwise
-/// 0.
+/// An interval in which a call itself ran rather than its callees. `calls` is 1 in one of the call's intervals and 0 in
+/// the others, so that the sum over all intervals is the number of calls.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
     /// The call's node in the tree of call paths.
@@ -68,11 +68,12 @@ struct OneTrack {
 struct OpenSpan {
     node: u32,
     self_time: u64,
-    /// False if the call is so short that it is merged into its caller or, without a caller, into [`SHORTER`].
+    /// False if the call is so short that its time counts for its caller or, if there is none, for [`SHORTER`].
     counts: bool,
     /// When the call started.
     start: u64,
-    /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
+    /// From here to the call's end, its self time has been recorded. This moves backwards, because calls are processed
+    /// from the latest to the earliest.
     recorded_from: u64,
 }
 
@@ -164,12 +165,13 @@ impl CallSums {
         self.tracks.len() - 1
     }
 
-    /// Adds a call on a track. It must not end later than the call added before, whatever the track. Short calls
+    /// Adds a call on a track. Calls must be added in the order of descending ends, across all tracks. Short calls
     /// ([`CallOptions::min_duration`]) are merged into their callers.
     #[inline]
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
             let cut = Span { start: span.start.max(within.start), end: span.end.min(within.end) };
+            // The call is outside of the requested time range.
             if cut.start > cut.end {
                 return;
             }
@@ -214,7 +216,8 @@ impl CallSums {
                 0
             }
         };
-        // The self time of a merged call is in its caller's interval, so nothing is left to be recorded for it.
+        // The self time of a call that was merged into its caller is in the caller's interval, so nothing is left to
+        // record for it.
         let recorded_from = if is_merged_into_caller { span.start } else { span.end };
         let open = OpenSpan { node, self_time, counts: !is_short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);
@@ -225,7 +228,8 @@ impl CallSums {
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (begin_track, lane))) = edges.begin_from(next.end) {
-            // If `next` has length zero and is at the start of its caller, the caller must stay open.
+            // A call of length zero at the start of its caller ends where the caller starts. The caller must stay open,
+            // so that the call is nested in it.
             let is_caller = begin_track == track && begin == next.start;
             if is_caller {
                 break;
@@ -255,7 +259,7 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Visit all remaining starts: a span at time 0 is before all of them, since no time is negative. Afterwards,
+        // Visit all remaining starts by pretending that a call at time 0 comes next: no start is earlier. Afterwards,
         // only calls that never ended are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
@@ -273,8 +277,8 @@ impl CallSums {
     }
 }
 
-/// For active time: adds an interval's length to the self time of the call that was active in it. `interval` is the
-/// length, and the track and lane where that call is the innermost one.
+/// For active time: adds an interval to the self time of the call that was active in it. `interval` has the interval's
+/// length, and the track and lane whose innermost open call was active; `None` adds nothing.
 fn charge(tracks: &mut [OneTrack], interval: Option<(u64, super::active::Place)>) {
     let Some((time, (track, lane))) = interval else { return };
     if let Some((_, open)) = tracks[track].lanes.top(lane) {
@@ -292,9 +296,8 @@ struct PathStack {
 }
 
 impl SpanTree {
-    /// Converts the call paths to a profile with one row per path that has self time or calls. If `self_times` is
-    /// given, the rows are these intervals instead, in the same order. The other parameters are those of
-    /// [`CallSums::into_profile`].
+    /// Converts the call paths to a profile. It has one row per path that has self time or calls or, if `self_times` is
+    /// given, one row per interval in that list. The other parameters are those of [`CallSums::into_profile`].
     fn into_profile(
         self,
         tracks: &[Track],
@@ -305,7 +308,7 @@ impl SpanTree {
     ) -> Profile {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
-        // For each path, by its ID.
+        // The stack and track that each path becomes, by path ID. Parents come before their children.
         let mut stacks: Vec<PathStack> = Vec::with_capacity(self.sums.len());
         let track_of = |number: u32| tracks.get(number as usize).cloned().unwrap_or_default();
         let series = profile.series_named(series, unit);
@@ -317,7 +320,7 @@ impl SpanTree {
             };
             let PathStack { stack: caller, track } = stacks[parent as usize];
             let frame = *frames.entry(label).or_insert_with(|| {
-                // Only `SHORTER_LABEL` isn't in the list.
+                // The only label that isn't in the list is `SHORTER_LABEL`.
                 let name = labels.get(label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))

@@ -8,7 +8,8 @@ use std::cmp::Reverse;
 pub struct Selection {
     /// Names of spans to ignore, such as an interpreter's frames, which enclose other spans.
     pub exclude: Vec<NameNumber>,
-    /// Only select slices that end after the start and start before the end of one of these ranges. Empty: no limit.
+    /// Time ranges, one of which a slice must overlap in order to be selected: it ends after the range's start and
+    /// starts before its end. If there are none, all slices are.
     pub times: Vec<(i64, i64)>,
 }
 
@@ -31,7 +32,8 @@ impl Selection {
 pub struct Gap {
     /// The time at which the earlier span ended.
     pub start: i64,
-    /// The time from there to the start of the later span. Only negative with [`GapRule::Perfetto`], if they overlap.
+    /// The time from `start` to the beginning of the later span. It is only negative with [`GapRule::Perfetto`], if the
+    /// two spans overlap.
     pub duration: i64,
     /// The index of the slice after which the gap begins.
     pub after: usize,
@@ -50,14 +52,15 @@ pub enum GapRule {
 }
 
 impl Timeline {
-    /// The gaps between the selected outermost spans, longest first. The spans of all tracks are looked at together, so
-    /// a span of one track ends the gap after a span of another.
+    /// The gaps between the selected outermost spans, longest first. Instants and unfinished spans are ignored. The
+    /// spans of all tracks are looked at together, so a span of one track ends the gap after a span of another.
     pub fn gaps(&self, selection: &Selection, rule: GapRule) -> Vec<Gap> {
         let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
         spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));
         spans.sort_by_key(|(_, slice)| slice.start);
         let mut gaps = Vec::new();
-        // The span before the gap: the one that ends last so far or, for Perfetto, the one that started last.
+        // The span before the next gap: of those visited, the one that ends last or, for Perfetto, the one that started
+        // last.
         let mut previous: Option<(usize, &Slice)> = None;
         for (index, slice) in spans {
             if let Some((after, last)) = previous {
@@ -65,6 +68,7 @@ impl Timeline {
                 if duration > 0 || rule == GapRule::Perfetto {
                     gaps.push(Gap { start: last.end(), duration, after, before: index });
                 }
+                // The earlier span ends last, so the next gap can only begin at its end.
                 if rule == GapRule::AllTracks && slice.end() < last.end() {
                     continue;
                 }

@@ -37,7 +37,8 @@ pub struct Lanes<T> {
     /// For each lane, its open intervals, outermost first.
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
-    /// Lanes that may be empty, lowest first. Some may be in use again.
+    /// Lanes that have become empty, lowest first. Some of them may be in use again, so their intervals must be
+    /// checked.
     empty: BinaryHeap<Reverse<usize>>,
     /// The number of lanes that have open intervals.
     used: usize,
@@ -52,8 +53,9 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-/// A search tree over the lanes, with the starts of their innermost intervals, for skipping lanes that don't matter for
-/// a new interval. It is stored as an array: lane N is node `lanes` + N, and the parent of node N is node N / 2.
+/// A search tree over the lanes, with the starts of their innermost intervals. It finds the lanes that matter for a new
+/// interval without looking at all. It is stored as an array: lane N is node `lanes` + N, and the parent of node N is
+/// node N / 2.
 #[derive(Debug)]
 struct Innermost {
     /// The number of leaves (lanes in use or not), which is a power of two.
@@ -62,7 +64,8 @@ struct Innermost {
     begins: Vec<(u64, u64)>,
 }
 
-/// Stands for lanes without open intervals: their earliest start is the maximum, and their latest start is 0.
+/// Stands for lanes without open intervals. With the latest possible "earliest start" and the earliest possible "latest
+/// start", such lanes never change the values of the nodes above them.
 const NO_BEGIN: (u64, u64) = (u64::MAX, 0);
 
 impl Default for Innermost {
@@ -97,11 +100,11 @@ impl Innermost {
         }
     }
 
-    /// The first lane, starting at `lane`, whose innermost interval may contain `span` or may start after its end.
-    /// `None` if there is no such lane.
+    /// The first lane at or after `lane` whose innermost interval may contain `span` or may start after its end. `None`
+    /// if there is no such lane.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
-        // True if there may be such a lane below a node.
+        // True if a lane below a node may fit: its innermost interval may contain `span`, or may start after its end.
         let may_have = |node: usize| {
             let (first, last) = self.begins[node];
             first <= span.start || last >= span.end
@@ -141,15 +144,16 @@ impl<T> Lanes<T> {
             loop {
                 match self.lanes[lane].last() {
                     Some((top, _)) if top.contains(span) => return lane,
-                    // This interval starts at or after the new one's end, so the new one precedes it and it can be
-                    // closed.
+                    // The innermost interval starts at or after the new one's end. Since ends only become earlier,
+                    // nothing can be nested in it any more, so it is closed.
                     Some((top, _)) if top.start >= span.end => self.close(lane).into_iter().for_each(&mut closed),
                     _ => break,
                 }
             }
             from = lane + 1;
         }
-        // The intervals that are still open neither contain the new one nor start after it, so they overlap it.
+        // The innermost intervals that are still open neither contain the new one nor start after it. So they overlap
+        // it.
         self.overlaps += u64::from(self.used > 0);
         self.find_empty_lane()
     }

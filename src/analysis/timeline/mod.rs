@@ -34,8 +34,8 @@ pub enum Clock {
     /// All time from the call's start to its end, independently for each track.
     #[default]
     Wall,
-    /// Only the time during which the call's track was running, for tracks that take turns on one CPU. Each interval
-    /// between two consecutive starts or ends of calls, on any track, belongs to one track.
+    /// Only the time during which the call's track was running, for tracks that take turns on one CPU. Starts and ends
+    /// of calls on all tracks divide time into intervals, and each interval belongs to one track.
     Active(Owner),
 }
 
@@ -57,9 +57,9 @@ pub struct CallOptions {
     pub within: Option<Span>,
     /// Which time counts as a call's time.
     pub clock: Clock,
-    /// Which calls to keep, standing for others that are dropped.
+    /// Which calls become stacks. Each kept call gets the weight of the dropped ones before it.
     pub sampling: Sampling,
-    /// Merge shorter calls into their callers; in the recording's unit.
+    /// Calls shorter than this, in the recording's unit, are merged into their callers.
     pub min_duration: u64,
     /// If calls themselves ran in at most this many intervals, each interval becomes a row of its own. If there are
     /// more, or if this is `None`, rows are sums per stack. Only available for wall time without sampling.
@@ -78,7 +78,8 @@ pub struct LabelTotals {
     pub count: u64,
     /// How often the result of a query was taken from the cache.
     pub cache_hits: u64,
-    /// How often the result of a query wasn't in the cache, or how often an activity ran.
+    /// How often the result of a query wasn't in the cache. For activities of the compiler, which have no results: how
+    /// often they ran.
     pub cache_misses: u64,
     /// Time spent waiting for another thread that computes the same result.
     pub blocked: i64,

@@ -13,7 +13,7 @@ pub enum Sampling {
     Time(u64),
 }
 
-/// The weight and number of a track's dropped calls, which the next kept call gets.
+/// The weight and the number of a track's calls since the last kept one. The next call that is kept gets them.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Carry {
     weight: u64,
@@ -40,7 +40,8 @@ impl Sampling {
 }
 
 impl Carry {
-    /// What remains at the end of a track, for the node of its last call. `None` if nothing remains.
+    /// The dropped calls after the last kept one, at the end of a track. Their weight goes to the node of the track's
+    /// last call. `None` if there are none.
     pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
         if self.weight == 0 && self.calls == 0 {

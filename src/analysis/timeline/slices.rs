@@ -59,7 +59,8 @@ impl SliceNames {
 /// A span or an instant of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The start in nanoseconds on the clock of the slice's thread. It may be negative.
+    /// The start, in nanoseconds on the clock of the slice's thread. It may be before the clock's zero, and so
+    /// negative.
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
@@ -92,7 +93,8 @@ pub enum SliceKind {
 }
 
 impl Slice {
-    /// The time when the slice ended. An unfinished span gets a time just before its start, as in trace viewers.
+    /// The time when the slice ended. For a span that never ended, it is one nanosecond before its start, because trace
+    /// viewers give such spans the duration -1.
     #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
@@ -116,7 +118,7 @@ impl Slice {
 struct Nesting {
     /// The start and end of each open slice, outermost first.
     open: Vec<(i64, i64)>,
-    /// The sort key of the previous slice, to notice slices out of order.
+    /// The sort key of the previous slice, by which a slice that is out of order is noticed.
     last: Option<(i64, Reverse<i64>)>,
 }
 
@@ -127,8 +129,8 @@ impl Nesting {
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
         self.last = Some(slice.outer_first());
-        // Remove slices that have ended. A slice that ends where this one starts has ended, unless it has no duration:
-        // instants at the same time count as nested in each other.
+        // Remove slices that have ended. A slice that ends where this one starts has ended, too, unless it has no
+        // duration: of several instants at the same time, each counts as nested in the one before.
         while let Some(&(open_start, open_end)) = self.open.last()
             && (open_end < slice.start || (open_end == slice.start && open_start < open_end))
         {
@@ -160,8 +162,8 @@ pub struct Timeline {
     /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
-    /// Some names of arguments that spans have, if time is summed by an argument. A message lists them if no span has
-    /// that argument.
+    /// Some names of arguments that spans have, collected if time is to be summed by an argument. If no span has that
+    /// argument, a message lists these.
     pub argument_names: BTreeSet<String>,
     /// The number of events that don't nest properly or lack a time.
     pub oddities: Oddities,
@@ -173,21 +175,22 @@ pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 /// How many events of a trace don't nest properly or can't be placed in time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
-    /// The number of end events that closed a span while other spans were open inside of it. These ended at the same
-    /// time.
+    /// The number of end events that closed a span while other spans were still open inside of it. The inner spans were
+    /// closed at the same time.
     pub misplaced_ends: u64,
     /// The number of end events without an open span.
     pub unmatched_ends: u64,
     /// The number of complete spans (with start and duration) that overlap another span of their thread without being
     /// nested in it.
     pub overlaps: u64,
-    /// The number of events that the file has so long after later events of their thread that they couldn't be sorted.
+    /// The number of events that are in the file so long after later events of the same thread that the reader, which
+    /// sorts only nearby events, had already passed their time.
     pub late: u64,
     /// The number of events without a time.
     pub timeless: u64,
     /// The number of complete spans without a duration.
     pub endless: u64,
-    /// The number of complete spans with a CPU time in place of a duration, which is used.
+    /// The number of complete spans that state a CPU time but no duration. The CPU time is used as their duration.
     pub cpu_durations: u64,
     /// The number of instants that have call stacks of their own.
     pub stacks: u64,
@@ -263,7 +266,7 @@ impl Timeline {
     /// the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNumber], label: impl Fn(&Slice) -> NameNumber) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
-        // The names of interpreted calls.
+        // The IDs of the names that Miri gives to interpreted calls; empty for other traces.
         let mut frame_names: Vec<NameNumber> = Vec::new();
         if self.is_miri {
             frame_names.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
@@ -280,8 +283,8 @@ impl Timeline {
         for &(span, index) in &spans {
             let slice = &self.slices[index as usize];
             let (thread, row) = match slice.kind {
-                // Row 1 of a thread is for interpreted calls that don't nest properly in it; row 0 is the thread
-                // itself.
+                // Row 0 is the thread itself. Row 1 is for Miri's interpreted calls, if they don't nest properly in the
+                // thread. The rows from 2 on are for other async tracks.
                 SliceKind::Async if is_frame(slice) => (slice.track, u32::from(is_mixed_up[slice.track as usize])),
                 SliceKind::Async => {
                     let (thread, row) = async_rows[slice.lane as usize];
@@ -327,8 +330,8 @@ impl Timeline {
             let slice = &self.slices[index as usize];
             if is_operation(slice) {
                 let AsyncTrack { thread, extent } = &mut tracks[slice.lane as usize];
-                // Spans inside of others may have started on other threads, but the outermost span determines the
-                // operation's thread.
+                // The outermost span determines the operation's thread. Spans inside of it may have started on other
+                // threads.
                 if slice.depth == 0 || thread.is_none() {
                     *thread = Some(slice.track);
                 }
@@ -351,7 +354,8 @@ impl Timeline {
                 current_thread = Some(thread);
             }
             let row = match free.peek() {
-                // Use `<`: an empty span directly at the end of another one would be nested in it.
+                // The next track must start strictly later (`<`): an empty span directly at the end of another one
+                // would be nested in it.
                 Some(&Reverse((end, row))) if end < start => {
                     free.pop();
                     row
@@ -382,7 +386,8 @@ impl Timeline {
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
-            // Remove the spans that don't contain this one.
+            // Remove the spans that don't contain this one: those on other tracks, and those that ended before this one
+            // starts or ends.
             while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {
@@ -399,8 +404,8 @@ impl Timeline {
         self_times
     }
 
-    /// The wanted spans with their slice indexes, by descending end, outer ones first. Unfinished spans get the end of
-    /// their thread. Times are relative to the first start.
+    /// The wanted spans, each with the index of its slice, by descending end and outer ones first. Unfinished spans end
+    /// with their thread's last slice. Times count from the first start in the trace.
     fn spans_by_end(&self, is_wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
         let (first, _) = self.bounds();
         let mut thread_ends = vec![first; self.tracks.len()];
@@ -421,8 +426,8 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether its interpreted calls (Miri) overlap other spans without being nested. If so, they must
-    /// be kept out of the thread's stacks.
+    /// For each thread, whether Miri's interpreted calls in it overlap other spans without being nested. Such calls
+    /// must be kept out of the thread's own stacks.
     fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {

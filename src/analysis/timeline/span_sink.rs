@@ -41,7 +41,8 @@ pub struct SpanHead<'a> {
     pub name_no: NameNumber,
     /// The span's name; empty if it has none.
     pub name: &'a [u8],
-    /// The action that the span's arguments state, if the span may be named after it.
+    /// The action that the span's arguments state; `None` if they state none, or if the format never names spans after
+    /// their action.
     pub action: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,
@@ -176,8 +177,8 @@ pub type EmitSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
     /// Passes the timeline's spans to a sink, by start time and outer spans first. For each span that the sink wants,
-    /// `complete` gets its slice, a record of what the timeline knows about it, and the sink's callback. It adds what
-    /// else the file says about the span, and passes the record to the callback.
+    /// `complete` gets the slice, a record of what the timeline knows about the span, and the sink's callback.
+    /// `complete` adds what else the file says about the span to the record, and passes it to the callback.
     pub fn emit(
         &mut self,
         sink: &mut dyn SpanSink,

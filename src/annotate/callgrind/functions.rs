@@ -27,14 +27,13 @@ use std::path::Path;
 /// The costs in a callgrind file, and where the machine code that caused them is.
 pub(super) struct CallgrindCosts<'a> {
     pub(super) costs: &'a InstructionCosts,
-    /// Where the machine code is.
+    /// The files with machine code and source lines.
     pub(super) code: &'a CodeFiles<'a>,
     pub(super) objects: &'a Objects,
     pub(super) pid: Pid,
 }
 
-/// The address range of the function at an address. The key is the object file and the address; all addresses are as
-/// linked.
+/// For the object file and an address in it, the address range of the function there. All addresses are as linked.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
 /// A function at an address, and the offset of the address in it.
@@ -44,8 +43,8 @@ struct FoundFunction {
 }
 
 impl CallgrindCosts<'_> {
-    /// All functions that have costs, hottest first. callgrind may have added costs of JIT code to another function, so
-    /// for each address with costs, the function is looked up here.
+    /// All functions that have costs, hottest first. Each address with costs is looked up to find its function, because
+    /// callgrind may have added costs of JIT code to another function.
     pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
@@ -70,8 +69,8 @@ impl CallgrindCosts<'_> {
         // each with inclusive costs of its own.
         for part in &self.costs.stated {
             let in_file = &self.costs.functions[part.function];
-            // The file only states the address of the part's entry if something calls it. Otherwise, any address of the
-            // function leads to the same function.
+            // The file only states a part's entry address if something calls the part. If not, any address with costs
+            // will do, because all of them are in the same function.
             let Some(addr) = part.entry.or_else(|| in_file.instructions.keys().next().copied()) else { continue };
             let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
@@ -135,8 +134,8 @@ impl CallgrindCosts<'_> {
     }
 
     /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
-    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the returned function's
-    /// `code` says why, and the address takes the place of the offset.
+    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the `code` of the returned
+    /// function says why, and the returned offset is the address itself.
     fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
         let CostedFunction { name, object, .. } = in_file;
         let Some(dso) = self.objects.id(object) else {
@@ -151,8 +150,8 @@ impl CallgrindCosts<'_> {
             offset = addr - extent.start;
             FunctionCode::File(dso, extent.clone())
         } else if let Some(image) = self.code.images.get(dso) {
-            // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses of
-            // JIT code then occur among those of the function.
+            // If a function jumps into JIT code, callgrind adds the cost of that code to the function, under the
+            // addresses of the JIT code. Those aren't in the function's object file.
             let is_outside = linked_bytes(image, addr..addr.saturating_add(1)).is_none();
             if is_outside && let Some(found) = self.find_jit(addr) {
                 return found;
@@ -193,8 +192,7 @@ impl CallgrindCosts<'_> {
         }
     }
 
-    /// Names the functions at these addresses, as linked, in a file. Addresses at which no symbol states a name are
-    /// left out.
+    /// Names the functions at addresses (as linked) of a file. Addresses at which no symbol states a name are left out.
     fn file_functions(
         &self,
         dso: DsoId,
@@ -205,8 +203,9 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        // Each part has the frames of the next addresses of the request, in the same order. The part's range comes
-        // first in `zip`, so that the end of a part doesn't use up an address of the next one.
+        // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
+        // part comes first: when it ends, no further address has been taken, so that the next part begins with the
+        // right one.
         let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
         for part in &parts {
@@ -265,8 +264,8 @@ fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstructi
     }
 }
 
-/// Converts a callgrind file's costs of an instruction. There are no samples, so the amount of each cost is also stored
-/// as the number of samples. Costs are negative where the file is the difference of two profiles.
+/// Converts the costs of an instruction in a callgrind file. Numbers of samples, which mean here whether there is a
+/// cost, are set to the absolute costs. Costs are negative where the file is the difference of two profiles.
 fn exact_costs(costs: &[i64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
@@ -283,8 +282,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Interns all object files. `directory` is the one of the callgrind file. Object names without a slash are looked
-    /// up there, because that is where `jitgraft callgrind` writes the object with the JIT code.
+    /// Interns all object files. Object names without a slash are looked up in `directory`, the callgrind file's own:
+    /// that is where `jitgraft callgrind` writes the object with the JIT code.
     pub(super) fn new(costs: &InstructionCosts, directory: Option<&Path>) -> Self {
         let mut objects = Self::default();
         for function in &costs.functions {

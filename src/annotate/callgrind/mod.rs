@@ -110,7 +110,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
     Ok(())
 }
 
-/// The events that have any costs, limited to `wanted` unless that is empty.
+/// The events that have any costs. If `wanted` isn't empty, only those that it lists.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     for function in functions {

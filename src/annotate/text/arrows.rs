@@ -62,8 +62,8 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     Drawing { rows: grid.into_iter().map(String::from_iter).collect(), left_out }
 }
 
-/// The jumps in one lane, none of which share a row, sorted by their first row. A function may have a hundred thousand
-/// jumps, so whether there is room for another one must be found without looking at each of them.
+/// The jumps in one lane, sorted by their first row. No two of them share a row. A function may have a hundred thousand
+/// jumps, so the lane must find out without looking at each of them whether there is room for another one.
 #[derive(Default)]
 struct Lane {
     jumps: BTreeMap<usize, Jump>,
@@ -100,7 +100,7 @@ fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
                 _ => '─',
             };
         }
-        // Another jump may have its arrowhead here.
+        // Keep the arrowhead of another jump that leads to this row.
         if row[end] != '▶' {
             row[end] = if index == jump.to { '▶' } else { '─' };
         }

@@ -65,12 +65,13 @@ fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usiz
                 let context = u32::try_from(context).unwrap_or(u32::MAX);
                 (line.saturating_sub(context).max(1), line.saturating_add(context))
             }
-            // Without a limit, everything between two lines with costs is shown.
+            // Without a limit, everything between the previous line with costs and this one is shown.
             None if shown.is_empty() => (line, line),
             None => (next, line),
         };
         for candidate in from.max(next)..=to {
-            // The file may be missing, or shorter than it was.
+            // A line with costs is always shown. Other lines may not exist: the file may be missing, or shorter than
+            // when the program was compiled.
             if candidate == line || file.line(candidate).is_some() {
                 shown.push(candidate);
             }

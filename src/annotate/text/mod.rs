@@ -95,7 +95,8 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// For each event in which there are costs, the percentage of the event's total as text.
+    /// For each event in which the costs aren't zero, text such as `cycles 12.00% (34 samples)`: the costs as a
+    /// percentage of the event's total, and their number.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let mut shares = Vec::new();
         for event in &self.annotation.events {

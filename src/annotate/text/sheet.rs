@@ -40,7 +40,7 @@ impl Sheet<'_> {
         self.digits() + 9
     }
 
-    /// The percentage that the costs are of the event's total, and the number of samples or the exact cost.
+    /// The costs as a percentage of the event's total, and as a number: the number of samples or the exact cost.
     pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, i64) {
         let cost = costs.get(event.number);
         (cost.percent_of(event.total, self.annotation.weight), event.figure(cost))

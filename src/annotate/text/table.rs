@@ -81,7 +81,7 @@ fn shown(rows: &[listing::Row], context: Option<usize>) -> Vec<usize> {
     shown
 }
 
-/// The jumps whose both ends are among the shown instructions.
+/// The jumps of which both ends are among the shown instructions, as indexes in `shown`.
 fn jumps(listing: &Listing, shown: &[usize]) -> Vec<Jump> {
     let mut jumps = Vec::new();
     for (from, &row) in shown.iter().enumerate() {

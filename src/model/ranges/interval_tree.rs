@@ -36,8 +36,8 @@ impl<T: Span> IntervalTree<T> {
         Self { list, ends }
     }
 
-    /// Calls `each` with every item that overlaps a range, in the order of their starts. An empty range overlaps items
-    /// that begin before it and end after it.
+    /// Calls `each` with every item that overlaps a range, in the order of their starts. If the range is empty, these
+    /// are the items that begin before it and end after it.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
         self.visit_subtree(0..self.list.len(), &range, &mut each);
     }

@@ -38,8 +38,8 @@ struct NodeLists {
     starts: Vec<u32>,
     /// All lists, one after the other.
     positions: Vec<u32>,
-    /// The first tree node whose list isn't empty; `usize::MAX` if there is none. Searches towards the root can stop
-    /// there.
+    /// The first tree node whose list isn't empty; `usize::MAX` if there is none. A parent comes before its children,
+    /// so a search on the way to the root can stop at this node: all lists above it are empty.
     first_node: usize,
 }
 
@@ -120,7 +120,8 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that contain an address.
+    /// Calls `each` with lists of positions, which together contain the position of each range that contains an
+    /// address.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -131,8 +132,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that overlap `range`. Each
-    /// of these ranges is listed at one of the nodes that cover `range`, above one of them, or below.
+    /// Calls `each` with lists of positions, which together contain the position of each range that overlaps `range`.
+    /// Such a range is listed at one of the nodes that cover `range`, above one of them, or below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -161,8 +162,8 @@ impl<T> OrderedRanges<T> {
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `for_each_node` visits for the range's leaves. `leaf_count` is the number of
-    /// leaves in the tree, and `leaves_of_ranges` has the leaves of each range.
+    /// Lists each range at the nodes that `for_each_node` passes to its callback, given the range's leaves.
+    /// `leaf_count` is the number of leaves in the tree, and `leaves_of_ranges` has the leaves of each range.
     fn new(
         leaf_count: usize,
         leaves_of_ranges: &[Range<u32>],
@@ -189,7 +190,7 @@ impl NodeLists {
                 next[node] += 1;
             });
         }
-        // At least 1, the number of the root, so that `for_each_list_at` always ends there.
+        // Node 0 doesn't exist: 1 is the root, where `for_each_list_at` ends at the latest.
         Self { starts, positions, first_node: first_node.max(1) }
     }
 
@@ -202,8 +203,9 @@ impl NodeLists {
 /// Covers some adjacent leaves with as few nodes as possible, and calls `each` with each of these nodes. `leaf_count`
 /// is the number of leaves in the tree; leaf N is node `leaf_count` + N, and the parent of node N is node N / 2.
 fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
-    // The nodes of the current level that are still to be covered, from the leaves up. A node at either end whose
-    // parent has other leaves, too, is taken; the parents of the others are the nodes of the next level.
+    // Go up level by level. `low..high` are the nodes of the current level that are still to be covered. If the parent
+    // of the first or last one also has a child outside the range, that node itself is taken. All others are covered by
+    // their parents, on the next level.
     let (mut low, mut high) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     while low < high {
         if low % 2 == 1 {
@@ -219,8 +221,8 @@ fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     }
 }
 
-/// Calls `each` once with each ancestor of the nodes that [`for_each_covering`] finds for these leaves. All of them are
-/// ancestors of the first or the last leaf.
+/// Calls `each` once with each node that is an ancestor of nodes which [`for_each_covering`] finds for these leaves.
+/// All such ancestors are also ancestors of the first or the last leaf.
 fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     if start >= end {
@@ -229,7 +231,8 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // A node that has none but these leaves is one of the nodes that cover them, or is below one.
+        // If all leaves below a node are in `leaves`, the node is one of those that cover them, or is below one. It
+        // isn't an ancestor of any.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

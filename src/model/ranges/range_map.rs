@@ -24,7 +24,7 @@ pub struct RangeMap<V> {
     starts: Vec<u64>,
 }
 
-/// An address range with its value: an entry of the map, or a part of an entry that was removed ([`RangeMap::clear`]).
+/// An address range with its value: an entry of the map, or a part of one that was removed ([`RangeMap::clear`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.
@@ -156,13 +156,14 @@ impl<V: Copy> RangeMap<V> {
         first.into_iter().flatten().chain(rest.into_iter().flatten())
     }
 
-    /// The index of the block that contains an entry with this start address, or that it would be inserted into.
+    /// The index of the block that contains an entry with this start address, or into which such an entry would be
+    /// inserted.
     fn block_for(&self, start: u64) -> usize {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// The place of the first entry that ends after an address: the entry that contains the address, or else the next
-    /// one. A place without an entry if there is none.
+    /// The place of the first entry that ends after an address: of the entry that contains the address, or else of the
+    /// next one. If there is no such entry, a place after all entries.
     fn first_ending_after(&self, addr: u64) -> EntryPlace {
         let block = self.block_for(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));
@@ -203,6 +204,7 @@ impl<V: Copy> RangeMap<V> {
     /// Inserts an entry, and splits its block if that becomes too long.
     fn insert_entry(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
         let Some(entries) = self.blocks.get_mut(block) else {
+            // The map has no blocks yet.
             self.blocks.push(vec![entry]);
             self.starts.push(entry.start);
             return;

@@ -24,7 +24,8 @@ pub struct ThreadCalls {
 pub struct SelfCost {
     /// The function. If the input distinguishes levels of recursion (`f`, `f'2`), each level is a function here.
     pub function: FrameId,
-    /// The frame of this function in stacks. In stacks, recursion repeats the same function (`f;f`).
+    /// The frame of this function in stacks. If each level of recursion is a function (`f`, `f'2`), all of them have
+    /// the same frame there (`f;f`).
     pub stack_frame: FrameId,
     /// One value per event. Negative if the function released more than it acquired, for example memory.
     pub costs: Box<[i64]>,

@@ -21,7 +21,7 @@ pub struct Part {
     perf_names: bool,
 }
 
-/// For each table of a worker's profile, how many of its entries are in the parts that were taken so far.
+/// For each table of a worker's profile, how many of its entries were copied to parts so far.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     names: usize,

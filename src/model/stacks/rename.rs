@@ -19,7 +19,8 @@ pub struct ChangedFrame {
 }
 
 impl Profile {
-    /// Like [`Profile::merge`], but `rename` determines the function name of every frame of the other profile.
+    /// Like [`Profile::merge`], but gives each frame of the other profile the function name that `rename` returns.
+    /// `rename` gets the frame and its old name.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
@@ -56,7 +57,8 @@ impl Profile {
             let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
                 .map(|name| name.map(|name| self.name(other.name_of(name))));
             let start = FunctionStart { file: start_file, ..frame.start };
-            // The frame still has the name's ID of the other profile. Its name is interned below.
+            // In `new`, the name is still an ID of the old profile; it is replaced below. The column is dropped: it is
+            // only needed until source maps have been applied.
             let mut new = Frame { module, build, file, column: 0, start, ..*frame };
             match change(&other, frame) {
                 None => new.name = self.name(other.name_of(frame.name)),
@@ -75,9 +77,8 @@ impl Profile {
         self.merge_translated(&other, &frames);
     }
 
-    /// Returns a copy of the profile with other frames. `replace` returns the new frame for an old one, which it gets
-    /// with its ID; it also gets the copy, in which it interns the new frame's names. Frames that become equal are
-    /// merged.
+    /// Returns a copy of the profile with other frames. `replace` gets the copy, the ID of an old frame and the frame,
+    /// and returns the new frame, whose names it interns in the copy. Frames that become equal are merged.
     pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
         let mut copy = Self::empty(self.keep);
         let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
@@ -114,7 +115,8 @@ impl Profile {
         if other.calls.is_empty() {
             return;
         }
-        // The new name of each series whose name had to change in order to stay unique.
+        // The calls refer to series by name. A series may have got another name in the merged profile, because one with
+        // another unit already had its name.
         let mut new_names: FxHashMap<&str, String> = FxHashMap::default();
         for series in &other.series {
             let index = self.series_with_unit(&series.name, &series.unit);
@@ -153,7 +155,7 @@ impl Profile {
     /// then unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
     /// Otherwise returns false, and changes nothing except that the new names are interned.
     fn rename_in_place(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
-        // The new names, each with the index of its frame.
+        // The new names of the frames to rename, each with the index of its frame.
         let mut new_names: Vec<(usize, Vec<u8>)> = Vec::new();
         for (index, frame) in self.frames.items().iter().enumerate() {
             let name = self.name_of(frame.name);
