@@ -83,6 +83,7 @@ pub(super) fn read<'data>(
         times: first.zip(last),
         lent: 0,
     };
+    // Some runtimes (CPython) write 0 for the machine, which means that it is unknown.
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
@@ -121,15 +122,15 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the times of loads and moves are of use. They aren't if all are 0, or if there are several and all are
-/// equal.
+/// True if the times of loads and moves are of use. They are useless if all are 0, or if there are several and all are
+/// equal. Without loads and moves, there is nothing to complain about, so the result is true.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
     match times.next() {
         None => true,
         Some(0) => times.any(|time| time != 0),
-        // True for a single record.
+        // A single time has nothing to be equal to, so it is of use.
         Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
     }
 }
@@ -233,7 +234,7 @@ impl<'data> DumpReader<'_, 'data> {
         let mut end = DumpEnd::default();
         parallel_records::for_each_record(dump, pool, parallel_records::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
-                // Each record overwrites what the one before it left, so that the state of the last record remains.
+                // These fields are overwritten by every record, so that in the end they describe the last one.
                 end.last_time = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
                 if end.torn {
@@ -284,8 +285,9 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Removes the pending line entries for the code of `function` and returns them, not yet decoded; empty if there
-    /// are none. Counts how many of them have V8's bias.
+    /// Removes the pending line entries for the code at `addr` and returns them, not yet decoded; empty if there are
+    /// none. `function` is the name of the code. Counts the loads with line entries, and those whose entries have V8's
+    /// bias.
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first_line_addr) = info.first_addr {

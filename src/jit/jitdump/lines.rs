@@ -14,7 +14,7 @@ use crate::model::code::{Line, Lines};
 /// Stands for "the same file as the previous entry" (`jitdump.h`; V8 writes it).
 const SAME_FILE: &[u8] = b"\xff";
 
-/// Length of an entry with an empty name: address, line, discriminator, NUL.
+/// Length in bytes of the shortest entry, whose name is empty: address, line, discriminator, NUL.
 const SHORTEST: usize = 8 + 4 + 4 + 1;
 
 /// How many bytes of freed memory the allocator overwrites: two pointers.
@@ -65,8 +65,8 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     let name_start = *cursor;
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
-    // A control character in a name is a byte of a pointer that overwrote the name. An intact name is followed by
-    // another entry or by the end.
+    // An intact name has no control characters and is followed by another entry or by the end. In a name whose start
+    // was overwritten by a pointer, the pointer's bytes look like control characters.
     let is_clean = !name.is_empty() && !has_control(name);
     if is_clean && can_be_next(cursor, lines) {
         return Some(Entry { line, file: Some(name) });
@@ -98,7 +98,7 @@ fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
 /// begin.
 fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
-    // Fewer bytes than an entry takes are padding at the end.
+    // If fewer bytes are left than the shortest entry has, they are padding after the last entry.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| code_offset(addr, lines).is_some())
 }
 

@@ -142,7 +142,8 @@ pub enum Body<'data> {
     Move(Move),
     /// A JIT_CODE_DEBUG_INFO record: source lines of code that is loaded next.
     DebugInfo(DebugInfo<'data>),
-    /// JIT_CODE_UNWINDING_INFO; `None` if it has no `.eh_frame`.
+    /// A JIT_CODE_UNWINDING_INFO record: unwinding information of the code that is loaded next. `None` if its
+    /// `.eh_frame` is empty.
     Unwinding(Option<Unwind<'data>>),
     /// A JIT_CODE_CLOSE record, which marks the end of the dump but need not be its last record.
     Close,
@@ -174,7 +175,7 @@ pub struct Load<'data> {
 pub struct Move {
     /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
-    /// `tid`
+    /// `tid`, the thread that moved the code.
     pub tid: i32,
     /// `old_code_addr`: the address of the code before the move.
     pub from: u64,
@@ -237,7 +238,7 @@ impl<'data> Iterator for Records<'data> {
                 self.last_time = timestamp;
                 Some(Ok(Record { offset, timestamp, body }))
             }
-            // The end of the damaged record is known, so the walk continues there.
+            // Only the payload is damaged. Where the record ends is known, so the walk continues there.
             Err(error) => Some(Err(error.at_offset(offset))),
         }
     }
@@ -284,13 +285,13 @@ impl<'data> Records<'data> {
             4 => total_size >= 40,
             _ => false,
         };
-        // The time of the first record can't be compared with another one, so it isn't checked.
+        // Before the first good record, `last_time` is 0, and there is no time to compare with.
         if !has_fitting_size || (self.last_time != 0 && elapsed >= THREE_DAYS) {
             return None;
         }
         let payload = total_size.checked_sub(PREFIX)?;
-        // `bytes` checks this, too, but a search calls this function at every byte, and building an error that nobody
-        // reads would dominate its cost.
+        // Cheaper than the same check in `bytes`, which builds an error. A search calls this function at every byte,
+        // and nobody would read these errors.
         if payload > cursor.left() as u64 {
             return None;
         }
@@ -392,7 +393,7 @@ fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let id = cursor.u32("record id").ok()?;
     let total_size = u64::from(cursor.u32("record total_size").ok()?);
     let timestamp = cursor.u64("record timestamp").ok()?;
-    // JIT_CODE_LOAD
+    // Only a JIT_CODE_LOAD record (type 0) ends with code, so only such a record is of use without its end.
     if id != 0 {
         return None;
     }
