@@ -158,13 +158,14 @@ impl AddressSpaces {
                 }
             }
         }
-        // Only now are all modules known. See `starts_module`.
+        // The kernel's end can only be checked now that all its modules are known: an end at which a module starts
+        // isn't the kernel's own; see `starts_module`.
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
-            // Execs after the last mapping end mappings, too.
+            // A process may exec after its last mapping. That, too, ends what was mapped.
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
@@ -180,8 +181,9 @@ impl AddressSpaces {
     }
 
     /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Needs the
-    /// finished `spaces`. Forks are taken in the order of time. So each parent is replayed only once, from one fork
-    /// that it made to the next, and what it inherited itself is already known.
+    /// finished `spaces`. The forks are replayed in the order of time, for two reasons: a parent that forks several
+    /// times is replayed only once, from each of its forks to the next; and if the parent was forked, too, what it
+    /// inherited is already known.
     fn inherit(&mut self, processes: &Processes) {
         let mut ranks = Ranks::default();
         let mut replays = FxHashMap::default();
@@ -207,6 +209,7 @@ impl AddressSpaces {
             CpuMode::Kernel => self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time),
             CpuMode::GuestKernel => self.lookup_in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
             CpuMode::GuestUser => self.lookup_in_realm(pid, Realm::GuestUser, addr, time),
+            // perf records no mappings of hypervisors.
             CpuMode::Hypervisor => None,
             CpuMode::Unknown => self
                 .lookup_user(pid, addr, time)
@@ -220,8 +223,9 @@ impl AddressSpaces {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
-        // During an exec, the answer comes from the previous program, so it changes where such a period begins or ends.
-        // The periods are sorted. Only the last one that began by `time` and the one after it can limit `holds`.
+        // During an exec, the answer comes from the previous program, so the answer may change where such an exec
+        // period begins or ends. The periods are sorted by time. Only the last one that began by `time` and the first
+        // later one can be the nearest to `time`.
         let mut same_exec = QuietPeriod::new(time);
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
@@ -273,6 +277,7 @@ impl AddressSpaces {
             return Some(place);
         }
         let Entry { start, skipped, value: inherited, .. } = self.inherited.get(&pid)?.get(addr.0)?;
+        // An exec after the fork ended what the process had inherited.
         if !self.ancestry.inherits(pid, Some(time)) {
             return None;
         }
@@ -285,8 +290,8 @@ impl AddressSpaces {
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds kernel code that came and went while the kernel was running, such as BPF programs. `builder` is that of the
-    /// kernel. Where code was unregistered, nothing is mapped from then on.
+    /// Adds kernel code that was registered while the kernel was running, such as BPF programs, to the kernel's address
+    /// space, which `builder` builds. Where such code is unregistered, nothing is mapped from then on.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -294,6 +299,7 @@ impl AddressSpaces {
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol(symbol.bpf);
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, file: None, kind });
+                // Unlike in the kernel itself, the offset in such code counts from the start of its symbol.
                 let part = VisiblePart { from: symbol.time, dso, offset: 0, is_remapped: false };
                 builder.live.insert_into_gap(symbol.addr.0..end, part);
             }
@@ -334,13 +340,12 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
 }
 
 /// The periods in which a process was replacing its program, in the order of time. A period begins with the exec, which
-/// replaces the memory, and ends with the first mapping that the new program makes itself. That is the first one after
-/// the vDSO, the last mapping that the kernel makes before it prepares the stack. A sample's user address in such a
-/// period belongs to the previous program, which called `execve`, unless it is in the new program. An exec without a
-/// vDSO mapping has no period.
+/// replaces the memory. The kernel then maps the new program and at last the vDSO, and prepares the stack. The period
+/// ends with the next mapping, which is the first that the new program makes itself. Until then, the user registers in
+/// samples are those of the previous program, which called `execve`. Execs without a vDSO mapping have no period.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
-    /// For how many nanoseconds after the vDSO's mapping a period lasts at most. The new program may never map
-    /// anything, and the kernel doesn't take longer than this to prepare the stack.
+    /// A period ends at the latest this many nanoseconds after the vDSO was mapped, because the new program may never
+    /// map anything. The kernel doesn't take longer than this to prepare the stack.
     const MAX_PREPARATION: u64 = 10_000_000;
     let mut mapped: Vec<Nanos> = process.mappings.iter().map(|mapping| mapping.time).collect();
     mapped.sort_unstable();
@@ -379,7 +384,6 @@ fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
         && Realm::from_mapping(pid, one) == realm
 }
 
-/// The DSO of a mapping.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // All memory of a 32-bit process lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
@@ -395,8 +399,8 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no builds to tell apart. A build ID that a recording gives it is dropped, so that all
-    // mappings with the same path share one DSO.
+    // A build ID tells different builds of a file apart, and anonymous memory has none. If a recording gives it a build
+    // ID anyway, that is dropped, so that all memory with the same name shares one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
@@ -464,30 +468,33 @@ impl SpaceBuilder {
         }
     }
 
-    /// Maps `dso`. Returns true if the mapping is memory to which the program moved its own code; then nothing changes.
-    /// The tests for this must come before the new mapping replaces what was there.
+    /// Maps `dso` and returns false. Returns true if the mapping is memory to which the program moved its own code. The
+    /// program's file then stays mapped there. To recognize this, what was mapped before is examined first, and
+    /// replaced last.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
-        // In such memory, offsets are addresses; see `Place::offset`.
+        // In anonymous memory, the kernel, its modules and simpleperf's files, offsets are addresses; see
+        // `Place::offset`.
         let is_absolute = kind.is_memory()
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
         // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
-        // already mapped like this, it stays as it is. Otherwise a thousand such records would cut each other to
-        // pieces.
+        // already mapped to the same part of the same DSO, nothing is changed. Otherwise, thousands of such records
+        // would split the mapping into small pieces.
         let is_repeatable = kind.is_memory() || kind == DsoKind::File;
         if is_repeatable && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        // Runtimes make their code writable for a moment, and executable again before it runs. So memory that seems to
-        // be only data for this moment stays code.
+        // Runtimes make their code writable for a moment, and executable again before it runs. So executable memory
+        // stays code, even if a record now says that it is only data.
         if kind == DsoKind::Data && self.is_executable_memory(range.clone(), dso, dsos) {
             return false;
         }
         if kind.is_memory() && self.continue_moved_text(&range, mapping.time, dsos) {
-            // For a library this is only likely, so it doesn't count as the program's own code.
+            // Memory over the program's own file certainly holds the program's code. Memory over a library
+            // (`is_remapped`) may also be JIT code, so its record isn't reported as the program's own code.
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         let is_deleted = kind == DsoKind::File && MappingKind::from_path(&mapping.path).is_deleted();
@@ -566,7 +573,8 @@ impl SpaceBuilder {
             return false;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // Where the code that is compared ends: the last huge page may be only partly code.
+        // The new mapping must continue the program's mapping up to this address. The code may end within the last huge
+        // page.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
         if range.end - end >= HUGE_PAGE {
             return false;
@@ -597,7 +605,7 @@ impl SpaceBuilder {
         }
         let hole_offset = below.offset().wrapping_add(hole_start - below.start);
         let part = VisiblePart { from: below.value.from, dso, offset: hole_offset, is_remapped: false };
-        // The anonymous memory gets no region, as if the file had been mapped there from the start.
+        // The anonymous memory is removed without a trace, as if the file had been mapped here from the start.
         self.live.clear(hole_start..start, |_| {});
         self.live.insert_into_gap(hole_start..start, part);
     }
@@ -670,7 +678,8 @@ impl ParentReplay<'_> {
         self.mapped = SharedRanges::default();
     }
 
-    /// Maps the next region. When it ends needn't be replayed: what ends it is another region or an exec.
+    /// Maps the next region. The time when the region ended isn't needed: another region or an exec ended it, and is
+    /// replayed, too.
     fn replay_mapping(&mut self, ranks: &mut Ranks) {
         let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
         self.regions = &self.regions[1..];
@@ -679,7 +688,7 @@ impl ParentReplay<'_> {
 }
 
 impl MappedRegion {
-    /// The region of a visible part of a mapping that ended at `until`.
+    /// The region of `entry`, a visible part of a mapping. It lasts from when the mapping was made to `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }

@@ -147,8 +147,9 @@ impl KernelSymbols {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
-            // Where the kernel must end in the list. `None` if this needn't be checked, or if the recording doesn't say
-            // it.
+            // Where the kernel must end in the list, to prove that it is the list of the recorded kernel. `None` if the
+            // list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
+            // doesn't state the end.
             let end = match reference {
                 Some(reference) if !(is_certain && is_of_running) => reference.end,
                 _ => None,

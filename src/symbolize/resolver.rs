@@ -158,8 +158,9 @@ impl Resolver<'_> {
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// Makes one request per file. `locations` must be sorted. Addresses in a kernel image are those of its symbols,
-    /// shifted to where the recorded kernel was loaded; addresses in all other files are file offsets.
+    /// Makes one request per file. `locations` must be sorted. For the kernel's image, a request has the recorded
+    /// addresses and the distance from these to the addresses of the image's symbols. For all other files, it has file
+    /// offsets.
     fn requests(&self, locations: &[FileLocation]) -> Vec<Request> {
         let mut requests = Vec::new();
         for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
@@ -277,8 +278,8 @@ impl Resolver<'_> {
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
         let line = source.line_at(offset);
-        // The file and line that the next frame to be added is executing: for the innermost frame that of the address,
-        // for all others that of the call.
+        // The file and line at which the function of the next frame was executing. In the innermost frame, that is the
+        // line of the address; in each other frame, it is the line of the inlined call inside it.
         let mut position = line.map(|line| (line.file, line.line));
         if let Some(line) = line
             && self.options.inlines

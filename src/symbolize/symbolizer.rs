@@ -79,7 +79,7 @@ impl Symbolizer<'_> {
     /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before
     /// a return address is in such a header, the return address itself is looked up.
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
-        // They differ only for a return address: `lookup` is in the call instruction before it.
+        // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
         if lookup != raw

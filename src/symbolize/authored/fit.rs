@@ -19,7 +19,7 @@ const BLOCK_LEN: usize = 16;
 /// blocks.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// The counts of the sample.
+    /// The counts of the segments that were checked to judge the map as a whole.
     whole: Counts,
     /// True if every segment of the map was checked, not just a sample.
     is_complete: bool,
@@ -28,7 +28,8 @@ pub(super) struct Fit {
     blocks: Vec<AtomicU16>,
 }
 
-/// How many of the checked segments are right and how many are wrong. Segments that prove nothing aren't counted.
+/// Of the segments that were checked, how many lead to a matching position in the authored file (right), and how many
+/// can't be of this script (wrong). A segment that proves neither isn't counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     right: usize,
@@ -36,8 +37,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// Checks segments and counts the results. `check` returns whether a segment is right, or `None` if nothing is
-    /// proven.
+    /// Checks segments and counts the results. `check` returns true if a segment is right, false if it is wrong, and
+    /// `None` if it proves neither.
     fn count<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let mut counts = Self::default();
         for is_right in segments.filter_map(check) {
@@ -86,7 +87,7 @@ impl Fit {
     /// the map is of another build, everything before the first difference between the builds fits, and nothing after
     /// it. `check` returns whether a segment is right, or `None` if nothing is proven.
     pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-        // All segments have been checked, and none is wrong.
+        // Every segment of the map has been checked and none is wrong, so no block has a wrong one.
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }

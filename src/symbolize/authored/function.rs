@@ -38,7 +38,8 @@ pub(super) struct FunctionText {
 }
 
 impl FunctionText {
-    /// True for a constructor that has its class's name: that word comes before the constructor itself.
+    /// True for a constructor that has the name of its class. Only then is the name before the start of the function
+    /// (`begin`).
     pub(super) fn is_named_by_class(&self) -> bool {
         self.name.last().is_some_and(|name| name.end < self.begin)
     }
@@ -56,8 +57,8 @@ impl FunctionText {
     pub(super) fn find(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(offset..)?;
         let first = rest.chars().next()?;
-        // V8 makes up some names, such as `<instance_members_initializer>`, which is at the position of the class or
-        // its body.
+        // V8 makes up some names, such as `<instance_members_initializer>`, whose position is that of the class or its
+        // body. The text can't confirm such a name, so the result has none.
         if name.starts_with('<') {
             return Some(Self { begin: offset, ..Self::default() });
         }
@@ -107,7 +108,7 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
             let is_key = !is_declaration(text, begin);
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
-        // A generator: a `function*` without a name, or a method whose key isn't a word.
+        // A generator: a `function*` without a name, or a method such as `*["a"](){}`, whose key isn't a word.
         "" if text[..skip_blanks_before(text, offset)].ends_with('*') => {
             let star = skip_blanks_before(text, offset) - 1;
             let function = word_before(text, skip_blanks_before(text, star));
@@ -170,7 +171,8 @@ fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
     !examine_bound(text, function_start(text, begin), name).name.is_empty()
 }
 
-/// Where a function starts whose keyword or parameter is at `begin`: at an `async` before that, if there is one.
+/// The offset where a function starts. `begin` is the offset of its keyword or parameter. If `async` comes before that,
+/// the function starts at the `async`.
 fn function_start(text: &str, begin: usize) -> usize {
     let word = word_before(text, skip_blanks_before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
@@ -201,7 +203,8 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
 fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = skip_blanks_before(text, begin);
-    // The offset where the left side ends, which is what the function is bound to; and whether a colon follows it.
+    // `left` is the offset where the left side of the assignment or property ends, which is what the function is bound
+    // to.
     let (left, has_colon) = match text[..end].chars().next_back() {
         // An assignment; not an operator such as `==` or `+=`.
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
@@ -249,7 +252,8 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
 }
 
 /// Examines the class whose keyword starts at offset `class`, and which the engine calls `name`. A class without a name
-/// of its own may be bound to a variable. If the class has another name than `name`, the result has none.
+/// of its own gets the name of the variable to which it is bound. If the class has a name other than `name`, the name
+/// in the result is empty.
 fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();

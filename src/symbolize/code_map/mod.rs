@@ -108,7 +108,8 @@ struct Layer {
     /// Timed loads from sources that only fill gaps.
     gap_filling: SegmentIndex,
     untimed: SegmentIndex,
-    /// When the program was running that the untimed entries belong to. `None` if the process never called exec.
+    /// The period in which the program ran that wrote the untimed entries. `None` if the process never called exec, so
+    /// that there was only one program.
     program: Option<Range<Nanos>>,
 }
 
@@ -130,8 +131,8 @@ impl<'data> CodeMap<'data> {
                 _ => timed.push(change),
             }
         }
-        // Later entries win, so entries that only fill gaps come first. The sort is stable, so the order of the sources
-        // otherwise stays.
+        // Where untimed entries overlap, the later one wins, so entries that only fill gaps are moved to the front. The
+        // sort is stable: all other entries stay in the order of their sources.
         untimed.sort_by_key(|change| !change.fills_in);
         let mut map = Self::default();
         for (pid, program) in programs::find_programs(&untimed, processes) {
@@ -156,13 +157,14 @@ impl<'data> CodeMap<'data> {
         });
         map.codes = codes;
         if !map.is_empty() {
+            // Only forks of processes that have code can pass code on.
             map.ancestry = Ancestry::new(processes).limited_to(|pid| map.layers.contains_key(&pid));
         }
         map
     }
 
-    /// Adds the segments of a replayed batch. `select_index` chooses the one of a layer's three indexes that they
-    /// belong to.
+    /// Adds the segments of a replayed batch. `select_index` chooses to which of the three indexes of a process they
+    /// are added: timed, gap-filling or untimed.
     fn append(&mut self, mut batch: Batch, select_index: impl Fn(&mut Layer) -> &mut SegmentIndex) {
         for (pid, index) in batch.indexes {
             select_index(self.layers.entry(pid).or_default()).append(index, self.segments.len());
@@ -200,7 +202,7 @@ impl<'data> CodeMap<'data> {
             }
         }
         for (layer, time) in family {
-            // `time` only decides whether the program was running: untimed segments have no period of their own.
+            // Untimed segments have no period of their own. So only the program's period is compared with `time`.
             if layer.has_untimed_at(time)
                 && let Some(index) = layer.untimed.find_live(self.segments(), addr, None)
             {
@@ -264,8 +266,9 @@ impl<'data> CodeMap<'data> {
             let was_there_then = segment.from < times.end && segment.until > times.start;
             was_there_then && self.code(segment.code).name != name
         };
-        // Where there are timed loads, `name` is the name of one, so it is compared only with names of timed loads. A
-        // source that fills gaps may spell the same function's name differently.
+        // `name` was found by a lookup, in which timed loads win. So if there are timed loads at `addr`, it is the name
+        // of one of them, and is compared only with names of timed loads. A source that fills gaps may spell the same
+        // function's name differently.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {

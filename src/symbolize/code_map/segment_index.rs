@@ -37,9 +37,9 @@ struct SegmentGroup {
     reaches: u32,
 }
 
-/// The first and last address of a segment, relative to the start of its group. A lookup reads this of every segment
-/// that it passes, so it is small. Distances that don't fit are clamped, so a match must be checked against the segment
-/// itself.
+/// The first and last address of a segment, relative to the start of its group. A lookup reads a `Reach` for every
+/// segment that it passes, so it is much smaller than the segment. Distances that don't fit are clamped; a match must
+/// therefore be checked against the segment itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -47,7 +47,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// The reach of a segment that isn't empty. `start` is the start of its group.
+    /// Computes the reach of a segment that covers at least one byte. `start` is the start of the segment's group.
     fn new(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
@@ -182,8 +182,8 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds all groups of `other`, which must have higher addresses. The segments of `other` have been appended to
-    /// other segments; `first_segment` is the new index of the first of them.
+    /// Adds all groups of `other`, which must have higher addresses. The caller appends the segments of `other` to
+    /// those of the map. `first_segment` is the index that the first of them gets there.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;
@@ -201,8 +201,8 @@ impl SegmentIndex {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees of the groups with more than [`LARGE`] segments, which [`Self::push`] left out, and the group
-    /// index, without which lookups find nothing. `segments` are all segments of the map.
+    /// Completes the index: builds the trees of the groups with more than [`LARGE`] segments, which [`Self::push`] left
+    /// out, and the group index, without which lookups find nothing. `segments` are all segments of the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -227,8 +227,8 @@ impl SegmentIndex {
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
     /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
-        // `UNTIMED` is almost the end of time. Segments that nothing has ended are live then, and there is at most one
-        // at `addr`. Only if it doesn't exist, all segments must be compared.
+        // Without a time, looks at `UNTIMED`, which is almost the end of time. Only a segment that nothing has ended is
+        // live then, and there is at most one at `addr`. If there is none, all segments at `addr` must be compared.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
         self.visit(
@@ -357,7 +357,7 @@ impl SegmentTree {
     /// Calls `each` with the range of segments in each leaf, in order, until `each` returns true. Skips nodes whose
     /// bounding box `enter` rejects. `len` is the number of segments in the tree.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // A stack of nodes that are still to be visited: node, start and end of its segments. The children of node n
+        // The nodes that are still to be visited, each with the start and end of its segments. The children of node n
         // are 2n + 1 and 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices
         // have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];

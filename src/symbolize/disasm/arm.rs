@@ -159,13 +159,15 @@ fn decode_data(rest: &[u8], addr: u64) -> Decoded {
 fn arm_target(word: u32, addr: u64) -> Option<Target> {
     let condition = word >> 28;
     let (kind, distance) = match (condition, bits(word, 24, 4)) {
-        // blx, which switches to Thumb code. Bit 24 selects the upper half of a word.
+        // `blx` with an address, which switches to Thumb code. Bit 24 selects the upper half of a word, where Thumb
+        // code may start.
         (15, 0b1010 | 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
         (15, _) => return None,
-        // b, bl
+        // `b` jumps, and `bl` (in the next line) calls. A condition may apply to both.
         (_, 0b1010) => (TargetKind::Jump, signed_bits(word, 0, 24) * 4),
         (_, 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4),
-        // ldr register, [pc, #distance]
+        // `ldr register, [pc, #distance]` loads a constant. Bit 23 tells whether the constant is after or before the
+        // instruction.
         (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
             let distance = i64::from(bits(word, 0, 12));
             let is_forward = bits(word, 23, 1) == 1;
@@ -184,15 +186,16 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     // The program counter reads as the instruction's address plus 4.
     let pc = addr.wrapping_add(4);
     let (kind, base, distance) = match first >> 11 {
-        // b
+        // `b` without a condition, in two bytes.
         0b11100 => (TargetKind::Jump, pc, signed_bits(first, 0, 11) * 2),
         // b with a condition. The values 14 and 15 in its place are other instructions.
         0b11010 | 0b11011 if bits(first, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(first, 0, 8) * 2),
-        // cbz, cbnz
+        // `cbz` and `cbnz`, which jump forward if a register is zero or isn't.
         0b10110 | 0b10111 if first & 0xf500 == 0xb100 => {
             (TargetKind::Jump, pc, i64::from(bits(first, 9, 1) << 6 | bits(first, 3, 5) << 1))
         }
-        // ldr register, [pc, #distance]. It is relative to the word in which the program counter is.
+        // `ldr register, [pc, #distance]` loads a constant. The distance counts from the start of the word that
+        // contains `pc`.
         0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(first, 0, 8)) * 4),
         // Branches of four bytes. The distance is spread over several fields; in branches with a condition, it has
         // fewer bits, and its parts are in another order.
@@ -203,22 +206,24 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
                 sign << 24 | (1 ^ bit_13 ^ sign) << 23 | (1 ^ bit_11 ^ sign) << 22 | bits(first, 0, 10) << 12 | low;
             let distance = signed_bits(distance, 0, 25);
             match (bits(second, 14, 1), bits(second, 12, 1)) {
-                // bl
+                // `bl` calls Thumb code.
                 (1, 1) => (TargetKind::Call, pc, distance),
-                // blx, which switches to Arm code. Its target is a whole word.
+                // `blx` calls Arm code, which starts at a multiple of 4. So the distance counts from a multiple of 4,
+                // too.
                 (1, _) => (TargetKind::Call, pc & !3, distance),
-                // b
+                // `b` without a condition, in four bytes.
                 (0, 1) => (TargetKind::Jump, pc, distance),
                 // Not a branch but a system instruction.
                 _ if bits(first, 7, 3) == 0b111 => return None,
-                // b with a condition.
+                // `b` with a condition. Its distance has only 21 bits.
                 _ => {
                     let distance = sign << 20 | bit_11 << 19 | bit_13 << 18 | bits(first, 0, 6) << 12 | low;
                     (TargetKind::Jump, pc, signed_bits(distance, 0, 21))
                 }
             }
         }
-        // ldr.w register, [pc, #distance]
+        // `ldr.w register, [pc, #distance]` loads a constant. Bit 7 tells whether the constant is after or before the
+        // instruction.
         0b11111 if first & 0xff7f == 0xf85f => {
             let distance = i64::from(bits(second, 0, 12));
             let is_forward = bits(first, 7, 1) == 1;
@@ -472,7 +477,8 @@ impl ThumbText {
             Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
             None => (mnemonic.to_owned(), String::new()),
         };
-        // The few other instructions that start with `b` get their width in `respell`.
+        // Branches start with `b` and keep their width. `respell` sets the width of the few other instructions that
+        // start with `b`.
         if is_wide && !stem.starts_with('b') {
             let base = stem.strip_suffix('s').unwrap_or(&stem);
             let has_both_widths =
@@ -488,6 +494,7 @@ impl ThumbText {
         let Self { stem, width, operands, is_wide } = self;
         // An add or sub of a 12-bit number.
         let has_plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
+        // The patterns have the library's spelling of the mnemonic. Each case changes it to objdump's.
         match (&stem[..], *is_wide) {
             ("bl" | "blx", true) => width.clear(),
             ("bic" | "bics", true) => *width = ".w".to_owned(),
@@ -591,8 +598,8 @@ impl ThumbText {
         }
         self.stem.push_str(condition);
         let is_narrow_branch = !self.is_wide && first >> 11 == 0b11100;
-        // The branch is now `b` with a condition of two letters. The condition "always" has no letters,
-        // and no width is added.
+        // The mnemonic of the branch is now `b` and two letters for the condition. It remains `b` alone if the
+        // condition is "always"; then objdump shows no width.
         if is_narrow_branch && self.stem.starts_with('b') && self.stem.len() == 3 {
             self.width = ".n".to_owned();
         }

@@ -21,7 +21,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
 
 /// The decoder and formatter for x86 code.
 pub struct X86 {
-    /// 64 or 32.
+    /// 64 for 64-bit code, 32 for 32-bit code.
     bitness: u32,
     syntax: Syntax,
     formatter: Box<dyn Formatter>,

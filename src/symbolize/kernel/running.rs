@@ -22,8 +22,8 @@ impl RunningKernel {
     }
 
     /// True if the running kernel is the recorded one, whose build ID and release are given. Compares build IDs if both
-    /// are known, otherwise releases. False if there is nothing that is known of both. `None` if the recording has
-    /// neither a build ID nor a release, because its recorder was killed or is still running.
+    /// are known, otherwise releases. False if only the build ID of one and the release of the other are known. `None`
+    /// if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),

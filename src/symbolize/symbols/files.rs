@@ -224,6 +224,8 @@ impl SearchOptions {
         // this machine.
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
+        // The times of files below a `--symfs` directory are those of the copy, so they say nothing about the
+        // recording.
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
             return false;
         }
@@ -376,7 +378,7 @@ impl SearchOptions {
         open_image(self.door(path), path, kind, warnings)
     }
 
-    /// What a file is that isn't an ELF file. `None` if it is an ELF file or can't be read.
+    /// Recognizes what a file is if it isn't an ELF file, for messages. `None` if it is an ELF file or can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::recognize(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
@@ -405,7 +407,8 @@ impl SearchOptions {
             return vec![path.to_owned()];
         }
         let relative = path.strip_prefix("/").unwrap_or(path);
-        // The directory may be of a system on which `/lib` is a link to `/usr/lib`, or isn't.
+        // In the directory, `/lib` may be a link to `/usr/lib` or a directory of its own, whichever it was on the
+        // recorded machine. So the path is tried with and without `usr/`.
         let other_form = toggle_usr(relative);
         let mut paths = Vec::new();
         for root in &self.symfs {

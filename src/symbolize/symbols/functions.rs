@@ -41,6 +41,7 @@ pub fn named_ranges(
 ) -> Vec<Range<u64>> {
     // Only symbols are needed, so files with DWARF aren't even looked for.
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
+    // The request is empty because no addresses are looked up here.
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
     let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];

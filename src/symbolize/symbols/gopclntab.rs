@@ -180,6 +180,7 @@ impl<'a> GoTable<'a> {
         let mut table = Self::from_words(image, words, build_version(image, &object))?;
         if table.version >= Version::Go118 {
             table.read_module(&object, address);
+            // Neither the header nor the module data states where the text starts, so it starts with its section.
             if table.text == 0 {
                 table.text = object.section_by_name(".text")?.address();
             }
@@ -200,9 +201,9 @@ impl<'a> GoTable<'a> {
         let function_count = word(0)?;
         let mut text = 0;
         match version {
-            // There are no offsets of parts. The function table directly follows the number of functions. After its
-            // last entry, which is only an address, comes the offset of the list of files. The offsets in the table
-            // count from the start, so the other parts begin at 0.
+            // Until Go 1.15, the header has no offsets of the parts. The function table directly follows the number of
+            // functions. After its last entry, which is only an address, comes the offset of the list of files. All
+            // other offsets count from the start of the table, so the other parts begin at 0.
             Version::Go12 => {
                 parts.functions = 8 + table.pointer;
                 let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;
@@ -248,7 +249,8 @@ impl<'a> GoTable<'a> {
         let Some(start) = self.function_start(index) else { return calls };
         let Some(record) = self.record_offset(index) else { return calls };
         let mut values = ValueReader { go: self, start, record, steps_left: MAX_STEPS };
-        // From the innermost call outwards. `file` and `line` are where the next function to be added is executing.
+        // Goes from the innermost call outwards. `file` and `line` are the position that the next function to be added
+        // was executing.
         let mut inlined = values.inlined_call(addr);
         let (mut file, mut line) = values.position(addr);
         while let Some(call) = inlined {
@@ -341,8 +343,8 @@ impl<'a> GoTable<'a> {
     /// tables (`PCDATA`), then that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the length
     /// of the second.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
-        // The fixed part consists of the address, this number of fields of 4 bytes each, 3 bytes of flags, and a byte
-        // with the number of data pointers.
+        // The fixed part consists of the function's address, `field_count` fields of 4 bytes each, 3 bytes of flags,
+        // and a byte with the number of data pointers.
         let field_count = match self.version {
             Version::Go12 => 7,
             Version::Go116 | Version::Go118 => 8,
@@ -441,7 +443,7 @@ impl<'a> ValueReader<'_, 'a> {
         }
         let offset = self.go.parts.values.checked_add(usize::try_from(table).ok()?)?;
         let mut rest = self.go.table.bytes.get(offset..)?;
-        // The value before the first change, and where the code ends for which the value is known so far.
+        // `value` is what the table gives for the code before `end`. Before the first change, it is -1.
         let (mut value, mut end) = (-1_i32, self.start);
         let mut is_first = true;
         while self.steps_left > 0 {
@@ -585,8 +587,8 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let bytes = section.data().ok()?;
     let head = bytes.first_chunk::<32>().filter(|head| head.starts_with(b"\xff Go buildinf:"))?;
     let (pointer, flags) = (usize::from(head[14]), head[15]);
-    // Since Go 1.18, which sets bit 1 of the flags, the version isn't stored by pointer. It isn't needed then, because
-    // the table's own version tells enough.
+    // Go 1.18 and later set bit 1 of the flags and store the version in another way. It isn't read then, because the
+    // version of the table itself tells how inlined calls are stored.
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }

@@ -33,7 +33,8 @@ pub struct Image {
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
     metadata: Option<Metadata>,
-    /// True if every user may read the file and reach its directory.
+    /// True if every user may read the file and reach its directory. Otherwise `pack` leaves the file out, unless the
+    /// user asks for private files.
     is_everybodys: bool,
 }
 
@@ -216,10 +217,10 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. If
-    /// it is compressed with zlib, decompresses only as much as is needed: `needed_len` is called with the bytes so
-    /// far, and returns how many bytes from the section's start are needed, until there are as many. Otherwise returns
-    /// the whole section.
+    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. Of
+    /// a section compressed with zlib, only the start is decompressed: `needed_len` gets the bytes so far and returns
+    /// how many bytes are needed, and is called again until there are as many. Any other section is returned as a
+    /// whole.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,

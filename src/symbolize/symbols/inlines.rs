@@ -163,7 +163,8 @@ impl<'data> DebugSections<'data> {
             None => (image.section(object, SectionId::DebugInfo.name()), false),
         };
         let section = |id| match id {
-            // The first three have been read already, and the last one is read below if it is needed.
+            // `.debug_info`, `.debug_aranges` and `.debug_abbrev` have been read already. `.debug_line` is read below,
+            // if it is needed.
             SectionId::DebugInfo | SectionId::DebugAranges | SectionId::DebugAbbrev | SectionId::DebugLine => {
                 Cow::default()
             }
@@ -306,7 +307,8 @@ impl<'a> Inlines<'a> {
     /// damaged.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
-        // The reason may be that a unit refers to one that was left out, so tries again with all units.
+        // A unit may refer to another unit that was left out. That looks like damage, so the lookup is repeated with
+        // all units.
         if frames.is_none() && self.sections.lacks_units {
             let whole = self.whole.get_or_init(|| self.sections.whole_context());
             return self.find_in(whole.as_ref()?, addr);

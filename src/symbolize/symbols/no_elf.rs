@@ -1,7 +1,7 @@
 //! Recognizes files that were mapped as code but aren't ELF files. Their symbols can't be read, but a message can say
 //! what they are.
 
-/// What a file is that isn't an ELF file.
+/// The kind of a file that was mapped as code but isn't an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
     /// A .NET assembly with code compiled ahead of time.

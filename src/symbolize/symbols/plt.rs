@@ -109,7 +109,8 @@ fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: DecodeStub) -> Vec
                 found.push(FoundStub { start, end: start.wrapping_add(len as u64), slot });
                 offset += len;
             }
-            // The next instruction.
+            // No stub starts here. On these machines, stubs start at multiples of 4 bytes from the start of the
+            // section.
             _ => offset += 4,
         }
     }
@@ -218,13 +219,14 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut slot = 0_u32;
     for (index, word) in words(code).take(4).enumerate() {
         match word >> 12 {
-            // add ip, pc, #n; `pc` is 8 bytes after the instruction
+            // `add ip, pc, #n` starts the address of the slot. `pc` reads as 8 bytes after the start of the
+            // instruction.
             0xe_28fc if index == 0 => {
                 slot = (addr as u32).wrapping_add(prefix_len as u32 + 8).wrapping_add(number(word));
             }
-            // add ip, ip, #n
+            // `add ip, ip, #n` adds a part of the distance to the slot.
             0xe_28cc if index > 0 => slot = slot.wrapping_add(number(word)),
-            // ldr pc, [ip, #n]!
+            // `ldr pc, [ip, #n]!` adds the last part of the distance and jumps.
             0xe_5bcf if index > 0 => {
                 return Some((prefix_len + 4 * (index + 1), u64::from(slot.wrapping_add(word & 0xfff))));
             }

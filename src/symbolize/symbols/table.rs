@@ -69,9 +69,10 @@ struct CodeSection {
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of several files. Where two are equally good, that of the earlier file is found, so those with
-    /// full symbol tables must come before the file that ran. Uses `.symtab` and `.dynsym` of each file, and `stubs`
-    /// where no symbol covers them. Only addresses in `wanted`, which must be ascending, can be looked up later.
+    /// Reads the symbols of several files. Uses `.symtab` and `.dynsym` of each file, and `stubs` where no symbol
+    /// covers them. If symbols of two files are equally good, lookups find that of the earlier file. So files with full
+    /// symbol tables must come before the file that ran. Only addresses in `wanted`, which must be ascending, can be
+    /// looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         // Symbols at the starts of the stubs are collected, too, because `add_stubs` leaves out stubs that have a
@@ -132,8 +133,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best symbol among those that contain `addr` and start at the same address as the symbol with index `last`,
-    /// which must be the last of them. If perf's rules prefer none, the first of them.
+    /// The best of the symbols that contain `addr` and start at one address. `last` is the index of the last symbol
+    /// with that start. If perf's rules prefer none of these symbols, returns the first of them.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
@@ -211,8 +212,9 @@ impl<'data> Symbol<'data> {
 struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// For each wanted address, the start of the nearest symbol at or before it, but only if that is after the previous
-    /// wanted address; `None` otherwise. [`Self::finish`] fills in the rest.
+    /// The start of the nearest symbol at or before each wanted address. While symbols are added, only symbols after
+    /// the previous wanted address are counted, so the entry is `None` if there are none. [`Self::finish`] fills in the
+    /// rest.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
@@ -235,8 +237,8 @@ impl AddressSlots {
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
         let mut before = vec![0; (span >> bits) as usize + 2];
-        // First counts the addresses in each slot, one entry late. Adding up the counts then gives the numbers before
-        // each slot.
+        // First counts the addresses in each slot. The count of a slot is stored in the entry after it, so adding up
+        // all entries so far gives the number of addresses before each slot.
         for addr in addresses {
             before[((addr - first) >> bits) as usize + 1] += 1;
         }
@@ -290,9 +292,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
-        // address at or after the symbol's start. A symbol that ends before that address isn't stored. Its start still
-        // has to be recorded if it is the nearest before the address so far: an earlier symbol without a size ends
-        // there, and so doesn't reach the address.
+        // address at or after the symbol's start. If the symbol ends before that address, it isn't stored. But if it is
+        // the nearest symbol before the address so far, its start is recorded: an earlier symbol without a size ends at
+        // this start, and so doesn't reach the address.
         let first = self.find_first_from(start)?;
         let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
         let is_nearest = self.nearest[first] < Some(start);

@@ -116,7 +116,8 @@ pub(crate) fn proves_caller<'a>(
         return false;
     }
     match machine {
-        // The caller returns in its own instruction set. Calls through stubs of the linker aren't followed.
+        // The call must be in the instruction set to which the link register returns (Thumb if its lowest bit is set),
+        // and must lead directly to the function. Calls through stubs of the linker aren't followed.
         Machine::Arm => {
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
@@ -133,7 +134,7 @@ fn reaches_by_jumps<'a>(
     to: &Function<'_>,
     find: &impl Fn(u64) -> Option<Function<'a>>,
 ) -> bool {
-    /// How many functions the jumps may go through, on all ways together.
+    /// How many functions are searched for jumps, on all paths together.
     const MAX_FUNCTIONS: usize = 32;
     let mut waiting = vec![addr];
     let mut passed = Vec::new();
@@ -248,7 +249,7 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
         (15, _) => None,
         (_, 0b1011) => Some(Branch::Call(target)),
         (_, 0b1010) => Some(Branch::Jump(target)),
-        // blx register
+        // `blx register` calls a function whose address is only known when the code runs.
         _ if word & 0x0fff_fff0 == 0x012f_ff30 => Some(Branch::CallRegister),
         _ => None,
     }

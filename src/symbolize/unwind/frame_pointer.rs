@@ -39,16 +39,17 @@ impl Stage {
     }
 }
 
-/// How many bytes from the start of JIT code a prologue may begin. V8's code first checks whether it was deoptimized.
+/// A prologue is only looked for in this many bytes from the start of JIT code. It needn't be at the very start: V8's
+/// code first checks whether it was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
 /// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions. At a
 /// `ret`, and up to the prologue (`push rbp; mov rbp, rsp`), there is none. Between the two instructions of the
 /// prologue, `rbp` has been pushed. In all other cases, the frame is assumed to be complete.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
-    /// `push rbp`
+    /// The opcode of `push rbp`.
     const PUSH: u8 = 0x55;
-    /// `ret`, without or with a number of bytes to pop.
+    /// The opcodes of `ret`, without and with a number of bytes to pop.
     const RET: [u8; 2] = [0xc3, 0xc2];
     let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {
         return Stage::Framed;
@@ -66,10 +67,10 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Finds the caller of a function of which `stage` says how much of its frame it has set up. Returns the caller's
-/// instruction pointer and stack pointer, and its frame pointer if it is known; all other registers are unknown. `read`
-/// reads the word at an address of the stack. `None` if the return address isn't known, for example because the frame
-/// pointer doesn't point into the known part of the stack.
+/// Finds the caller of a function. `stage` says how much of its frame the function has set up. Returns the caller's
+/// instruction pointer and stack pointer, and its frame pointer if that is known; all other registers are unknown.
+/// `read` reads the word at an address of the stack. `None` if the return address isn't known, for example because the
+/// frame pointer doesn't point into the known part of the stack.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;

@@ -19,8 +19,8 @@ use std::ops::RangeInclusive;
 /// How many instructions ahead are examined, on all paths together. This is more than for a prologue, because an
 /// epilogue can be far away, for example after the loop of a function that calls nothing.
 const MAX_AHEAD: usize = 128;
-/// In how many instructions a prologue must fit that began before the position, and how many instructions after the
-/// position may complete it.
+/// The maximum length of a prologue, in instructions. At most this many instructions before a position are searched for
+/// the start of a prologue, and at most this many after it for its end.
 const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
@@ -69,7 +69,8 @@ impl Effect {
         match word {
             // ret, retaa, retab; also `br x30`, which returns as well
             0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Self::Returns,
-            // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
+            // `paciasp`, `autiasp`, `pacibsp` and `autibsp` add or remove a signature in the link register. The address
+            // in it stays the same.
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
             _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
             // tbz, tbnz; in the next lines: b.cond, cbz, cbnz
@@ -77,7 +78,7 @@ impl Effect {
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
                 Self::Branches(signed_field(word, 5, 19))
             }
-            // svc, nop and similar
+            // System calls (`svc`) and hints such as `nop` change none of the registers that matter here.
             _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Self::Other,
             // All other branches, exceptions and system instructions: bl, blr, br, brk, …
             _ if field(word, 26, 3) == 0b101 => Self::Leaves,
@@ -143,9 +144,9 @@ struct Position<'c> {
 
 /// What the instructions just before a position have done, back to the nearest one that can't be in a prologue.
 struct Prologue {
-    /// How many bytes they have lowered the stack pointer.
+    /// How many bytes the instructions have lowered the stack pointer, all together.
     lowered: i64,
-    /// True if they have saved the link register.
+    /// True if one of the instructions has saved the link register.
     saved_link: bool,
 }
 
@@ -191,7 +192,8 @@ impl<'c> Position<'c> {
         Stage::in_link(Some(self.prologue().lowered))
     }
 
-    /// True inside a prologue that has saved the link register but not yet set `x29`: that is the next thing it does.
+    /// True inside a prologue that has saved the link register and sets `x29` next. Then `x29` doesn't point to the
+    /// frame of this function yet.
     fn is_half_framed(&self) -> bool {
         let end = self.code.len().min(self.index + MAX_PROLOGUE);
         let mut effects = (self.index..end).map_while(|index| self.effect(index));
@@ -205,9 +207,9 @@ impl<'c> Position<'c> {
         if self.is_half_framed() {
             return self.stage_in_prologue();
         }
-        // Paths that are still to be followed: the index of the next instruction, and how many bytes the stack pointer
-        // has been raised on the way (`None` if unknown). At a return, it has been raised to the caller's, so this is
-        // how far it is below that now.
+        // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
+        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer is the caller's again.
+        // So the bytes by which it was raised are how far it is below the caller's now.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
@@ -219,7 +221,7 @@ impl<'c> Position<'c> {
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
                 Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
-                // A prologue may have lowered the stack pointer before this position.
+                // A prologue may have lowered the stack pointer already, before this position.
                 Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
@@ -230,6 +232,7 @@ impl<'c> Position<'c> {
                     paths.extend(jump(distance));
                     paths.push((index + 1, raised));
                 }
+                // The path ends here: after a call, the link register has another value.
                 Some(Effect::Leaves) | None => {}
             }
         }

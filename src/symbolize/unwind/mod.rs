@@ -96,7 +96,7 @@ pub struct Unwinder<'a> {
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
     /// The exception index of each DSO.
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
-    /// The functions of each DSO.
+    /// The functions of each DSO, with their code, to find direct calls in them.
     functions: Vec<OnceLock<Option<Functions<'a>>>>,
     max_depth: usize,
 }
@@ -115,11 +115,12 @@ pub struct Cache {
     scratch: Scratch,
 }
 
-/// The rules for a frame, and what follows from them.
+/// The rules for a frame and, once it has been asked for, whether the return address is in the link register.
 #[derive(Debug)]
 struct KnownRules {
     rules: Rules,
-    /// Whether the return address is in the link register; `None` if that hasn't been determined.
+    /// True if call frame information or the code says that the return address is in the link register. `None` if
+    /// nobody has asked yet.
     is_in_link: Option<bool>,
 }
 
@@ -134,7 +135,8 @@ enum Rules {
         /// True if it is certain that the return address is in the link register.
         by_link: bool,
     },
-    /// By the frame pointer, or by what else the stage says.
+    /// By the frame pointer, if the stage is [`Stage::Framed`]. In other stages, the return address is near the top of
+    /// the stack or in the link register.
     FramePointer(Stage),
     /// There is no way: the address is in no known mapping or JIT code.
     Nowhere,
@@ -157,7 +159,7 @@ impl<'a> Unwinder<'a> {
         /// point into the stack.
         const LARGEST_STACK: usize = 16 << 20;
         chain.frames.clear();
-        // Every end counts as early, except where the outermost frame is found.
+        // A chain counts as truncated wherever it ends, unless it ends at the outermost frame.
         (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
         let machine = stack.registers.machine();
@@ -184,8 +186,9 @@ impl<'a> Unwinder<'a> {
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
             {
-                // This frame is the signal trampoline. A signal handler returns to the trampoline's first instruction,
-                // without a call before it. So this is no ordinary return address.
+                // `frame` is the signal trampoline, to whose first instruction the signal handler returns. No call
+                // instruction is before it, so its address must not be lowered by one for lookups, as that of a return
+                // address would be.
                 *last = FrameAddr::Ip(frame.raw());
             }
             let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
@@ -217,10 +220,11 @@ impl<'a> Unwinder<'a> {
             if !is_further_up(&registers, &caller, frame) {
                 return;
             }
-            // A function that a signal interrupted didn't make a call, so this is no ordinary return address.
+            // A function that was interrupted by a signal continues at the very instruction at `pc`. It made no call,
+            // so `pc` must not be lowered by one for lookups.
             frame = if is_signal { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
             rules = self.find_rules(moment, frame, cache);
-            // What isn't in any code is no return address, so it doesn't get into the chain.
+            // If no code is known at the address, it isn't a return address and is left out of the chain.
             if matches!(rules, Rules::Nowhere) {
                 return;
             }
@@ -248,7 +252,8 @@ impl<'a> Unwinder<'a> {
         // If call frame information or the code says that the function has made no frame yet, the chain can't have its
         // caller. If `next` has the same address, that is an outer call of a recursion.
         let mut is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache);
-        // A call instruction only proves who the caller is. If the function has a frame, the chain has that caller.
+        // If nothing says that the function has no frame, it may have one, and the chain then contains its caller. So
+        // the call instruction is only examined if `next` isn't that caller already.
         if !is_missing && next != Some(caller) {
             is_missing = self.was_called_from(moment, pc, link);
         }

@@ -44,6 +44,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
         is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
         owner = Some(argument(metadata, &mut blob)?);
     }
+    // An entry of this kind names the method by a slot of its class, which isn't supported.
     if flags & SLOT_INSTEAD_OF_TOKEN != 0 {
         return None;
     }

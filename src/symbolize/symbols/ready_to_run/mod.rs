@@ -89,6 +89,7 @@ impl ReadyToRun {
         }
         // Where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
+        // An image without this section has no such instances, so all entry points are known.
         let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);

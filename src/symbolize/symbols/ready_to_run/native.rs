@@ -65,7 +65,7 @@ impl Native<'_> {
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
-    /// The offset of the table with the position of each block, from which these positions count.
+    /// The offset of a table that has the position of each block. These positions count from the start of the table.
     base: usize,
     /// The number of elements, including missing ones.
     len: u32,

@@ -99,7 +99,8 @@ impl<'a> Metadata<'a> {
         if width(columns.get(column)?) == 2 { u16_at(bytes, offset).map(u32::from) } else { u32_at(bytes, offset) }
     }
 
-    /// The number of rows of the table with this number, on which the width of columns depends that refer to it.
+    /// The number of rows of the table with this number. A column that refers to rows of the table is wider if there
+    /// are many rows.
     fn row_count(&self, table: u8) -> u32 {
         match self.tables.get(usize::from(table)) {
             Some(table) => (table.bytes.len() / table.width.max(1)) as u32,
@@ -107,7 +108,7 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// The row to which the coded index in a column refers. `coded` are the tables in which that may be.
+    /// The row to which a column's coded index refers. `coded` lists the tables to which the index can refer.
     pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
         coded.token(self.number(token, column)?)
     }

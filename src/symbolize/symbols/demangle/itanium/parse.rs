@@ -45,12 +45,12 @@ struct Parser<'a> {
 struct NameFacts {
     /// True if the name ends with template arguments. The type of such a function begins with its result type.
     ends_with_arguments: bool,
-    /// True if the mangled name has no result type in any case, because it is that of a constructor, destructor or
-    /// conversion operator.
+    /// True for constructors, destructors and conversion operators. Their mangled names never contain a result type,
+    /// even if they end with template arguments.
     has_no_result: bool,
-    /// The qualifiers of `this`.
+    /// The qualifiers of `this`, such as `const` after the parameters of a member function.
     qualifiers: Qualifiers,
-    /// Whether the function is for lvalues or rvalues.
+    /// The `&` or `&&` after the parameters of a member function, which limits it to lvalues or rvalues.
     reference: RefQualifier,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
             let root = self.special_name()?;
             return self.is_at_end().then_some(root);
         }
-        // What the name says about the function's type, which follows it.
+        // What the name tells about the function's type, whose mangled form comes next.
         let mut facts = NameFacts::default();
         let name = self.name(&mut facts)?;
         // Parameters aren't shown, so parameters that can't be parsed are accepted if they look like types.
@@ -167,8 +167,8 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a name within a larger name: that of a function, with its type, or of something else. Unlike at the top
-    /// level, the function's type is part of the result.
+    /// Parses a name that is part of a larger name, such as the function around a local variable. If it is a function's
+    /// name, the function's type is part of the result, unlike at the top level.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -298,8 +298,8 @@ impl<'a> Parser<'a> {
         self.deeper(|parser| match parser.peek() {
             b'N' => parser.nested_name(facts),
             b'Z' => parser.local_name(facts),
-            // Unless `St` follows, which stands for `std::`, this is a back reference. It can only be to a template
-            // here, whose arguments follow.
+            // `St` stands for `std::`. `S` before any other letter starts a back reference. Here, that can only refer
+            // to a template, and the template's arguments follow.
             b'S' if parser.second() != b't' => {
                 let name = parser.substitution()?;
                 if parser.peek() != b'I' {
@@ -340,6 +340,7 @@ impl<'a> Parser<'a> {
         // isn't.
         let mut is_remembered = false;
         while !self.take("E") {
+            // If another part follows the template arguments, the name doesn't end with them.
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
                 // Template arguments of the parts so far.
@@ -373,6 +374,7 @@ impl<'a> Parser<'a> {
             is_remembered = true;
             name = Some(next);
         }
+        // A nested name must have a part of its own. One that is only a back reference is malformed.
         if !is_remembered {
             return None;
         }
@@ -387,7 +389,7 @@ impl<'a> Parser<'a> {
     fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("Z")?;
         let function = self.encoding()?;
-        // A result type isn't printed in a scope.
+        // The function is the scope of the name here. In a scope, c++filt prints no result type.
         if let Some(Node::Function(function)) = self.graph.nodes.get_mut(function as usize) {
             function.result = None;
         }
@@ -751,7 +753,7 @@ impl<'a> Parser<'a> {
             }
             (b'T', _) => {
                 let parameter = self.template_parameter()?;
-                // If the parameter stands for a template, arguments follow.
+                // The parameter may stand for a template, whose arguments then follow.
                 if self.peek() != b'I' || !self.takes_arguments {
                     return Some(self.remember(parameter));
                 }
@@ -762,7 +764,8 @@ impl<'a> Parser<'a> {
             (b'S', second) if second != b't' => {
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // It isn't remembered, because it is a back reference or one of the ABI's abbreviations.
+                    // This name isn't made available to back references, because it is one itself, or one of the ABI's
+                    // abbreviations.
                     return Some(name);
                 }
                 let arguments = self.template_arguments()?;

@@ -38,7 +38,7 @@ struct Printer<'g, 'a> {
     lambdas: u32,
     /// The index of the pack element that is being printed; `None` outside of pack expansions.
     pack_index: Option<usize>,
-    /// How deep the nodes are nested that are being printed.
+    /// The current depth of nested nodes.
     depth: u32,
     /// How many more nodes may be printed; see [`MOST_NODES`].
     nodes_left: u32,
@@ -136,7 +136,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Prints the part of a node that comes before what a type is applied to. For most nodes, that is everything.
+    /// Prints the left part of a node. A type such as a pointer to a function surrounds the name of a variable of this
+    /// type: `void (*` is left of the name, `)(int)` right of it. For most nodes, the left part is everything.
     fn left_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Text(text) => self.put(text),
@@ -302,8 +303,8 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// Prints the left part of a pointer or reference to `inner`. `text` is `*`, `&` or `&&`. A bracket opens before it
-    /// if `inner` is written around it.
+    /// Prints the left part of a pointer or reference to `inner`. `text` is `*`, `&` or `&&`. If `inner` is a function
+    /// or array type, a parenthesis opens before `text`, as in `void (*`.
     fn pointer(&mut self, inner: NodeId, text: &str) -> Printed {
         self.left(inner)?;
         if self.is_written_around(inner) {
@@ -320,7 +321,8 @@ impl<'a> Printer<'_, 'a> {
         self.right(inner)
     }
 
-    /// True for function and array types. They are written partly before and partly after what has the type.
+    /// True for function and array types. A variable's name stands inside such a type: in `int x[3]`, `int` is before
+    /// the name and `[3]` after it.
     fn is_written_around(&self, id: NodeId) -> bool {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
@@ -416,7 +418,7 @@ impl<'a> Printer<'_, 'a> {
     /// Prints items separated by commas. Like c++filt, drops empty packs at the end, with the commas before them.
     /// Returns true if it dropped any.
     fn list(&mut self, list: List) -> Option<bool> {
-        // Where the last item ends that isn't empty.
+        // The end of the text so far, without empty items at its end.
         let mut end = self.out.len();
         for (number, &item) in self.graph.list(list).iter().enumerate() {
             if number > 0 {
