@@ -65,7 +65,8 @@ pub(super) fn read<'data>(
         loads_with_bias: 0,
     };
     let end = reader.read_records(&dump, source, pool, warnings);
-    // Only times on the recording's clock can be compared with the times of the process.
+    // A jitdump of another process may be recognized by its times. Only times on the recording's clock can be compared
+    // with those of the process.
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first_time, end.last_time)
         && let Some(message) = explain_other_process(source.pid, source.marker_time, processes, first, last)
     {

@@ -153,7 +153,8 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
-                    // A mapping's `offset` is where its record is in the recording.
+                    // Here, `offset` is the byte offset of the mapping's record in the recording, by which the record
+                    // is reported.
                     spaces.own_text.push(mapping.offset);
                 }
             }
@@ -376,8 +377,8 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
 /// True if two mappings of process `pid` certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address. Nor are they for
-    // memory: whether it holds code depends on its protection.
+    // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
+    // memory with this path may be code or data, depending on its protection.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && one.executable == other.executable
         && (realm != Realm::User || other.kind() != MappingKind::Vdso)
@@ -385,11 +386,12 @@ fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
 }
 
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
-    // All memory of a 32-bit process lies below this address.
+    // All memory of a 32-bit process, including its vDSO, lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
-        // If a file has a build ID, a linker made it, even if it is in shared memory.
+        // Shared memory (`/dev/shm`) usually isn't a program or library. But if the file has a build ID, a linker made
+        // it.
         Realm::User if mapping.kind() == MappingKind::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => match Dso::kind_of_user_path(&mapping.path) {
             DsoKind::Anonymous if !mapping.executable => DsoKind::Data,
@@ -710,8 +712,8 @@ impl Space {
     /// What was mapped at `addr` at `time`; `None` if nothing was.
     #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
-        // Regions are sorted by the time when they began. The last one that had begun by then and contains the address
-        // is the only candidate, because regions don't overlap.
+        // Regions are sorted by the time when they began, and don't overlap. So only one can be the answer: of those
+        // that had begun by `time`, the last one that contains the address.
         let begun = self.regions.position(|region| region.from <= time);
         let region = self.regions.as_slice()[self.regions.last_at(addr.0, begun)?];
         if region.until <= time {

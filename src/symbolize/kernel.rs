@@ -232,9 +232,10 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The previous symbol, and the lowest wanted address at or above its start. If the next symbol starts at or
-        // below that address, no wanted address lies in the previous symbol, which is then dropped. Lists are sorted
-        // except where the addresses of a module begin; there, the previous symbol is always kept.
+        // `previous` is the previous symbol, and `lowest_wanted` the lowest wanted address at or above its start. If
+        // the next symbol starts at or below that address, the previous symbol contains no wanted address and is
+        // dropped. Lists are sorted except where the addresses of a module begin. There, the previous symbol is always
+        // kept.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -268,7 +269,7 @@ impl KernelSymbols {
     /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
     /// [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
-        // The kernel may have been at another address when the list was made.
+        // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
@@ -313,7 +314,8 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf keeps the list of each kernel that it has recorded, and `perf archive` packs the list.
+        // perf's cache has the list of each kernel that was recorded. `perf archive` packs that list, so it may come
+        // from another machine.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });

@@ -185,7 +185,7 @@ impl Resolver<'_> {
     /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
-        // In the kernel, offsets are addresses.
+        // For code of the kernel, a location's offset is its recorded address.
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
         if wanted.is_empty() {
             return KernelSymbols::default();
@@ -243,7 +243,7 @@ impl Resolver<'_> {
             // Even if lines aren't requested, they are needed to find the inlined calls around an address.
             let needs_lines = self.options.lines || (self.options.inlines && code.lines.positions.is_some());
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
-            // A Java agent may have joined the names of a function and of the calls inlined into it in one name.
+            // Java agents may report a function and the calls that were inlined into it under one joined name.
             let mut joined_calls = split_joined(code.name);
             if let Some(calls) = &mut joined_calls
                 && calls.expanded.len() > MOST_INLINED

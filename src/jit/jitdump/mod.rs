@@ -276,7 +276,7 @@ impl<'data> Records<'data> {
         let id = cursor.u32("id").ok()?;
         let total_size = u64::from(cursor.u32("total_size").ok()?);
         let elapsed = cursor.u64("timestamp").ok()?.checked_sub(self.last_time)?;
-        // The types are load, move, debug info, close and unwinding info.
+        // Each type of record has a minimum or an exact size: load, move, debug info, close, unwinding info.
         let has_fitting_size = match id {
             0 => total_size > 56,
             1 => total_size == 64,

@@ -168,7 +168,7 @@ impl<'a> Finder<'a> {
 
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
-        // The script's path on the recorded machine, and where it may be on this one.
+        // `recorded` is the script's path on the recorded machine, `paths` are those where it may be on this machine.
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
             // A runtime spells a script's path without `.` and `..`. Ignoring other spellings avoids reading a script
             // twice.
@@ -397,7 +397,7 @@ impl<'a> Finder<'a> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
                 Some(suffix) if !script.ends_with(suffix) => None,
-                // The user said for which script the map is (`MAP=SCRIPT`).
+                // The user stated the script for which the map is (`MAP=SCRIPT`), so the map isn't asked.
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
@@ -579,7 +579,8 @@ impl<'a> Finder<'a> {
         };
         match self.read_map(&actual_dir.join(relative), Named::Recording) {
             Some(Ok(candidate)) => {
-                // Paths in the map are relative to where it was on the recorded machine.
+                // The paths in the map are relative to the map's directory on the recorded machine (`base`), not to the
+                // one here.
                 Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
             }
             Some(Err(refusal)) => Some(Err(refusal)),

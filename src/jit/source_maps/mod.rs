@@ -226,7 +226,8 @@ impl SourceMaps {
                 account.renamed += usize::from(spelled.as_bytes() != *name);
                 self.names.insert((*name).into(), spelled);
             }
-            // `placed` and `renamed` count names, because a function may occur under several names.
+            // From here on, names are counted and not functions, as in `placed` and `renamed`: a function may occur
+            // under several names.
             account.functions = names.len();
         }
         warnings.extend(account.warning());

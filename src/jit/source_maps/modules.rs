@@ -143,7 +143,7 @@ impl Finder<'_> {
             }
         }
         let modules: Vec<Rc<WasmModule>> = files.iter().map(|file| Rc::clone(&file.module)).collect();
-        // In messages, name the largest file: it probably has the most information.
+        // Messages name the largest of the files: it probably has the most information.
         let best = files.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
         Lookup::Found {
             map: best.path.display().to_string(),

@@ -21,8 +21,8 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         match count_open_braces(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before the constructor, the constructor is nested deeper, or `class` was just a word in a
-            // comment or string.
+            // `class` isn't the keyword of the constructor's class: that class ended before the constructor, the
+            // constructor is nested deeper in it, or `class` was just a word in a comment or string.
             _ => continue,
         }
     }

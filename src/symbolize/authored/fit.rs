@@ -71,7 +71,7 @@ impl Fit {
     /// if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
-        // At least 1, also for a map without segments.
+        // Every `step`th segment is checked. A step of 0, for a map without segments, would be invalid.
         let step = segments.len().div_ceil(MAX_CHECKED).max(1);
         let whole = Counts::count(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(BLOCK_LEN);

@@ -102,7 +102,7 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
             let class = class.map(|class| examine_class(text, class, name)).unwrap_or_default();
             Some(FunctionText { begin, ..class })
         }
-        // The word is the function's own name.
+        // The word before the parameters equals the engine's name, so it is the function's own name.
         found if !found.is_empty() && found == bare_name && (prefix.is_empty() || follows(text, begin, prefix)) => {
             let declared = declaration_start(text, begin);
             let is_key = !is_declaration(text, begin);
@@ -117,15 +117,17 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
-        // The word is missing: the function is a method whose key is a string or computed.
+        // There is no word before the parameters, but a string or a bracket: the function is a method whose key is a
+        // string or computed.
         "" if text[..skip_blanks_before(text, offset)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, skip_blanks_before(text, offset)), ..FunctionText::default() })
         }
-        // An arrow function.
+        // An arrow function, before whose parameters there is no word. It has the name of what it is bound to.
         "" => Some(examine_bound(text, offset, name)),
-        // An arrow function after a keyword, such as `return(a)=>`.
+        // An arrow function after a keyword, such as `return(a)=>`. It has no name.
         found if is_keyword(found) => Some(FunctionText { begin: offset, ..FunctionText::default() }),
-        // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
+        // A method with a number as its key. The engine spells the number differently: for the key `1e3`, the name is
+        // `1000`.
         found if is_numeric_key(found, bare_name) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
@@ -225,7 +227,7 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     if last.is_empty() || name.is_empty() {
         return nameless;
     }
-    // All words of a left side such as `a.b.c`.
+    // The words of the left side, such as `a`, `b` and `c` of `a.b.c`.
     let mut words = vec![last.clone()];
     while text[..words[0].start].ends_with('.') {
         let end = words[0].start - 1;

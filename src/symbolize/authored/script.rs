@@ -113,7 +113,7 @@ impl AuthoredScript {
             is_given: false,
             effort: AtomicUsize::new(MAX_EFFORT),
         };
-        // The check needs the rest of the script.
+        // `check` reads the text and the map of the finished script, so this comes last.
         script.fit = Fit::new(&script.map, |segment| script.check(segment));
         script
     }
@@ -195,8 +195,9 @@ impl AuthoredScript {
     /// engine reports them. The answers are in the same order, like those of [`Self::function`]. `None` if many of the
     /// functions aren't in the text at their positions, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // How many functions the text has at the engine's positions with the engine's names, and at how many of the
-        // positions it has no such function. A function whose name the text doesn't tell isn't counted.
+        // `present` is how many functions the text has where the engine reports them, with the engine's names;
+        // `missing` is at how many of these positions the text has no such function. A function whose name the text
+        // doesn't tell isn't counted.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -320,8 +321,8 @@ impl AuthoredScript {
     /// The authored name of the function at `segment`. It is put together from the authored counterparts of the words
     /// that are its name in the script. `None` if one of these counterparts isn't proven.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // A function that is bound to a variable may have had a name of its own, which the tool dropped. The engine
-        // would show that name.
+        // The author may have given the function a name of its own, which the tool dropped when it bound the function
+        // to a variable. The engine would show that name if the authored file were running.
         if function_text.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
@@ -368,8 +369,8 @@ impl AuthoredScript {
         if let Some(between) = content.get(word_start..function_start) {
             return leads_to_value(between);
         }
-        // The word is after the function's position. Some tools map the function to the start of its statement, so only
-        // keywords may be between the two.
+        // Here, the word comes after the position to which the function is mapped, because some tools map a function to
+        // the start of its statement. Then only keywords may be between the two.
         match content.get(function_start..word_start) {
             Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
             None => false,
@@ -397,7 +398,7 @@ impl AuthoredScript {
             (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
         // Several segments may start at the word. One with a name is preferred.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
-        // The authored word, if the tool recorded it in the source map.
+        // The authored word that the tool recorded in the source map; `None` if it recorded none.
         let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {
             Some(name) if is_private && !name.starts_with('#') => Some(Cow::Owned(format!("#{name}"))),
             name => name.map(Cow::Borrowed),
@@ -427,7 +428,8 @@ impl AuthoredScript {
             let is_argument = declared.is_argument();
             return Ok(Some(AuthoredWord { text: Cow::Borrowed(declared.word), segment, function, is_argument }));
         }
-        // The word isn't declared there. For a property, that is normal: the segment may lead to its object.
+        // The text doesn't declare the word at this position. For a property, that is normal: the segment may lead to
+        // its object.
         if role == Role::Property {
             return Ok(None);
         }

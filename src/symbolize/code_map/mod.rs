@@ -139,8 +139,8 @@ impl<'data> CodeMap<'data> {
             map.layers.entry(pid).or_default().program = Some(program);
         }
         sweep::replay_untimed(untimed, pool, |batch| {
-            // Overlaps are only counted here. It is normal that timed code replaces other code, but where untimed
-            // entries overlap, only the last one can be found, so some samples get a wrong name.
+            // Only overlaps of untimed entries are counted. Where they overlap, only the last one can be found, so some
+            // samples get a wrong name. That timed code replaces other code is normal.
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });
@@ -189,7 +189,7 @@ impl<'data> CodeMap<'data> {
     /// code wins over what it inherited from its ancestors. The loops are in this order: kinds outside, ancestors
     /// inside.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
-        // The process comes first, then its ancestors. For an ancestor, the time is that of the fork.
+        // The process comes first, then its ancestors. An ancestor is looked at as of the fork.
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
             if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {

@@ -96,12 +96,12 @@ impl GroupIndex {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
-        // One entry per slot, and one for the end; see the field.
+        // `before` has an entry for each slot, and one at the end for the number of all groups.
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
             let slot = ((start.0 - first.0) >> shift) as usize;
-            // `number` groups start before this group's slot and before the empty slots on the way to it. If an earlier
-            // group starts in the same slot, the slot has its entry already.
+            // If this group is the first in its slot, `number` groups start before the slot, and before any empty slots
+            // that precede it. If not, the slot already has its entry, and nothing is added.
             before.resize(before.len().max(slot + 1), number as u32);
         }
         before.push(starts.len() as u32);
@@ -111,7 +111,8 @@ impl GroupIndex {
     /// The index of the last group that starts at or before `addr`; `None` if there is none.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
-        // Groups start..end are those that start in this slot; there are none if `addr` is past the last slot.
+        // The groups from `start` to `end` are those that start in this slot. There are none if `addr` is past the last
+        // slot.
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
         let start = self.before.get(slot).map_or(end, |before| *before as usize);
         let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
@@ -251,7 +252,7 @@ impl SegmentIndex {
 
     /// The index of the segment that contains `addr` and ends last; `None` if no segment contains it.
     fn find_last(&self, segments: &[Segment], addr: Addr) -> Option<usize> {
-        // The best match so far: when it ends, and its index. Both closures need it, hence the cell.
+        // The best match so far: when it ends, and its index. It is in a cell because both closures need it.
         let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
         self.visit(
             segments,
@@ -316,7 +317,7 @@ impl SegmentIndex {
         let first_segment = group.segments.start as usize;
         let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
         let distance = distance(addr, self.starts[group_index]);
-        // Scans some segments of the group. Returns true as soon as `each` returns true.
+        // Passes the matching segments of a part of the group to `each`. Returns true as soon as `each` returns true.
         let mut scan = |part: Range<usize>| {
             for index in part {
                 // The reach decides most cases without reading the segment. It may be clamped, so a match is checked
@@ -401,7 +402,8 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
     // lower half count as cut, too.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
-    // The segments are partitioned by address now.
+    // The segments are now partitioned by address. If a split by time cuts fewer of them, they are partitioned by time
+    // again.
     if cut_by_time < cut_by_start + same_start {
         segments.select_nth_unstable_by_key(middle, by_time);
     }
@@ -419,8 +421,8 @@ fn arrange(segments: &mut [Segment], levels: usize) {
 fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {
-        // The bits of a leaf's number, from the highest, are the way to it from the root: 0 is the lower half. The
-        // halves must be the same as in `arrange`.
+        // Finds the leaf's segments. The bits of the leaf's number, from the highest, are the way to it from the root:
+        // 0 leads to the lower half. The halves must be the same as in `arrange`.
         let (mut low, mut high) = (0, segments.len());
         for level in (0..levels).rev() {
             let middle = low + (high - low) / 2;

@@ -133,7 +133,7 @@ fn first_group_len(changes: &[Change]) -> usize {
 /// address. `cuts` are each process's execs and file mappings, which end code.
 fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
-    // The code in memory at the current moment of a group. It is empty again after each group.
+    // The code in memory at the current moment of the replay. It is empty again after each group.
     let mut live = Live::default();
     while !changes.is_empty() {
         let (group, rest) = changes.split_at_mut(first_group_len(changes));

@@ -188,7 +188,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     let (kind, base, distance) = match first >> 11 {
         // `b` without a condition, in two bytes.
         0b11100 => (TargetKind::Jump, pc, signed_bits(first, 0, 11) * 2),
-        // b with a condition. The values 14 and 15 in its place are other instructions.
+        // `b` with a condition, in two bytes. Instead of a condition, 14 and 15 mean other instructions.
         0b11010 | 0b11011 if bits(first, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(first, 0, 8) * 2),
         // `cbz` and `cbnz`, which jump forward if a register is zero or isn't.
         0b10110 | 0b10111 if first & 0xf500 == 0xb100 => {
@@ -240,7 +240,7 @@ fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
     let condition_at = |index: u16| if index == 0 { condition } else { condition & !1 | mask >> (4 - index) & 1 };
-    // The order of an `ItBlock` is reversed.
+    // An `ItBlock` has the conditions in reverse order.
     (0..count).rev().map(condition_at).collect()
 }
 
@@ -337,16 +337,18 @@ fn respell_operand(operand: &str, branch_target: Option<Target>) -> String {
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
-    // The mnemonics that are rewritten here have three letters. A size, an addressing mode or a condition may follow.
+    // The mnemonics that are rewritten here have three letters. After these, there may be a size, an addressing mode or
+    // a condition.
     let (stem, ending) = mnemonic.split_at(mnemonic.len().min(3));
     let parts: Vec<&str> = operands.splitn(3, ", ").collect();
     let (name, operands) = match (stem, &parts[..]) {
-        // A `mov` with a shifted source (`r0, r1, lsl #2`). The amount is a number or a register.
+        // objdump shows a `mov` with a shifted source (`r0, r1, lsl #2`) as a shift. The amount is a number or a
+        // register.
         ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
             Some((shift, by)) => (format!("{shift}{ending}"), format!("{to}, {from}, {by}")),
             None => (mnemonic.to_owned(), operands.to_owned()),
         },
-        // A `mov` of a 16-bit number.
+        // objdump shows a `mov` of a 16-bit number as `movw`.
         ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{ending}"), operands.to_owned()),
         // The library prints a first source, which `mvn` doesn't have.
         ("mvn", [to, _, rest]) => (mnemonic.to_owned(), format!("{to}, {rest}")),
@@ -387,7 +389,8 @@ fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String 
 /// smaller rotation would give the same value, objdump shows the 8 bits and the rotation instead. The library prints
 /// `adr` without the rotation; objdump shows it as an `add` to or a `sub` from `pc`.
 fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
-    // The opcodes that are excluded in the last line have no rotated immediate: movw, movt and system instructions.
+    // Data-processing instructions with an immediate. The opcodes in the last line have another kind of immediate:
+    // movw, movt and system instructions.
     let has_rotated_immediate = word >> 28 != 15
         && bits(word, 25, 3) == 1
         && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
@@ -437,11 +440,11 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     let is_wide = is_wide(first);
     let mut thumb = ThumbText::new(text, is_wide);
     thumb.respell(first, second, condition);
-    // A 32-bit `mov` of a shifted register; the library prints it as a shift.
+    // objdump shows a 32-bit `mov` of a shifted register as `mov`, the library as a shift.
     if first & 0xffef == 0xea4f {
         thumb.show_shift_as_move();
     }
-    // A push or pop of a single register.
+    // objdump shows a 32-bit push or pop of a single register as a store or load.
     if first == 0xf84d && second & 0xfff == 0xd04 {
         thumb.show_single_register("str", "[sp, #-4]!");
     }
@@ -492,7 +495,7 @@ impl ThumbText {
     /// the encoded instruction; `condition` is the one that an `it` block gives to it.
     fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
         let Self { stem, width, operands, is_wide } = self;
-        // An add or sub of a 12-bit number.
+        // An add or sub whose immediate is a plain 12-bit number. objdump calls these `addw` and `subw`.
         let has_plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
         // The patterns have the library's spelling of the mnemonic. Each case changes it to objdump's.
         match (&stem[..], *is_wide) {
@@ -506,7 +509,7 @@ impl ThumbText {
                     _ => format!("{to}, #{lowest}, #{count}"),
                 };
             }
-            // In an `it` block, `add_condition` adds the width.
+            // A `b` outside of an `it` block. In a block, `add_condition` adds the width.
             ("b", false) if condition.is_none() => *width = ".n".to_owned(),
             // A branch with a condition of its own. `svc` and `udf` have the same upper bits.
             (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
@@ -528,7 +531,7 @@ impl ThumbText {
                 stem.push('w');
                 width.clear();
             }
-            // A mov with a 16-bit immediate.
+            // objdump shows a `mov` with a 16-bit immediate as `movw`.
             ("mov", true) if first & 0xfbf0 == 0xf240 => {
                 *stem = "movw".to_owned();
                 width.clear();

@@ -64,12 +64,12 @@ impl X86 {
         while decoder.can_decode() {
             let start = decoder.position();
             let offset = start as u64;
-            // In 32-bit code there are no REX prefixes.
+            // Only a REX prefix can be without effect, and there is none in 32-bit code.
             let prefixes_len = if self.bitness == 64 { count_ineffective_prefixes(&code[start..]) } else { 0 };
             if prefixes_len > 0 {
                 let text = prefixes_text(&code[start..start + prefixes_len]);
                 instructions.push(Instruction { offset, len: prefixes_len as u64, text, target: None });
-                // This fails only for a position after the end of the code.
+                // An error would mean a position after the end of the code, but the prefixes are within the code.
                 let _ = decoder.set_position(start + prefixes_len);
                 decoder.set_ip(addr.wrapping_add(offset + prefixes_len as u64));
                 continue;
@@ -98,9 +98,9 @@ impl X86 {
                 text = text.replacen(suffixed, plain, 1);
             }
         }
-        // The source is the destination's register, which objdump writes twice.
+        // The source register is the destination. iced-x86 prints the register once, objdump twice.
         if has_implied_source(decoded) {
-            // The operands start after the mnemonic and the blanks that follow it.
+            // `operands_start` is after the mnemonic and the blanks that follow it.
             let operands_start = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
             // The destination is the last operand in AT&T syntax, the first in Intel syntax.
             match self.syntax {
@@ -211,7 +211,7 @@ fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.is_ip_rel_memory_operand() {
         return Some(Target { addr: decoded.ip_rel_memory_address(), kind: TargetKind::Memory });
     }
-    // A 64-bit immediate may be an address.
+    // A 64-bit immediate may be an address, so it counts as a target.
     let operand = (0..decoded.op_count()).find(|&operand| decoded.op_kind(operand) == OpKind::Immediate64)?;
     Some(Target { addr: decoded.immediate(operand), kind: TargetKind::Immediate })
 }

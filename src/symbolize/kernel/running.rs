@@ -90,7 +90,7 @@ fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
         if kind == 3 && name == b"GNU\0" {
             return BuildId::new(id);
         }
-        // The padding of the last note may be missing.
+        // The last note may lack its padding. Then no notes are left.
         notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
     }
     None

@@ -74,7 +74,8 @@ pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
     if let Some(vaddr) = image.vaddr(offset) {
         return Some(vaddr);
     }
-    // Several segments may fit, because a linker may pad an earlier one to a whole page. The last one counts.
+    // The offset may be in several segments, because a linker may pad an earlier one to a whole page. The last one
+    // counts.
     let mut found = None;
     for segment in image.object().ok()?.segments() {
         let (start, len) = segment.file_range();

@@ -169,8 +169,8 @@ impl SearchOptions {
         }
         warnings.append(rejected);
         if dso.kind == DsoKind::File {
-            // There may be a file at the path that contains the code that ran, but in another format. A warning then
-            // says which.
+            // The recorded path may lead to a file in another format, such as a .NET assembly, that contains the code
+            // that ran. A warning names the format.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(kind) = self.no_elf(&path) {
                     let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
@@ -196,7 +196,7 @@ impl SearchOptions {
         {
             paths.extend(self.recorded_paths(path));
         }
-        // The directories with files by build ID are only searched if no recorded path leads to the file.
+        // `by_id` is lazy: directories with files by build ID are only searched if no recorded path leads to the file.
         let by_id = dso.build_id.into_iter().flat_map(|id| self.running_paths_by_id(dso, id));
         paths.into_iter().chain(by_id)
     }
@@ -243,8 +243,8 @@ impl SearchOptions {
             }
             return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
         }
-        // Another file is at the path now. If its ctime is from the time of the recording, it was moved there then. On
-        // another device, it may be at this path because something else is mounted now.
+        // Another file is at the path now. If its ctime lies within the recording, it was put there then. If it is on
+        // another device, something else may simply be mounted at the path now.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
@@ -340,7 +340,7 @@ impl SearchOptions {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let belongs_to_image = match image.build_id() {
                 Some(id) => found.has_build_id(Some(id)),
-                // The checksum requires reading the whole file, so cheaper checks come first.
+                // Computing the checksum means reading the whole file, so it is the last check.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
             if belongs_to_image {
@@ -523,8 +523,8 @@ fn id_path(dir: &Path, id: BuildId) -> PathBuf {
 /// A build ID in hexadecimal, as it is used in paths: without the zeros that pad it in a recording.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
-    // Real build IDs have 8, 16 or 20 bytes. The rare one that really ends in zeros is only found by the file's own
-    // path.
+    // Real build IDs have 8, 16 or 20 bytes. Zeros after these lengths are padding. A build ID that really ends in
+    // zeros is rare; its file is only found by its own path.
     let len = [8, 16].into_iter().find(|&len| bytes.len() > len && bytes[len..].iter().all(|&byte| byte == 0));
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }

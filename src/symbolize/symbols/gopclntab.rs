@@ -185,7 +185,8 @@ impl<'a> GoTable<'a> {
                 table.text = object.section_by_name(".text")?.address();
             }
         }
-        // The function table must be there as a whole, including its last entry: where the last function ends.
+        // The whole function table must be in the file, including its last entry, which states where the last function
+        // ends.
         let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
         if is_complete { Some(table) } else { None }
     }
@@ -371,10 +372,10 @@ impl<'a> GoTable<'a> {
     /// data begins with the address of this table (`table`), so this address is searched for. Changes nothing if module
     /// data can't be found.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
-        // The sections in which linkers put the module data.
+        // Linkers put the module data into one of these sections.
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
-        // The address of the table as it is stored in memory.
+        // The bytes to search for: the table's address as it is stored in memory.
         let wanted = match (self.table.is_little, pointer) {
             (true, 8) => table.to_le_bytes().to_vec(),
             (false, 8) => table.to_be_bytes().to_vec(),
@@ -396,7 +397,8 @@ impl<'a> GoTable<'a> {
     /// returns `None`. `table` is the address of this table.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
-        // In module data, a pointer to the list of names follows the pointer to the table.
+        // In real module data, a pointer to the list of names follows the pointer to the table. Otherwise, the bytes
+        // matched by chance.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
@@ -454,7 +456,7 @@ impl<'a> ValueReader<'_, 'a> {
                 return None;
             }
             is_first = false;
-            // The lowest bit is the sign (zigzag encoding).
+            // The lowest bit is the sign, and the other bits are the number (zigzag encoding).
             let change = if change & 1 == 0 { change >> 1 } else { !(change >> 1) };
             value = value.wrapping_add(change.cast_signed());
             end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.go.quantum)?)?;
@@ -484,7 +486,7 @@ impl<'a> ValueReader<'_, 'a> {
         let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry_size)?).ok()?)?;
         let bytes = go.image.loaded(start..start.checked_add(layout.entry_size as u64)?)?;
         let entry = Words { bytes, ..go.table };
-        // The fields' offsets in an entry. Since Go 1.20, entries are shorter.
+        // Where the two fields are in an entry. Since Go 1.20, entries are shorter.
         let (name_field, call_site_field) = if layout.entry_size == 16 { (4, 8) } else { (12, 16) };
         let name = entry.u32_at(name_field)?;
         let call_site = u64::try_from(entry.i32_at(call_site_field)?).ok()?;
@@ -554,11 +556,11 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
             return Some((start, image.loaded(start..start.checked_add(section.size())?)?));
         }
     }
-    // Only Go programs have one of these sections. Other files needn't be searched.
+    // Every Go program has one of these two sections. In other files, the table isn't searched for.
     object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
     for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
         let Ok(bytes) = section.data() else { continue };
-        // The magic is three bytes 0xff and another byte, which comes first in little-endian files.
+        // A table starts with three bytes 0xff and a fourth byte. In little-endian files, the fourth byte comes first.
         for three_ff in memchr::memmem::find_iter(bytes, b"\xff\xff\xff") {
             for start in [three_ff.checked_sub(1), Some(three_ff)].into_iter().flatten() {
                 if start.is_multiple_of(4)

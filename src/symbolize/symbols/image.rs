@@ -197,7 +197,8 @@ impl Image {
     /// if the file lacks the first one: no segment contains it, or its section has no contents (NOBITS).
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
-        // Debug files keep the headers of code sections (`blank`), but not the code.
+        // `blank` has code sections whose headers a debug file keeps, but not their bytes. A segment may seem to
+        // contain such bytes.
         if self.blank.iter().any(|blank| blank.contains(&start)) {
             return None;
         }
@@ -245,7 +246,7 @@ impl Image {
 
     /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
-        // A ReadyToRun image isn't an ELF file, and all addresses that are looked up in it are those of methods.
+        // In a ReadyToRun image, only addresses of methods are looked up, and all of them are code.
         if !self.methods.is_empty() {
             return true;
         }
@@ -371,7 +372,7 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
             });
         }
     }
-    // Debug files keep the headers of code sections, but not the code.
+    // `blank` has the code sections without bytes, which debug files contain.
     let mut blank = Vec::new();
     if let Ok(sections) = header.sections(endian, bytes) {
         for section in sections.iter() {

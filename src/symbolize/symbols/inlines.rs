@@ -104,7 +104,7 @@ impl DebugFiles {
         if split_units.is_empty() {
             return files;
         }
-        // `sections` borrows `files`, which is changed below.
+        // The borrow of `files` must end here, because `files` is changed below.
         drop(sections);
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
@@ -219,7 +219,7 @@ impl<'data> DebugSections<'data> {
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.own.borrow_with_sup(self.supplementary.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
-        // All units from one run of a compiler share an abbreviation table, so parsed tables are cached.
+        // The units that one run of a compiler made share an abbreviation table, so parsed tables are cached.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         dwarf
     }

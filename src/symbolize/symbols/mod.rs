@@ -210,7 +210,7 @@ fn open<'a>(
 /// several threads.
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted_addresses(request, file.running);
-    // The file with DWARF. If there is none, `file.files` is `None`, and no sections are loaded.
+    // `main` is the file with the DWARF. If no file has DWARF, `file.files` is `None`, and no sections are loaded.
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let lines = if options.lines { LineTables::Needed } else { LineTables::NotNeeded };
     let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, lines);

@@ -126,7 +126,8 @@ impl Tables {
         let mut units = dwarf.units();
         while let Some(unit) = units.next().ok()? {
             let table = unit.debug_abbrev_offset().0;
-            // `None` if `.debug_aranges` doesn't list the unit.
+            // True if the unit contains a requested address, according to `.debug_aranges`; `None` if the unit isn't
+            // listed there.
             let is_hit = unit.debug_info_offset().and_then(|offset| listed.contains_any.get(&offset.0));
             // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none
             // of the addresses that no listed unit contains.
@@ -215,7 +216,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
         }
-        // Only units have a line table, so this tells whether the entry is for a unit.
+        // Only entries for units have a line table, so this is the entry for a unit.
         has_unit_range |= line_table.is_some() && has_ranges;
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
         attributes.extend(line_table);

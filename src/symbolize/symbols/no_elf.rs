@@ -74,7 +74,7 @@ fn pe(head: &[u8]) -> Option<NoElf> {
     // After the signature and the file header comes the optional header, which ends with the data directories.
     let optional = signature + 24;
     let directories = match u16_at(optional) {
-        // PE32+, the 64-bit format, has larger fields.
+        // In the 64-bit format (PE32+), some fields before the directories are larger.
         Some(0x20b) => optional + 112,
         _ => optional + 96,
     };

@@ -151,7 +151,7 @@ impl<'data> SymbolTable<'data> {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
         for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
-            // Several wanted addresses may be in the same function.
+            // The previous wanted address may have been in the same function, which has been added then.
             let is_in_last = new.last().is_some_and(|last| addr < last.end);
             if !is_in_last
                 && self.find(addr).is_none_or(|found| !found.has_size)
@@ -353,8 +353,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
     /// only kept if it is the nearest symbol at or before a wanted address. It then ends one byte after the last such
     /// address, or earlier if its section does.
     fn finish(mut self) -> Vec<Symbol<'data>> {
-        // If no symbol starts between a wanted address and the previous one, the nearest symbol is that of the previous
-        // address.
+        // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
+        // Then it gets the entry of the previous address.
         let mut highest = None;
         for nearest in &mut self.nearest {
             highest = highest.max(*nearest);
@@ -365,7 +365,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             if symbol.has_size {
                 return true;
             }
-            // Finds the last wanted address for which this symbol, or one that starts earlier, is the nearest.
+            // `after` is the index after the last wanted address for which this symbol, or one that starts earlier, is
+            // the nearest.
             let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
             match after.checked_sub(1) {
                 Some(last) if nearest[last] == Some(symbol.start) => {
@@ -385,8 +386,8 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_text = section.name().is_ok_and(|name| name.contains("text"));
-        // In ELF images written by jitgraft, code whose bytes are unknown is in `.text.names`, which isn't marked as
-        // executable.
+        // jitgraft itself writes ELF images in which code with unknown bytes is in `.text.names`, a section that isn't
+        // marked as executable. It counts as code, too.
         let without_bytes = is_text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let index = section.index().0;

@@ -136,7 +136,7 @@ impl<'a> FrameTable<'a> {
     ) -> Option<Self> {
         let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
         let mut index = Vec::new();
-        // If there is a search table, the descriptions in `.eh_frame` needn't be indexed.
+        // With a search table, descriptions in `.eh_frame` are found without an index.
         if table.header().is_none() {
             index_section(&table.eh_frame_section(), &table.bases, FrameSection::EhFrame, &mut index);
         }
@@ -359,8 +359,8 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // The call has overwritten the link register. A known value would be the return address, not the caller's
-            // own value.
+            // The caller's own value of the link register is lost, because the call has overwritten it. If there is a
+            // value here, it is the return address.
             caller.forget(link);
         }
         Ok(Some(caller))

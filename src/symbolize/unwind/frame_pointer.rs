@@ -57,7 +57,7 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     if RET.contains(&code[offset]) {
         return Stage::NoFrame;
     }
-    // `mov rbp, rsp` has two encodings.
+    // A prologue is `push rbp`, then `mov rbp, rsp`, which has two encodings.
     let head = &code[..code.len().min(PROLOGUE_WITHIN)];
     let prologue = head.windows(4).position(|four| matches!(four, [PUSH, 0x48, 0x89, 0xe5] | [PUSH, 0x48, 0x8b, 0xec]));
     match prologue {
@@ -76,8 +76,8 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     let sp = registers.sp()?;
     let word = u64::from(machine.word());
     let mut caller = Registers::new(machine);
-    // The caller's frame pointer if it is known, the return address, and where the known part of the frame ends. The
-    // caller's stack pointer is there, or above it if the function may have saved more.
+    // The caller's frame pointer if it is known, the return address, and the address where the known part of the frame
+    // ends. This address is the caller's stack pointer, or lower than it if the function may have saved more registers.
     let (fp, return_addr, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),

@@ -67,26 +67,27 @@ impl Effect {
     pub(super) fn decode(word: u32) -> Self {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
-            // ret, retaa, retab; also `br x30`, which returns as well
+            // `ret`, `retaa` and `retab`. `br x30` returns as well.
             0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Self::Returns,
             // `paciasp`, `autiasp`, `pacibsp` and `autibsp` add or remove a signature in the link register. The address
             // in it stays the same.
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
             _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
-            // tbz, tbnz; in the next lines: b.cond, cbz, cbnz
+            // Conditional branches: `tbz` and `tbnz`; in the next lines `b.cond`, `cbz` and `cbnz`.
             _ if field(word, 25, 6) == 0b01_1011 => Self::Branches(signed_field(word, 5, 14)),
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
                 Self::Branches(signed_field(word, 5, 19))
             }
             // System calls (`svc`) and hints such as `nop` change none of the registers that matter here.
             _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Self::Other,
-            // All other branches, exceptions and system instructions: bl, blr, br, brk, …
+            // All other branches, exceptions and system instructions, such as `bl`, `br` and `brk`.
             _ if field(word, 26, 3) == 0b101 => Self::Leaves,
-            // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
+            // Stores and loads of two 64-bit registers: `stp` and `ldp`. If `writes_base` is true, they also move the
+            // base register.
             _ if field(word, 25, 7) == 0b101_0100 => {
                 let offset = signed_field(word, 15, 7) * 8;
                 let (is_load, writes_base) = (field(word, 22, 1) == 1, field(word, 23, 1) == 1);
-                // How far the instruction moves the stack pointer.
+                // How many bytes the instruction adds to the stack pointer.
                 let moved = if rn == SP && writes_base { offset } else { 0 };
                 let has = |register| rd == register || rt2 == register;
                 match is_load {
@@ -97,7 +98,8 @@ impl Effect {
                     _ => Self::Other,
                 }
             }
-            // str, ldr of a 64-bit register, post-indexed or pre-indexed
+            // Stores and loads of one 64-bit register that also move the base register: `str xt, [xn, #offset]!` and
+            // `str xt, [xn], #offset`.
             _ if word & 0xffa0_0400 == 0xf800_0400 => {
                 let is_load = field(word, 22, 1) == 1;
                 let moved = if rn == SP { signed_field(word, 12, 9) } else { 0 };
@@ -109,10 +111,10 @@ impl Effect {
                     _ => Self::Other,
                 }
             }
-            // str xt, [xn, #offset]
+            // A store of one 64-bit register that doesn't move the base register: `str xt, [xn, #offset]`.
             _ if field(word, 22, 10) == 0b11_1110_0100 && rd == LINK => Self::SavesLink(0),
             _ if field(word, 22, 10) == 0b11_1110_0100 => Self::Other,
-            // add, sub with an immediate, 64 bits
+            // An add or sub of a number whose result goes to the stack pointer or to `x29`, such as `mov x29, sp`.
             _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
                 let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
                 let subtracts = field(word, 30, 1) == 1;
@@ -123,10 +125,10 @@ impl Effect {
                     _ => Self::Changes,
                 }
             }
-            // add, sub with an extended register
+            // An add or sub of a register whose result goes to the stack pointer, as for arrays of variable length.
             _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Self::SetsStack,
-            // Most other instructions have their destination in the lowest five bits. Loads of two registers, which the
-            // next line is for, also have a second one.
+            // Most other instructions have their destination in the lowest five bits. Loads of two registers have a
+            // second destination, at which the next line looks.
             _ if rd == FP || rd == LINK => Self::Changes,
             _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Self::Changes,
             _ => Self::Other,
@@ -253,12 +255,12 @@ impl<'c> Position<'c> {
     fn stub_range(&self, adrp: usize) -> Option<RangeInclusive<usize>> {
         const BTI_C: u32 = 0xd503_245f;
         const AUTIA1716: u32 = 0xd503_219f;
-        // adrp x16; ldr x17, [x16, #n]; add x16, x16, #n
+        // A stub has `adrp x16; ldr x17, [x16, #n]; add x16, x16, #n`, perhaps `autia1716`, and a jump.
         let is_stub = self.word(adrp)? & 0x9f00_001f == 0x9000_0010
             && self.word(adrp + 1)? & 0xffc0_03ff == 0xf940_0211
             && self.word(adrp + 2)? & 0xffc0_03ff == 0x9100_0210;
         let jump = if self.word(adrp + 3)? == AUTIA1716 { adrp + 4 } else { adrp + 3 };
-        // br x17; braa x17, x16
+        // The jump is `br x17`, or `braa x17, x16`, which also checks a signature.
         if !is_stub || !matches!(self.word(jump)?, 0xd61f_0220 | 0xd71f_0a30) {
             return None;
         }

@@ -164,7 +164,7 @@ impl<'a> Unwinder<'a> {
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
         let machine = stack.registers.machine();
         let moment = Moment { pid: stack.pid, time: stack.time, machine };
-        // Set if `read` fails at an address that may be in the stack, but isn't in the copy.
+        // True once `read` has failed at an address that may be in the stack, but isn't in the copy.
         let copy_ended = Cell::new(false);
         let read = |addr: u64| {
             let offset = usize::try_from(addr.checked_sub(base)?).ok()?;
@@ -213,7 +213,8 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // Some code marks the outermost frame by a return address of 0, instead of by an unwind rule.
+                // Some code marks the outermost frame by a return address of 0, instead of by an unwind rule, so the
+                // chain is complete.
                 chain.truncated = false;
                 return;
             }
@@ -249,8 +250,8 @@ impl<'a> Unwinder<'a> {
         if caller.0 == 0 {
             return None;
         }
-        // If call frame information or the code says that the function has made no frame yet, the chain can't have its
-        // caller. If `next` has the same address, that is an outer call of a recursion.
+        // If call frame information or the code says that the function has made no frame yet, its caller can't be in
+        // the chain. If `next` has the caller's address all the same, it is from an earlier call in a recursion.
         let mut is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache);
         // If nothing says that the function has no frame, it may have one, and the chain then contains its caller. So
         // the call instruction is only examined if `next` isn't that caller already.
@@ -295,8 +296,8 @@ impl<'a> Unwinder<'a> {
             return false;
         }
         let Some(functions) = self.functions(dso) else { return false };
-        // The link register's value as a link-time address: one byte after `call`, and with the bits that
-        // `code_address` has cleared, such as Arm's Thumb bit.
+        // The value of the link register as a link-time address: `call` plus one, with the bits that `code_address` has
+        // cleared, such as Arm's Thumb bit.
         let link = call.wrapping_add(1) | link ^ return_addr;
         direct_call::proves_caller(moment.machine, running, link, &|addr| functions.find(addr))
     }
@@ -449,8 +450,8 @@ impl<'a> Unwinder<'a> {
             return Ok(Some(caller));
         }
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
-        // Unless it is certain, an address in the running function itself isn't accepted: it is left in the link
-        // register from a call that the function made.
+        // If it isn't certain that the link register has the return address, an address in the running function itself
+        // isn't accepted: a call that the function made may have left it there.
         if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_after_call(moment, &caller) {
             return Ok(Some(caller));
         }
@@ -488,7 +489,7 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
-        // Near the start of the file's code, there are fewer bytes before `place`.
+        // At the start of the file's code, the file may lack the bytes before `place`. Then the code starts at `place`.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }

@@ -77,8 +77,8 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     let whole_register = if is_64_bit { 3 } else { 2 };
     let is_only_shift = has_stack_pointer && extension == whole_register;
     let name = if is_only_shift { "lsl" } else { name };
-    // The last operand may be an extension or shift, which is replaced. Otherwise it is the last register, and all
-    // operands are kept.
+    // The library may print the extension or shift as the last operand, which is then replaced. If it prints none, the
+    // last operand is a register and is kept.
     let registers = match operands.rsplit_once(", ") {
         Some((registers, last)) if last.contains("xt") || last.starts_with("lsl") => registers,
         _ => operands,

@@ -39,7 +39,8 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
-        // Looks ahead whether the class has a prefix that says that it is defined in another file.
+        // The class may start with a prefix that says that it is defined in another file. `ahead` looks for it without
+        // moving on.
         let mut ahead = blob;
         is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
         owner = Some(argument(metadata, &mut blob)?);

@@ -78,8 +78,8 @@ impl ReadyToRun {
         let metadata = Metadata::read(&pe)?;
         let native = Native(bytes);
         let mut entry_points = EntryPoints { all: Vec::new(), bytes_left: bytes.len().saturating_mul(MAX_NAME_RATIO) };
-        // Where the code of ordinary methods starts. The array has an element for each row of the metadata's method
-        // table. Its indices count from 0, rows from 1.
+        // `methods` tells where the code of ordinary methods starts. It has an element for each row of the metadata's
+        // method table. Its indices count from 0, the table's rows from 1.
         let section = header.section(METHOD_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         let methods = section.and_then(|offset| native::Array::new(native, offset));
         for (index, offset) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
@@ -87,7 +87,7 @@ impl ReadyToRun {
                 entry_points.push(function, || names::method_name(&metadata, index + 1));
             }
         }
-        // Where the code of instances of generic methods starts.
+        // This section tells where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         // An image without this section has no such instances, so all entry points are known.
         let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
@@ -205,7 +205,8 @@ fn name_functions(
     cold: &[ColdPart],
     all_known: bool,
 ) -> Vec<Method> {
-    // The method to which the piece of hot code with this index belongs. `None` if unknown.
+    // Finds the method to which a piece of hot code belongs. `function` is the index of the piece. `None` if the method
+    // is unknown.
     let find_entry_point = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);
         let entry = entry_points[..after].last()?;

@@ -150,7 +150,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             if argument > 0 {
                 self.put(",");
             }
-            // Marks where the variable arguments begin.
+            // This mark comes before the first variable argument.
             if self.blob.peek()? == SENTINEL {
                 self.blob.byte()?;
                 self.put("...,");

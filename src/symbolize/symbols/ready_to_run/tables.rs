@@ -158,7 +158,7 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     if u32_at(root, 0)? != SIGNATURE {
         return None;
     }
-    // The version of the runtime, a text, comes before the flags.
+    // The flags come after a text with the version of the runtime, whose length is stated.
     let version_len = usize::try_from(u32_at(root, 12)?).ok()?;
     let flags = version_len.checked_add(16)?;
     let count = u16_at(root, flags.checked_add(2)?)?;

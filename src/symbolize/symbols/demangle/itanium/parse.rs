@@ -343,7 +343,7 @@ impl<'a> Parser<'a> {
             // If another part follows the template arguments, the name doesn't end with them.
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
-                // Template arguments of the parts so far.
+                // The template arguments belong to all parts so far, which together are the template's name.
                 (b'I', _) => self.with_arguments(name?, facts)?,
                 (b'S', b't') if name.is_none() => {
                     self.take("St");
@@ -358,7 +358,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // The letter marks a lambda in the initializer of a member. Nothing is printed for it.
+                    // `M` marks a lambda in the initializer of a member. Nothing is printed for it.
                     self.take("M");
                     continue;
                 }
@@ -378,8 +378,8 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // Later back references can be to each part, but to the whole name only if it is used as a type. The caller
-        // remembers it in that case.
+        // Later parts of the mangled name can refer to each part of this name, but to this name as a whole only if it
+        // is a type. In that case, the caller makes it available again.
         self.substitutions.pop();
         name
     }
@@ -440,7 +440,7 @@ impl<'a> Parser<'a> {
     /// belongs to.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
-        // These letters mark friends and names with internal linkage. Nothing is printed for them.
+        // `F` marks a friend, `L` a name with internal linkage. Nothing is printed for them.
         self.take("F");
         self.take("L");
         let mut name = match (self.peek(), self.second()) {
@@ -559,7 +559,8 @@ impl<'a> Parser<'a> {
             let name = self.identifier()?;
             return Some(self.add(Node::Literal(name)));
         }
-        // An operator of the compiler's own; the digit is the number of its operands.
+        // `v` and a digit start the name of an operator that only this compiler has. The digit is the number of its
+        // operands.
         if letters.starts_with('v') && letters.as_bytes()[1].is_ascii_digit() {
             let name = self.identifier()?;
             return Some(self.add(Node::Operator(name)));
@@ -586,7 +587,8 @@ impl<'a> Parser<'a> {
             }
         };
         self.skip(1)?;
-        // These abbreviations stand for a class with its template arguments, the others for a template without.
+        // `Ss`, `Si`, `So` and `Sd` stand for a class with its template arguments. The other abbreviations stand for a
+        // template without them.
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let is_before_constructor = matches!(self.peek(), b'C' | b'D');
         let mut name = if is_whole && is_before_constructor {
@@ -642,7 +644,7 @@ impl<'a> Parser<'a> {
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // What follows is a constraint on the argument, which isn't printed.
+                // After `Q` comes a constraint on the argument, which isn't printed.
                 self.expression()?;
                 continue;
             }
@@ -840,7 +842,7 @@ impl<'a> Parser<'a> {
                 self.ty()?;
             }
         }
-        // Marks of transactions and of `extern "C"`, which aren't printed.
+        // `Dx` marks a function for transactions, `Y` an `extern "C"` function. Nothing is printed for them.
         self.take("Dx");
         self.expect("F")?;
         self.take("Y");
@@ -906,7 +908,7 @@ impl<'a> Parser<'a> {
         let len = self.rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() && *byte != b'E').count();
         let digits = self.skip(len)?;
         self.expect("E")?;
-        // `LDnE` is `nullptr`, for which its type is printed.
+        // A literal without digits is `nullptr` (`LDnE`). c++filt prints its type.
         if digits.is_empty() {
             return Some(ty);
         }

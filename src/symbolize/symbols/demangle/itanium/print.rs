@@ -83,7 +83,7 @@ impl<'a> Printer<'_, 'a> {
             node => node,
         };
         let Node::Template { arguments, .. } = node else { return write(self) };
-        // The new scope is the index at which its arguments are added to `scopes`.
+        // A scope is an index in `scopes`. The new scope's arguments are added there.
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
@@ -98,7 +98,7 @@ impl<'a> Printer<'_, 'a> {
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
-            // In the parameter list of a lambda, this is a template parameter of the lambda, which has no argument.
+            // In the parameter list of a lambda, template parameters are those of the lambda. They have no arguments.
             if self.lambdas > 0 {
                 break;
             }
@@ -162,7 +162,8 @@ impl<'a> Printer<'_, 'a> {
                 self.put(if self.ends_with('>') && !dropped_packs { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
-            // A template parameter without an argument belongs to a generic lambda.
+            // A template parameter without an argument is a parameter of a generic lambda, which c++filt prints as
+            // `auto:1`.
             Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
             Node::Expansion(pattern) => self.expansion(pattern),
             Node::Constructor { class, is_destructor } => {
@@ -520,8 +521,8 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Unary { operator, operand, .. } => {
                 self.put(operator)?;
-                // `&` of a member function is printed without the function's parameters, unless the function has
-                // qualifiers.
+                // If `&` is applied to a member function, c++filt leaves out the function's parameters, unless the
+                // function has qualifiers.
                 if operator == "&"
                     && let Some(Node::Function(FunctionNode { name, qualifiers, reference, .. })) =
                         self.resolve(operand)
@@ -534,7 +535,8 @@ impl<'a> Printer<'_, 'a> {
                 self.subexpression(operand)
             }
             Node::Binary { operator, left, right } => {
-                // Without parentheses, the operator `>` would end the template arguments.
+                // An expression with `>` is printed in parentheses, because the `>` could otherwise be taken for the
+                // end of the template arguments.
                 let is_closing = operator == ">";
                 self.put(if is_closing { "(" } else { "" })?;
                 self.subexpression(left)?;
