@@ -136,8 +136,8 @@ fn has_times(dump: &JitDump<'_>) -> bool {
     }
 }
 
-/// Translates the process IDs in a jitdump to recorded ones. The IDs in a jitdump are those in the process's own PID
-/// namespace.
+/// Translates the process IDs in a jitdump to recorded ones. A process in a container writes the ID that it has there,
+/// in its own PID namespace.
 struct Pids<'a> {
     source: &'a Source,
     /// The process ID in the jitdump's header.
@@ -165,8 +165,9 @@ impl Pids<'_> {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
-    /// Warns if the header's process ID isn't that of the process for which the file is used, neither as recorded nor
-    /// in the process's own PID namespace. Doesn't warn if the user said for which process the file is used.
+    /// Warns if the header has the ID of another process than the one for which the file is used. Both of that
+    /// process's IDs are accepted: the recorded one, and the one in its own PID namespace. Doesn't warn if the user
+    /// said for which process the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
@@ -201,7 +202,7 @@ struct DumpReader<'a, 'data> {
     list: CodeList<'data>,
     /// Line entries that precede the LOAD record of their code, by the code's address.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
-    /// Unwinding information that precedes its LOAD record. It belongs to the next LOAD record, whichever that is.
+    /// Unwinding information for the code in the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
     /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
     loads: FxHashMap<u64, u32>,

@@ -88,8 +88,8 @@ pub struct AddressSpaces {
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
-/// Which kind of address space an address belongs to: that of a process or the kernel's, on the recorded machine or in
-/// a virtual machine on it (a guest). The same number is a different address in each.
+/// Which address space an address belongs to. There are four kinds: that of a process and that of the kernel, each on
+/// the recorded machine itself or in a virtual machine on it (a guest). The same number is a different address in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -109,7 +109,8 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. This can't overflow, because no mapping reaches the last byte of the address space.
+    /// One past the last address. It can always be represented, because no mapping reaches the last byte of the address
+    /// space.
     end: u64,
     from: Nanos,
     until: Nanos,
@@ -237,8 +238,8 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// The MMAP records that only report that a program moved its own code into anonymous memory, each given by its
-    /// byte offset in the recording. Lookups in such memory return the program's file.
+    /// The MMAP records that report nothing new: a program moved its own code into anonymous memory. Each is given by
+    /// its byte offset in the recording. Lookups in such memory return the program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -319,8 +320,8 @@ impl Realm {
         }
     }
 
-    /// The process ID under which mappings of this realm are stored. It isn't `pid` for the kernel, which all processes
-    /// share.
+    /// The process ID under which mappings of this realm are stored. For the kernel, which all processes share, it is
+    /// [`KERNEL_PID`] instead of `pid`.
     fn pid(self, pid: Pid) -> Pid {
         match self {
             Self::User | Self::GuestUser => pid,
@@ -374,7 +375,7 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
-/// True if two mappings of process `pid` certainly have the same DSO. False if they may differ.
+/// True if two mappings of process `pid` certainly have the same DSO. If false, the DSOs must be compared themselves.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
     // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
@@ -408,8 +409,8 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if a linker made the file that was mapped. JIT compilers also map files, but those have been deleted and have
-/// no build ID.
+/// True if the mapped file is a program or library, made by a linker. JIT compilers also map files to put code there,
+/// but delete them, and those have no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
@@ -542,8 +543,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
-    /// For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages; the
+    /// there before. If so, keeps the file mapped there and returns true. If the file is the program's own, this is
+    /// certain. For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages. The
     /// library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
@@ -585,9 +586,9 @@ impl SpaceBuilder {
         self.is_mapped(range.start..end, dso, offset)
     }
 
-    /// Checks whether the memory just below a newly mapped part of a file is anonymous and exactly fills the hole
-    /// between an earlier mapped part of the file and the new one. If so, maps the file in the hole, too. This happens
-    /// if recording starts after a program moved its code, because only the final mappings are reported. `start` is the
+    /// Called for a newly mapped part of a file: fills the hole between this part and the next lower part of the file,
+    /// if the hole consists of anonymous memory. The file then counts as mapped in the hole, too. Such holes occur if
+    /// recording starts after a program moved its code, because only the final mappings are reported. `start` is the
     /// address of the part above the hole, `offset` its offset in the file.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
@@ -629,8 +630,8 @@ impl SpaceBuilder {
     }
 }
 
-/// The replay of the history of a process that forked others: what is mapped in it at the current moment, whether it
-/// mapped that itself or inherited it.
+/// Replays the history of a process that forked others. Knows what is mapped in it at the current moment of the replay,
+/// both its own mappings and inherited ones.
 #[derive(Debug)]
 struct ParentReplay<'a> {
     /// When the process was forked; `None` if it wasn't, or once the fork has been replayed.

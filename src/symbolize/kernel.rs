@@ -40,8 +40,8 @@ pub struct KernelOptions {
     pub os_release: Option<Vec<u8>>,
 }
 
-/// The kernel functions of a symbol list, by address. A list has about 100,000 of them. Only those that contain one of
-/// the addresses that are to be looked up are kept.
+/// The kernel functions of a symbol list, by address. Of about 100,000 functions in a list, only those are kept that
+/// contain one of the addresses to be looked up.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     /// The text of the list, which has the names; `None` if no list was found.
@@ -57,7 +57,7 @@ pub struct KernelSymbols {
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
-    /// The address of the function in the list, which differs from that in the recording by the shift.
+    /// The address of the function in the list. The recorded address is lower by [`KernelSymbols::shift`].
     addr: u64,
     /// The byte offset of the function's name in the text of the list.
     name: u32,
@@ -66,7 +66,6 @@ struct ListedSymbol {
 /// The kernel function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// The function's name.
     pub name: &'a [u8],
     /// The offset of the address from the start of the function, in bytes.
     pub offset: u64,
@@ -81,8 +80,8 @@ const LIST_OF_RUNNING_KERNEL: &str =
 /// ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
-/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). An address that is further
-/// away from the last symbol before it lies in a gap between modules, not in that symbol's function.
+/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If the nearest symbol before
+/// an address is further away, the address isn't in that symbol's function, but in a gap between modules.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
 /// How much larger addresses in the kernel's image are than those in the recording, modulo 2^64. They differ because
@@ -111,9 +110,9 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Tries the symbol lists that may be the recorded kernel's, in order, and returns the first that nothing speaks
-    /// against. If there is none, the result is empty and there is a warning. Lists that aren't used get a warning of
-    /// their own. `running` describes this machine's kernel.
+    /// Tries the files that may be the recorded kernel's symbol list, in order, and returns the first one that passes
+    /// all checks. Each list that doesn't gets a warning. If none passes, the result is empty and there is another
+    /// warning. `running` describes this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],

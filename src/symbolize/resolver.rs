@@ -26,7 +26,7 @@ pub struct Resolver<'a> {
     pub bpf: &'a [BpfFunction],
     /// The symbols that the recording itself contains, as simpleperf's recordings do.
     pub recorded: &'a RecordedSymbols,
-    /// The mapped files. Each is opened when it is first needed. An unwinder may use the same files.
+    /// The mapped files, which unwinders may use as well. Each is opened when it is first needed.
     pub images: &'a Images<'a>,
     /// Whether to find source lines and inlined calls, and whether to demangle names.
     pub options: &'a SymbolOptions,
@@ -151,8 +151,8 @@ impl Resolver<'_> {
         self.recorded.find(self.symbolizer.spaces.dsos().get(dso).label(), offset)
     }
 
-    /// True if the DSO is a file of which this machine has the very build that ran. Only a recorded build ID can prove
-    /// that: images of another build aren't opened.
+    /// True if the very build of the file that ran is on this machine. Only a recorded build ID can prove that: images
+    /// of another build aren't opened.
     fn is_recorded_build(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.symbolizer.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()

@@ -61,7 +61,8 @@ pub struct Located {
 }
 
 impl Located {
-    /// What the address belongs to, which is what [`Resolver::frames`](super::resolver::Resolver::frames) takes.
+    /// The part of the answer that [`Resolver::frames`](super::resolver::Resolver::frames) takes: the JIT code, or else
+    /// the file or other mapping, to which the address belongs.
     pub fn location(&self) -> Location {
         match (self.code, self.mapping) {
             (Some(hit), _) => Location::Code(hit.code, hit.offset),

@@ -55,8 +55,9 @@ struct Entry<'data> {
 /// Reads the next entry of a piece of code. `None` at the end, if the entry is damaged, or if its address is outside
 /// the code.
 ///
-/// Old versions of V8 log names from freed memory, whose first bytes the allocator may have overwritten with pointers.
-/// Such a name may be that of the script in the function's own name; otherwise it is skipped.
+/// Old versions of V8 log file names from freed memory, whose first bytes the allocator may have overwritten with
+/// pointers. If what is left can be the script in the function's own name, that script is the file. Otherwise, the file
+/// is unknown.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<Entry<'data>> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
@@ -117,9 +118,9 @@ fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'d
     })
 }
 
-/// Finds out how many bytes to skip to get past a file name of which V8's allocator overwrote the beginning, and which
-/// isn't the script in the function's own name. The name starts at `cursor`. Returns its length without the NUL, or
-/// `None` if no NUL is found after which another entry could begin.
+/// Finds the length of a damaged file name, to get past it: V8's allocator overwrote its beginning, perhaps with NULs,
+/// and it isn't the script in the function's own name. The name starts at `cursor`. The length is without the NUL at
+/// the end. `None` if no NUL is found after which another entry could begin.
 fn find_name_len(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);

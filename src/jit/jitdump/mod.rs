@@ -72,7 +72,6 @@ impl Header {
 /// A jitdump that is completely in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct JitDump<'data> {
-    /// The file's header.
     pub header: Header,
     records: Cursor<'data>,
 }
@@ -83,7 +82,6 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 impl<'data> JitDump<'data> {
-    /// Parses the header.
     pub fn parse(bytes: &'data [u8]) -> Result<Self> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
@@ -162,7 +160,6 @@ pub struct Load<'data> {
     pub addr: u64,
     /// `code_index`, to which MOVE records refer. Several loads may have the same number.
     pub index: u64,
-    /// The function's name.
     pub name: &'data [u8],
     /// `code_size`: length of the code in bytes.
     pub size: u64,
@@ -195,7 +192,7 @@ pub struct DebugInfo<'data> {
     pub count: u64,
     /// Address of the first entry; `None` if there are no entries.
     pub first_addr: Option<u64>,
-    /// The entries, undecoded.
+    /// The bytes of the entries, not yet decoded.
     pub entries: &'data [u8],
 }
 
@@ -250,8 +247,8 @@ impl<'data> Records<'data> {
         self.is_cut
     }
 
-    /// Moves from the unreadable record at `damaged` to the next position where two plausible records follow each
-    /// other, or one and then the end. Returns whether there is such a position.
+    /// Searches for the next good record after the unreadable one at `damaged`: the next position where two plausible
+    /// records follow each other, or one and then the end. Moves there. Returns false if there is no such position.
     fn skip_damage(&mut self, damaged: Cursor<'data>) -> bool {
         let mut next = damaged;
         while next.bytes(1, "").is_ok() {
@@ -266,9 +263,9 @@ impl<'data> Records<'data> {
         false
     }
 
-    /// Returns the position after the record at `position`, or `None` if the bytes there don't look like a record. Its
-    /// type has to be known, its length has to suit the type and the file, and its time has to be at most three days
-    /// after that of the last good record, and not before it.
+    /// Returns the position after the record at `position`, or `None` if the bytes there don't look like a record. A
+    /// plausible record has a known type, and a length that suits the type and the file. Its time is not before that of
+    /// the last good record, and less than three days after it.
     fn skip_plausible(&self, position: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
@@ -386,8 +383,8 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
     })
 }
 
-/// Reads the record at `start`, with which the dump ends, as a LOAD whose code is cut off. `None` if it is another
-/// record, or if not even its name is complete.
+/// Reads the last record of a dump, at `start`, if it is a LOAD whose code is cut off by the end of the file. The
+/// result has no code. `None` if it is another record, or if not even its name is complete.
 fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let mut cursor = start;
     let id = cursor.u32("record id").ok()?;
@@ -423,7 +420,6 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }
 
-/// Reads a JIT_CODE_LOAD record.
 fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let load = read_load_header(payload)?;
     let size = load.size;
@@ -436,7 +432,6 @@ fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { code: Some(code), ..load })
 }
 
-/// Reads a JIT_CODE_MOVE record.
 fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;

@@ -8,7 +8,8 @@ use super::{JitDump, Record, Records};
 use crate::bytes::cursor::Cursor;
 use std::ops::Range;
 
-/// This many plausible records in a row don't occur by accident in machine code.
+/// How many plausible records in a row prove that a position in the middle of the file is the start of a record. So
+/// many don't occur by accident in machine code.
 const IN_A_ROW: usize = 4;
 
 /// Consecutive records of a dump.

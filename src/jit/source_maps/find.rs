@@ -84,8 +84,8 @@ pub(super) const MAX_SIZE: u64 = 1 << 30;
 /// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
 pub(super) const MAX_MAPS: usize = 1000;
 
-/// How many steps to go back from a generated script to the scripts that it was generated from. For example, a minifier
-/// may have read the output of a bundler, and the bundler that of a compiler.
+/// How many times a script may have been generated from another one. For example, a minifier may have read the output
+/// of a bundler, and the bundler that of a compiler: that is two times.
 const MAX_DEPTH: usize = 3;
 
 /// A script's path in the recording and on this machine.
@@ -151,7 +151,7 @@ pub(super) struct Finder<'a> {
     read_warnings: RefCell<Warnings>,
     /// The source maps from the user that were found to belong to a script. The others are reported in a warning.
     used_maps: RefCell<FxHashSet<PathBuf>>,
-    /// All available WebAssembly modules.
+    /// All WebAssembly modules in the places that are searched. They are read when they are first needed.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
@@ -333,8 +333,9 @@ impl<'a> Finder<'a> {
         Some(self.search.input_dir?.join(recorded.file_name()?))
     }
 
-    /// Reads the first of these files that exists and can be read. If none can be read, but there is a source map next
-    /// to an unreadable one, returns the reason as an error. Otherwise `None`.
+    /// Reads the first script in `paths` that exists and can be read. If none can be read, but there is a source map
+    /// next to an unreadable one, returns the reason as an error. `None` if there is neither a script nor such a
+    /// reason.
     fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
         let mut refusal = None;
         for path in paths {
@@ -425,8 +426,8 @@ impl<'a> Finder<'a> {
         unused
     }
 
-    /// The source map for a script in a directory from the user: the one named after the script or, if the script
-    /// states a `debugId`, one that says that it belongs to the script.
+    /// Finds the source map for a script in a directory from the user. This is the map named after the script or, if
+    /// the script states a `debugId`, the first map with this ID or with the script's name in it.
     fn find_in_directory(
         &self,
         directory: &Path,
@@ -605,9 +606,9 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. If that
-/// is below the script's actual directory, the result is at the same place below the script's recorded directory;
-/// otherwise it is the usual path of a source map next to the script.
+/// Where the source map would have been on the recorded machine, for archives. `map` is its actual path. If it is below
+/// the script's actual directory, the result is at the same place below the script's recorded directory. Otherwise the
+/// result is the usual path of a source map next to the script.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),

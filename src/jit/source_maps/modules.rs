@@ -247,9 +247,9 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The index of a function in a module. `start` is its offset in the bytes that the runtime loaded, in which the code
-/// section starts at `code_section`; in the file, it may start elsewhere ([`possible_code_offsets`]). `None` if no
-/// function starts there, or if that function has another name.
+/// The index of a function in a module. `start` is the function's offset in the bytes that the runtime loaded. In these
+/// bytes, the code section starts at `code_section`, which may differ from where it starts in the file
+/// ([`possible_code_offsets`]). `None` if no function starts there, or if the function there has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
     let is_match = if let Some(index_in_name) = WasmName::nameless_index(name) {

@@ -8,8 +8,8 @@
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// How many segments are checked at most to judge the map as a whole. They are spread evenly over the map. In a map
-/// that fits, a few percent of them look wrong; in one that doesn't, most do.
+/// How many segments are checked at most to judge the map as a whole. The checked ones are spread evenly over the map.
+/// In a map that fits, a few percent of them look wrong; in a map that doesn't fit, most do.
 const MAX_CHECKED: usize = 1 << 11;
 
 /// The number of neighboring segments in a block. Blocks are checked to judge the map around a position.

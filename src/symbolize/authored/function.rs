@@ -25,8 +25,8 @@ pub(super) struct FunctionText {
     /// The offset where the function's declaration starts. Segments between here and the parameters belong to the
     /// function.
     pub(super) begin: usize,
-    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. It belongs before the
-    /// words in `name`.
+    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. The whole name is this
+    /// and the words in `name`.
     pub(super) prefix: &'static str,
     /// The offsets of the words that form the function's name, from the outermost object to the property. Empty if the
     /// text doesn't tell the name.
@@ -133,8 +133,8 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
     }
 }
 
-/// The offset where a key starts that ends at offset `end`. The key is a string, or a computed key in brackets. If its
-/// start can't be found, the offset of its last byte.
+/// The offset where a key starts. The key ends at offset `end`, and is a string, or computed and in brackets. If its
+/// start can't be found, returns the offset of its last byte.
 fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;

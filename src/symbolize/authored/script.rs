@@ -301,9 +301,9 @@ impl AuthoredScript {
         Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)?, is_third_party })
     }
 
-    /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
-    /// none. `function_text` is what the script's text says about the function, and `segment` leads to the authored
-    /// function, which must be in the same scope.
+    /// The name that the source map's list of scopes gives to a function. `place` is the position of the function's
+    /// parameters, `function_text` what the script's text says about it. `segment` leads to the authored function,
+    /// which must be in the same scope. `None` if the list has no usable name.
     fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
         let contains_segment = scope.source == segment.source
@@ -449,8 +449,8 @@ impl AuthoredScript {
         if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
-    /// Part of the authored file around the position to which a segment leads, and the offset of that position in the
-    /// part. `None` if the source map doesn't contain the file's text.
+    /// The part of the authored file around the position to which a segment leads. The second value is the offset of
+    /// that position within this part. `None` if the source map doesn't contain the file's text.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
         let offset = content.byte_offset(segment.authored).unwrap_or(content.as_str().len());

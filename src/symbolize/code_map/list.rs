@@ -91,8 +91,8 @@ impl<'data> CodeList<'data> {
         self.push(pid, time, to, kind, code);
     }
 
-    /// Appends an unload: the code of the load at position `load` was discarded. `start` is the address where the code
-    /// started by then, which isn't that of the load if the code was moved. Has no effect without a time.
+    /// Appends an unload: the code of the load at position `load` was discarded. `start` is where the code was then,
+    /// which differs from the load's address if the code was moved. Has no effect without a time.
     pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, start: Addr) {
         // Without a time, it isn't known which samples came before the unload. The code therefore stays to the end.
         let code = match self.changes.get(load) {
@@ -210,7 +210,7 @@ impl<'data> CodeList<'data> {
         self.codes.len()
     }
 
-    /// Corrects the line tables of all code that is in the list so far, in which each address is `bias` bytes too high.
+    /// Corrects the line tables of all code that is in the list so far: subtracts `bias` from each address in them.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);

@@ -185,9 +185,8 @@ impl<'data> CodeMap<'data> {
     }
 
     /// The index of the segment that wins at this address and time, and the kind of entry in which it was found. Timed
-    /// code wins over code that fills gaps, which wins over untimed code. Within each of these kinds, the process's own
-    /// code wins over what it inherited from its ancestors. The loops are in this order: kinds outside, ancestors
-    /// inside.
+    /// code wins over code that fills gaps, which wins over untimed code. Among entries of one kind, the process's own
+    /// code wins over what it inherited from its ancestors.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
         // The process comes first, then its ancestors. An ancestor is looked at as of the fork.
         let family = self.family(pid, time);
@@ -334,8 +333,8 @@ impl<'data> CodeMap<'data> {
         self.overlaps
     }
 
-    /// Returns a copy in which each piece of code is replaced by what `convert` returns for its number. All segments
-    /// stay the same. For maps that outlive the files from which the code was read.
+    /// Returns a copy of the map with other code: each piece is replaced by what `convert` returns for its number. All
+    /// segments stay the same. The copy can outlive the files from which the code was read.
     pub(crate) fn with_code<'new>(&self, convert: impl Fn(CodeId) -> Code<'new>) -> CodeMap<'new> {
         let mut codes = Codes::default();
         for id in 0..self.codes.len() {

@@ -20,8 +20,8 @@ const LEAF: usize = 16;
 /// A group with more segments than this gets a tree.
 const TREE: usize = 64;
 
-/// While a tree is built, two halves with at most this many segments each are sorted one after the other on the current
-/// thread, larger halves in parallel.
+/// The size up to which the two halves of a tree are sorted one after the other, while the tree is built. Larger halves
+/// are sorted in parallel.
 const PARALLEL: usize = 1 << 14;
 
 /// A range of addresses, and the segments of one process that lie in it.

@@ -384,10 +384,10 @@ fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String 
     }
 }
 
-/// Puts an instruction together from its mnemonic and operands. If it is a data-processing instruction with an
-/// immediate, that is rewritten: it is encoded as 8 bits rotated right, and objdump shows the signed value. If a
-/// smaller rotation would give the same value, objdump shows the 8 bits and the rotation instead. The library prints
-/// `adr` without the rotation; objdump shows it as an `add` to or a `sub` from `pc`.
+/// Puts an instruction together from its mnemonic and operands, and rewrites the immediate of a data-processing
+/// instruction. It is encoded as 8 bits rotated right, and objdump shows the signed value. If a smaller rotation would
+/// give the same value, objdump shows the 8 bits and the rotation instead. The library prints `adr` without the
+/// rotation; objdump shows it as an `add` to or a `sub` from `pc`.
 fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     // Data-processing instructions with an immediate. The opcodes in the last line have another kind of immediate:
     // movw, movt and system instructions.
@@ -415,15 +415,16 @@ fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     }
 }
 
-/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb, without an `s` at the end. These get a `.w` in the
-/// 32-bit form, as do loads and stores of bytes and halfwords. A few more cases are in [`ThumbText::respell`].
+/// Thumb instructions that have a 16-bit and a 32-bit form, without the `s` at the end of their mnemonics. objdump
+/// shows the 32-bit form with a `.w`, also for loads and stores of bytes and halfwords. A few more cases are in
+/// [`ThumbText::respell`].
 const WITH_BOTH_WIDTHS: [&str; 22] = [
     "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
     "cmn", "tst", "mul", "str", "ldr", "nop",
 ];
 
-/// Mnemonics of 16-bit instructions that set the flags. They don't set them in an `it` block, where objdump shows them
-/// without the `s`.
+/// Mnemonics of 16-bit instructions that set the flags, except in an `it` block. There, objdump shows them without the
+/// `s`.
 const SETS_FLAGS: [&str; 16] = [
     "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
     "adcs", "sbcs",

@@ -151,9 +151,9 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// The number of prefix bytes at the start of `code` that objdump shows on a line of their own; usually 0. A REX prefix
-/// has an effect only directly before the opcode. If another prefix follows it, objdump separates the prefixes up to
-/// and including the REX prefix from the rest. This happens in data between code.
+/// Counts the prefix bytes at the start of `code` that objdump shows on a line of their own; usually 0. A REX prefix
+/// only has an effect directly before the opcode. If another prefix follows it, objdump shows all prefixes up to the
+/// REX prefix on one line, and the rest as the next instruction. This happens in data between code.
 fn count_ineffective_prefixes(code: &[u8]) -> usize {
     /// The maximum length of an x86 instruction in bytes.
     const LONGEST: usize = 15;

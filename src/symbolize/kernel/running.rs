@@ -33,7 +33,7 @@ impl RunningKernel {
         }
     }
 
-    /// True if a symbol list is that of the running kernel. In perf's cache, this may be so even for a list stored
+    /// True if a symbol list is that of the running kernel. A list in perf's cache may be that even if it is stored
     /// under another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel
     /// was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {

@@ -16,8 +16,8 @@ pub struct Variable {
 /// The variables of a program or library.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// Sorted by link-time address. Of several variables at the same address, the largest comes last; of equally large
-    /// ones, a global one comes after a local one.
+    /// The variables, sorted by link-time address. Of several variables at the same address, the largest comes last; of
+    /// equally large ones, a global one comes after a local one.
     list: Vec<DataSymbol>,
 }
 

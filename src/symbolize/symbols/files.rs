@@ -67,8 +67,8 @@ pub struct SearchOptions {
     pub kernel_runs_here: bool,
     /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
-    /// For files that were first mapped during the recording, the time of that mapping or an earlier one. No recorded
-    /// process had mapped the file before that time.
+    /// For files that were first mapped during the recording: a time before which no recorded process had mapped the
+    /// file. It is the time of the first mapping, or somewhat earlier.
     pub first_mapped: FxHashMap<FileId, SystemTime>,
 }
 
@@ -89,10 +89,12 @@ impl RecordedTime {
     }
 }
 
-/// Accepts ELF files and PE images. They may contain only debug information.
+/// The files that are accepted as programs and libraries: ELF files and PE images. They may contain only debug
+/// information.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
-/// Like [`ELF`], but rejects files with large holes. Linkers leave none in debug information.
+/// The files that are accepted as debug information: like [`ELF`], but without large holes. Linkers leave none there,
+/// so such a file was made to exhaust resources.
 pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
 
 const NO_CODE: &str = "is neither an ELF file nor a PE image";
@@ -250,8 +252,8 @@ impl SearchOptions {
     }
 
     /// Reads the vDSO from this process's own memory. The kernel gives the same vDSO to all processes of one word size.
-    /// `None` unless it is the recorded one: the build IDs match or, if the recording has none, the recording was made
-    /// by the running kernel and the vDSO is for the same word size.
+    /// `None` unless it is the recorded vDSO. Equal build IDs prove that. Without a recorded build ID, the running
+    /// kernel must be the recorded one and the word sizes equal.
     fn find_own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
@@ -310,8 +312,8 @@ impl SearchOptions {
         self.find_by_debug_link(image, warnings)
     }
 
-    /// The paths where a directory of files by build ID may have the file of this build that is called `debug` or
-    /// `vmlinux`.
+    /// The paths at which a file of this build may be in the directories that are sorted by build ID. `file_name` is
+    /// `debug` or `vmlinux`.
     fn paths_by_id<'a>(&'a self, id: BuildId, file_name: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(file_name), with_suffix(id_path(dir, id), ".debug")])
     }
@@ -324,7 +326,7 @@ impl SearchOptions {
         if about.len() > 0 { Some(path) } else { None }
     }
 
-    /// Finds the debug file that the section `.gnu_debuglink` names, which holds a file name and a checksum. `None` if
+    /// Finds the debug file that the image names in its section `.gnu_debuglink`, by file name and checksum. `None` if
     /// there is no such section or file.
     fn find_by_debug_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;

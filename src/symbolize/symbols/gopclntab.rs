@@ -63,7 +63,8 @@ pub struct GoTable<'a> {
     text: u64,
     /// The link-time address of `go:func.*`, from which the offsets of inline trees count. `None` if unknown.
     func_data: Option<u64>,
-    /// `None` if it isn't known how the program's version of Go stores inlined calls. They are then not found.
+    /// How the program's version of Go stores inlined calls. `None` if that isn't known; inlined calls aren't found
+    /// then.
     inline_layout: Option<InlineLayout>,
 }
 
@@ -79,7 +80,6 @@ pub struct GoFunction<'a> {
 /// A function that was active at an address: an inlined one, or the compiled function that contains the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoCall<'a> {
-    /// The function's name.
     pub name: &'a [u8],
     /// The source file; empty if unknown.
     pub file: &'a [u8],
@@ -340,9 +340,9 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// Where the lists after the fixed part of the record at offset `record` are. First comes the list of further value
-    /// tables (`PCDATA`), then that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the length
-    /// of the second.
+    /// Finds the lists after the fixed part of the record at offset `record`. The first is the list of further value
+    /// tables (`PCDATA`), the second that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the
+    /// length of the second.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
         // The fixed part consists of the function's address, `field_count` fields of 4 bytes each, 3 bytes of flags,
         // and a byte with the number of data pointers.
@@ -436,8 +436,8 @@ impl<'a> ValueReader<'_, 'a> {
         self.read_value(self.go.record_field(self.record, field)?, addr)
     }
 
-    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list
-    /// of pairs: by how much the value changes, and for how many bytes of code it then stays the same.
+    /// The value at `addr` in the value table at offset `table`. `None` if there is no value for this address. The
+    /// table is a list of pairs: by how much the value changes, and for how many bytes of code it then stays the same.
     fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
         // An offset of 0 means that the function has no such table.
         if table == 0 {

@@ -304,8 +304,8 @@ impl Image {
         crc.sum()
     }
 
-    /// True unless the file has another build ID than `wanted`. So it is also true if the file has no build ID, or if
-    /// `wanted` is `None`. Zeros at the end of IDs are ignored, because recordings pad short IDs with them.
+    /// True unless the file has a build ID that differs from `wanted`. If the file has none, or if `wanted` is `None`,
+    /// nothing differs. Zeros at the end of IDs are ignored, because recordings pad short IDs with them.
     pub fn has_build_id(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(found)) = (wanted, self.build_id) else { return true };
         let (wanted, found) = (wanted.as_bytes(), found.as_bytes());

@@ -190,8 +190,8 @@ impl<'data> DebugSections<'data> {
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Of the image's own units, only
-    /// changes those that may contain one of the addresses. `listed` tells which these are; if it is `None`, all may.
+    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. In the image's own units, this is
+    /// only done if a unit may contain one of the addresses. `listed` tells which units may; if it is `None`, all may.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted = |unit: &gimli::UnitHeader<Reader<'_>>| match listed {

@@ -58,8 +58,8 @@ impl NoElf {
     }
 }
 
-/// Recognizes a PE image; `None` for other files. It is .NET's if it has a CLI header, to which the entry with index 14
-/// of its data directories leads.
+/// Recognizes a PE image; `None` for other files. It is an image of .NET if it has a CLI header, which entry 14 of the
+/// data directories states.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |offset: usize| Some(u16::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));
     let u32_at = |offset: usize| Some(u32::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));

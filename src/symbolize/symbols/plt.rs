@@ -98,8 +98,8 @@ fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Op
 /// returns the length of the stub and the address of its GOT slot; `None` if there is no stub.
 type DecodeStub = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Finds the stubs on other machines than x86: wherever the instructions are those of a stub. `decode_stub` returns the
-/// stub's length and the address of its GOT slot.
+/// Finds the stubs on machines other than x86, where stubs have no fixed size: each position is tried. `decode_stub`
+/// returns the stub's length and the address of its GOT slot.
 fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: DecodeStub) -> Vec<FoundStub> {
     let (mut offset, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(offset..).filter(|code| !code.is_empty()) {

@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 /// "Symbol Values").
 const THUMB: u64 = 1;
 
-/// Those functions of a file that contain addresses which are to be looked up. A recording hits a few thousand of a
-/// file's hundred thousand symbols. The others are neither sorted nor stored.
+/// The functions of a file that contain addresses to be looked up. A recording hits a few thousand of a file's hundred
+/// thousand symbols; the others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// The functions, sorted by start address.
@@ -30,7 +30,7 @@ pub struct SymbolTable<'data> {
     reach: Vec<u64>,
 }
 
-/// One function.
+/// A function of a file, or a label in assembly code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol<'data> {
     /// The first link-time address.
@@ -101,8 +101,8 @@ impl<'data> SymbolTable<'data> {
         Self::from_symbols(symbols.collect())
     }
 
-    /// Sorts the symbols by address; those at the same address stay in their order. `reach` gets, for each symbol, the
-    /// highest end among it and those before it: a lookup goes back until no earlier symbol reaches the address.
+    /// Sorts the symbols by address; those at the same address stay in their order. Also fills in `reach`, the highest
+    /// end among each symbol and those before it. A lookup goes back until no earlier symbol reaches the address.
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
         let mut reach = Vec::with_capacity(symbols.len());
@@ -114,7 +114,7 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that contains an address: of several, the one that starts last. `None` if there is none. A symbol
+    /// The function that contains an address. If several do, the one that starts last. `None` if none does. A symbol
     /// without a size counts only if no symbol with a size contains the address, because inside a function it is just a
     /// label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
@@ -349,9 +349,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols, without those that can't be found at a wanted address. A symbol without a size is
-    /// only kept if it is the nearest symbol at or before a wanted address. It then ends one byte after the last such
-    /// address, or earlier if its section does.
+    /// Returns the collected symbols. Leaves out symbols without a size that aren't the nearest symbol at or before any
+    /// wanted address, because lookups can't find them. The others end one byte after the last wanted address for which
+    /// they are the nearest, or earlier if their section does.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
         // Then it gets the entry of the previous address.

@@ -62,8 +62,8 @@ pub struct UnwindRow {
     /// The DWARF number of the register that stands for the return address. Its rule tells how to recover the return
     /// address.
     return_register: u16,
-    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame then didn't make a
-    /// call. It was interrupted at its address.
+    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame didn't make a call
+    /// then, but was interrupted by the signal.
     pub is_signal: bool,
     /// How numbers in the rules' expressions are encoded.
     encoding: Encoding,
@@ -276,8 +276,8 @@ impl<'a> FrameTable<'a> {
     }
 }
 
-/// Adds the frame descriptions of a section to the index. Skips descriptions that can't be parsed, and stops where it
-/// isn't known where the next one starts.
+/// Adds the frame descriptions of a section to the index. Skips descriptions that can't be parsed. Stops at damage
+/// after which it isn't known where the next description starts.
 fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -393,7 +393,7 @@ impl UnwindRow {
     }
 
     /// Computes the CFA from the frame pointer on AArch64. This is needed if the rules compute it from the stack
-    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). That is so in the caller
+    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). An example is the caller
     /// of JIT code that saved registers above its frame record (V8's entry from C++ saves 144 bytes). The frame pointer
     /// `x29` points to a frame record: the caller's `x29`, and next to it the return address. The rules tell how far
     /// the record is from the CFA. `None` if the stack pointer is exact, or if the rules say that there is no frame

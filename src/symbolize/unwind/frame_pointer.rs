@@ -31,9 +31,9 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage of a function whose return address is in the link register and whose stack pointer is `lowered` bytes
-    /// below that of the caller; `None` if unknown. It can't be above the caller's, so a negative number counts as
-    /// unknown, too.
+    /// The stage of a function whose return address is in the link register. `lowered` is how many bytes the stack
+    /// pointer is below the caller's; `None` if unknown. A negative number would mean above the caller's, which can't
+    /// be, so it counts as unknown, too.
     pub(super) fn in_link(lowered: Option<i64>) -> Self {
         Self::InLink { lowered: lowered.and_then(|lowered| u64::try_from(lowered).ok()) }
     }

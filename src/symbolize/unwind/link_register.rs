@@ -279,8 +279,7 @@ pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Like [`stage_aarch64`], for code in a file. Unlike JIT code, such code may also be a PLT stub, which has no stack
-/// frame.
+/// Like [`stage_aarch64`], for code in a file, which may also be a PLT stub. A stub has no stack frame.
 pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_in_stub() => position.stage_in_prologue(),
@@ -290,8 +289,7 @@ pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
 }
 
 /// Like [`stage_in_file`], but only recognizes the inside of a prologue: code that has saved the link register and
-/// hasn't set `x29` yet. All other code counts as having its frame. For code with call frame information, which tells
-/// everything else.
+/// hasn't set `x29` yet. All other code counts as having its frame. Used where call frame information tells the rest.
 pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_half_framed() => position.stage_in_prologue(),

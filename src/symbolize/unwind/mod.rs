@@ -77,8 +77,8 @@ pub struct Moment {
 /// The frames found on a stack, innermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UnwoundChain {
-    /// The instruction pointer, then return addresses. A function that a signal handler interrupted has instead the
-    /// address at which it was interrupted.
+    /// The instruction pointer, then return addresses. For a function that was interrupted by a signal, there is the
+    /// address of the interruption instead of a return address.
     pub frames: Vec<FrameAddr>,
     /// True if the chain doesn't reach the thread's first function: the copy of the stack was too short, some rule or
     /// value was unknown, or the maximum depth was reached.
@@ -547,9 +547,8 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// True if the caller's frame is further up the stack than the callee's, as it must be because stacks grow down. The
-/// stack pointer may stay the same in the first step, because a function on AArch64 that calls nothing may have no
-/// frame.
+/// True if the caller's frame is further up the stack than the callee's, as it must be because stacks grow down. In the
+/// first step, the stack pointer may stay the same: a function on AArch64 that calls nothing may have no frame.
 fn is_further_up(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || (caller == callee && matches!(frame, FrameAddr::Ip(_))),

@@ -29,9 +29,9 @@ pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, o
     all_read
 }
 
-/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. An entry has
-/// these parts, of which only those in the flags are there: flags, file, class, method, type arguments, constraint,
-/// entry point. `None` if the entry is damaged or of an unknown kind.
+/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. The parts of an
+/// entry are: flags, file, class, method, type arguments, constraint, entry point. Flags tell which of them are there.
+/// `None` if the entry is damaged or of an unknown kind.
 fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
     let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;

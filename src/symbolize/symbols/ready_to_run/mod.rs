@@ -37,7 +37,6 @@ use pe::Pe;
 use std::sync::Arc;
 use tables::Metadata;
 
-/// A parsed ReadyToRun image.
 #[derive(Debug)]
 pub struct ReadyToRun {
     /// The processor, as an ELF machine number (`e_machine`).
@@ -195,10 +194,9 @@ fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     parts
 }
 
-/// Names pieces of code. A piece belongs to the method that starts there or last started before it, because the
-/// exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), it may
-/// belong to one of those, so only pieces at which a method starts get a name. `entry_points` and `cold` must be
-/// sorted.
+/// Names pieces of code. A piece at which no method starts belongs to the method that started last before it, because
+/// the exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), such a
+/// piece may belong to an unknown method, and gets no name. `entry_points` and `cold` must be sorted.
 fn name_functions(
     functions: &[(u32, u32)],
     entry_points: &[EntryPoint],

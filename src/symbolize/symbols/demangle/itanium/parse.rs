@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         self.virtual_offset()
     }
 
-    /// Parses the name of something that isn't a function, so that no type follows.
+    /// Parses the name of a variable or anything else but a function, which no type follows.
     fn object_name(&mut self) -> Option<NodeId> {
         self.name(&mut NameFacts::default())
     }
@@ -825,8 +825,8 @@ impl<'a> Parser<'a> {
         Some(self.text(text))
     }
 
-    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` are those of
-    /// `this`, which precede the type in the mangled name and have been parsed already.
+    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` are the
+    /// qualifiers of `this`, which come before the type in the mangled name and have been parsed already.
     fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
         let mut suffix = "";
         if self.take("Do") {
@@ -895,7 +895,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// Parses a literal: `L…E`. It has a type and digits, or the mangled name of a function or variable.
+    /// Parses a literal: `L`, a type and digits, `E`. Instead of type and digits, it can have the mangled name of a
+    /// function or variable.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
         if self.take("_Z") || self.take("Z") {
@@ -1082,9 +1083,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
-    /// Parses a member of a type that depends on template arguments. According to the ABI, the name lists the parts of
-    /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list: it then has two
-    /// parts without template arguments, the second of which is the member.
+    /// Parses a member of a type that depends on template arguments. According to the ABI, a list of the type's parts
+    /// comes first, which ends with `E`. GCC writes the mangled type instead. GCC's form can be mistaken for a list:
+    /// two parts without template arguments are one part of a type and the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         // Template arguments after the scope belong to the scope, even within the type of a conversion operator.
         let outer = std::mem::replace(&mut self.takes_arguments, true);
@@ -1119,7 +1120,8 @@ impl<'a> Parser<'a> {
         scope
     }
 
-    /// Parses a list of scope parts and the `E` that ends it. `None` if it turns out not to be such a list.
+    /// Parses a list of scope parts and the `E` that ends it. `None` if what comes next isn't such a list; the caller
+    /// then goes back.
     fn parts_of_scope(&mut self) -> Option<NodeId> {
         let mut scope = None;
         if self.take("N") {

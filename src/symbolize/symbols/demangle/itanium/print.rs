@@ -52,7 +52,6 @@ type Scope = Option<usize>;
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
-    /// Appends text.
     fn put(&mut self, text: &str) -> Printed {
         self.out.push_str(text);
         (self.out.len() <= LONGEST).then_some(())
@@ -270,8 +269,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Prints the part of a type that comes after what the type is applied to, such as the parameters of a function
-    /// type.
+    /// Prints the right part of a node; see [`Self::left_of`]. For a function type, these are its parameters. For most
+    /// nodes, it is empty.
     fn right_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Qualified { inner, .. } | Node::Suffixed { inner, .. } | Node::VendorQualified { inner, .. } => {
