@@ -104,7 +104,7 @@ impl Finder<'_> {
     }
 
     /// Finds the module from the user that has these functions of native code. `functions` has the index and, if known,
-    /// the name of each. If no module has all of them, the reason is given for the first one.
+    /// the name of each. If no module has all of them, the answer says why the first module doesn't match.
     pub(super) fn find_given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
         let mut matching = Vec::new();
         let mut first_refusal = None;

@@ -78,7 +78,7 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the sample doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
+    /// True if the sample as a whole doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
     pub(super) fn fits_as_whole(&self) -> bool {
         self.whole.is_fitting()
     }

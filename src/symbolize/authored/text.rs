@@ -121,7 +121,7 @@ impl Text {
         (count >= unit).then_some(byte)
     }
 
-    /// The offset of the first character boundary at or after the start of the step with this index.
+    /// The start of the step with this index: the first character boundary at or after byte `step * STEP`.
     fn step_start(&self, step: usize) -> usize {
         let mut start = (step * STEP).min(self.text.len());
         while !self.text.is_char_boundary(start) {

@@ -108,7 +108,8 @@ impl GroupIndex {
         Self { first, shift, before }
     }
 
-    /// The index of the last group that starts at or before `addr`; `None` if there is none.
+    /// The index of the last group that starts at or before `addr`; `None` if there is none. `starts` has the start
+    /// address of each group.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
         // The groups from `start` to `end` are those that start in this slot. There are none if `addr` is past the last

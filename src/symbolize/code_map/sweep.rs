@@ -78,8 +78,8 @@ fn set_order(changes: &mut [Change]) {
 }
 
 /// For each move, adds a [`ChangeKind::Gone`] at the address that the code moved away from. `changes` must be in the
-/// order of time. The added change has the order of its move; as `Gone` is the lowest kind, it is replayed just before
-/// it.
+/// order of time. The added change has the same place in that order as its move, but `Gone` is the lowest kind, so it
+/// is replayed just before the move.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     // For code that has been moved so far: its current address. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();

@@ -6,8 +6,9 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// Mnemonics that objdump shows without a size suffix: as the library prints each, with the suffix (`q`, `l`) and a
-/// blank, and its replacement. The replacement has one more blank, so the operands stay in their column.
+/// Mnemonics that objdump shows without a size suffix, and their replacements. Each mnemonic is as the library prints
+/// it: with the suffix (`q`, `l`) and a blank. The replacement has one more blank, so the operands stay in their
+/// column.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -128,7 +129,8 @@ impl X86 {
     }
 }
 
-/// Bytes that can be prefixes of an instruction and may precede a REX prefix in 64-bit code, with objdump's names.
+/// The bytes that can be prefixes of an instruction, except REX prefixes, and objdump's name for each. In 64-bit code,
+/// a REX prefix may follow them.
 const LEGACY_PREFIXES: [(u8, &str); 11] = [
     (0x26, "es"),
     (0x2e, "cs"),

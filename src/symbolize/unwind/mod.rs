@@ -428,9 +428,9 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Finds the caller by the exception index, whose entries are valid only at calls. The running function may not
-    /// have saved registers yet, or may have restored them. For it, tries first the entry and then the link register,
-    /// and accepts a return address only if it follows a call instruction. `by_link` is true if it is certain that the
-    /// return address is in the link register.
+    /// have saved registers yet, or may have restored them. For the running function, tries first the entry and then
+    /// the link register, and accepts a return address only if it follows a call instruction. `by_link` is true if it
+    /// is certain that the return address is in the link register.
     fn caller_by_exidx(
         &self,
         row: &ExidxRow,

@@ -70,7 +70,7 @@ fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Optio
     }
 }
 
-/// The name of the assembly that this file is; `None` if the file doesn't tell it.
+/// The name of this file's own assembly; `None` if the file doesn't tell it.
 fn own_assembly<'a>(metadata: &Metadata<'a>) -> Option<&'a [u8]> {
     metadata.text(Token { table: ASSEMBLY, row: 1 }, 7)
 }

@@ -111,7 +111,7 @@ pub(super) enum Node<'a> {
         reference: RefQualifier,
         suffix: &'a str,
     },
-    /// `TYPE [size]`, or `TYPE []` if the size is missing.
+    /// An array type: `TYPE [size]`, or `TYPE []` if the size is missing.
     Array {
         element: NodeId,
         size: Option<NodeId>,
@@ -183,7 +183,7 @@ pub(super) enum Node<'a> {
     PackLength(NodeId),
     /// `{parm#number}`: a parameter of the enclosing function in an expression.
     Parameter(u32),
-    /// `(pack + ...)`, `(... + pack)`, or with `start` `(start + ... + pack)`.
+    /// A fold expression: `(pack + ...)` or `(... + pack)`; with a `start`, `(start + ... + pack)`.
     Fold {
         operator: &'a str,
         pack: NodeId,

@@ -614,7 +614,8 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// The node for a class of the standard library that has an abbreviation, but with all its template arguments.
+    /// The node for a class of the standard library with all its template arguments. `class` is its name without them,
+    /// such as `std::basic_string`.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];

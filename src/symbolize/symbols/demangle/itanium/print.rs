@@ -327,8 +327,8 @@ impl<'a> Printer<'_, 'a> {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
 
-    /// True if the type, or what it points or refers to, is a function or array type. Such types are written around
-    /// what they are applied to, as in `int (*)[3]`.
+    /// True if the type, or what it points or refers to, is a function or array type. Such a type is written around the
+    /// `*`, `&` or name that it goes with, as in `int (*)[3]`.
     fn leads_to_written_around(&self, id: NodeId) -> bool {
         let mut next = Some(id);
         for _ in 0..MOST_DEPTH {
