@@ -65,7 +65,8 @@ pub(super) fn read<'data>(
         loads_with_bias: 0,
     };
     let end = reader.read_records(&dump, source, pool, warnings);
-    // Only times on the recording's clock can be compared with the times of the process.
+    // A jitdump of another process may be recognized by its times. Only times on the recording's clock can be compared
+    // with those of the process.
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first_time, end.last_time)
         && let Some(message) = explain_other_process(source.pid, source.marker_time, processes, first, last)
     {
@@ -83,6 +84,7 @@ pub(super) fn read<'data>(
         times: first.zip(last),
         lent: 0,
     };
+    // Some runtimes (CPython) write 0 for the machine, which means that it is unknown.
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
@@ -121,21 +123,21 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the times of loads and moves are of use. They aren't if all are 0, or if there are several and all are
-/// equal.
+/// True if the times of loads and moves are of use. They are useless if all are 0, or if there are several and all are
+/// equal. Without loads and moves, there is nothing to complain about, so the result is true.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
     match times.next() {
         None => true,
         Some(0) => times.any(|time| time != 0),
-        // True for a single record.
+        // A single time has nothing to be equal to, so it is of use.
         Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
     }
 }
 
-/// Translates the process IDs in a jitdump to recorded ones. The IDs in a jitdump are those in the process's own PID
-/// namespace.
+/// Translates the process IDs in a jitdump to recorded ones. A process in a container writes the ID that it has there,
+/// in its own PID namespace.
 struct Pids<'a> {
     source: &'a Source,
     /// The process ID in the jitdump's header.
@@ -163,8 +165,9 @@ impl Pids<'_> {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
-    /// Warns if the header's process ID isn't that of the process for which the file is used, neither as recorded nor
-    /// in the process's own PID namespace. Doesn't warn if the user said for which process the file is used.
+    /// Warns if the header has the ID of another process than the one for which the file is used. Both of that
+    /// process's IDs are accepted: the recorded one, and the one in its own PID namespace. Doesn't warn if the user
+    /// said for which process the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
@@ -199,7 +202,7 @@ struct DumpReader<'a, 'data> {
     list: CodeList<'data>,
     /// Line entries that precede the LOAD record of their code, by the code's address.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
-    /// Unwinding information that precedes its LOAD record. It belongs to the next LOAD record, whichever that is.
+    /// Unwinding information for the code in the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
     /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
     loads: FxHashMap<u64, u32>,
@@ -233,7 +236,7 @@ impl<'data> DumpReader<'_, 'data> {
         let mut end = DumpEnd::default();
         parallel_records::for_each_record(dump, pool, parallel_records::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
-                // Each record overwrites what the one before it left, so that the state of the last record remains.
+                // These fields are overwritten by every record, so that in the end they describe the last one.
                 end.last_time = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
                 if end.torn {
@@ -284,8 +287,9 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Removes the pending line entries for the code of `function` and returns them, not yet decoded; empty if there
-    /// are none. Counts how many of them have V8's bias.
+    /// Removes the pending line entries for the code at `addr` and returns them, not yet decoded; empty if there are
+    /// none. `function` is the name of the code. Counts the loads with line entries, and those whose entries have V8's
+    /// bias.
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first_line_addr) = info.first_addr {

@@ -88,8 +88,8 @@ pub struct AddressSpaces {
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
-/// Which kind of address space an address belongs to: that of a process or the kernel's, on the recorded machine or in
-/// a virtual machine on it (a guest). The same number is a different address in each.
+/// Which address space an address belongs to. There are four kinds: that of a process and that of the kernel, each on
+/// the recorded machine itself or in a virtual machine on it (a guest). The same number is a different address in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -109,7 +109,8 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. This can't overflow, because no mapping reaches the last byte of the address space.
+    /// One past the last address. It can always be represented, because no mapping reaches the last byte of the address
+    /// space.
     end: u64,
     from: Nanos,
     until: Nanos,
@@ -153,18 +154,20 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
-                    // A mapping's `offset` is where its record is in the recording.
+                    // Here, `offset` is the byte offset of the mapping's record in the recording, by which the record
+                    // is reported.
                     spaces.own_text.push(mapping.offset);
                 }
             }
         }
-        // Only now are all modules known. See `starts_module`.
+        // The kernel's end can only be checked now that all its modules are known: an end at which a module starts
+        // isn't the kernel's own; see `starts_module`.
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
-            // Execs after the last mapping end mappings, too.
+            // A process may exec after its last mapping. That, too, ends what was mapped.
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
@@ -180,8 +183,9 @@ impl AddressSpaces {
     }
 
     /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Needs the
-    /// finished `spaces`. Forks are taken in the order of time. So each parent is replayed only once, from one fork
-    /// that it made to the next, and what it inherited itself is already known.
+    /// finished `spaces`. The forks are replayed in the order of time, for two reasons: a parent that forks several
+    /// times is replayed only once, from each of its forks to the next; and if the parent was forked, too, what it
+    /// inherited is already known.
     fn inherit(&mut self, processes: &Processes) {
         let mut ranks = Ranks::default();
         let mut replays = FxHashMap::default();
@@ -207,6 +211,7 @@ impl AddressSpaces {
             CpuMode::Kernel => self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time),
             CpuMode::GuestKernel => self.lookup_in_realm(KERNEL_PID, Realm::GuestKernel, addr, time),
             CpuMode::GuestUser => self.lookup_in_realm(pid, Realm::GuestUser, addr, time),
+            // perf records no mappings of hypervisors.
             CpuMode::Hypervisor => None,
             CpuMode::Unknown => self
                 .lookup_user(pid, addr, time)
@@ -220,8 +225,9 @@ impl AddressSpaces {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
-        // During an exec, the answer comes from the previous program, so it changes where such a period begins or ends.
-        // The periods are sorted. Only the last one that began by `time` and the one after it can limit `holds`.
+        // During an exec, the answer comes from the previous program, so the answer may change where such an exec
+        // period begins or ends. The periods are sorted by time. Only the last one that began by `time` and the first
+        // later one can be the nearest to `time`.
         let mut same_exec = QuietPeriod::new(time);
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
@@ -232,8 +238,8 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// The MMAP records that only report that a program moved its own code into anonymous memory, each given by its
-    /// byte offset in the recording. Lookups in such memory return the program's file.
+    /// The MMAP records that report nothing new: a program moved its own code into anonymous memory. Each is given by
+    /// its byte offset in the recording. Lookups in such memory return the program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -273,6 +279,7 @@ impl AddressSpaces {
             return Some(place);
         }
         let Entry { start, skipped, value: inherited, .. } = self.inherited.get(&pid)?.get(addr.0)?;
+        // An exec after the fork ended what the process had inherited.
         if !self.ancestry.inherits(pid, Some(time)) {
             return None;
         }
@@ -285,8 +292,8 @@ impl AddressSpaces {
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds kernel code that came and went while the kernel was running, such as BPF programs. `builder` is that of the
-    /// kernel. Where code was unregistered, nothing is mapped from then on.
+    /// Adds kernel code that was registered while the kernel was running, such as BPF programs, to the kernel's address
+    /// space, which `builder` builds. Where such code is unregistered, nothing is mapped from then on.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -294,6 +301,7 @@ impl AddressSpaces {
             if !symbol.unregistered {
                 let kind = DsoKind::KernelSymbol(symbol.bpf);
                 let dso = self.dsos.intern(Dso { path: symbol.name.clone(), build_id: None, file: None, kind });
+                // Unlike in the kernel itself, the offset in such code counts from the start of its symbol.
                 let part = VisiblePart { from: symbol.time, dso, offset: 0, is_remapped: false };
                 builder.live.insert_into_gap(symbol.addr.0..end, part);
             }
@@ -312,8 +320,8 @@ impl Realm {
         }
     }
 
-    /// The process ID under which mappings of this realm are stored. It isn't `pid` for the kernel, which all processes
-    /// share.
+    /// The process ID under which mappings of this realm are stored. For the kernel, which all processes share, it is
+    /// [`KERNEL_PID`] instead of `pid`.
     fn pid(self, pid: Pid) -> Pid {
         match self {
             Self::User | Self::GuestUser => pid,
@@ -334,13 +342,12 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
 }
 
 /// The periods in which a process was replacing its program, in the order of time. A period begins with the exec, which
-/// replaces the memory, and ends with the first mapping that the new program makes itself. That is the first one after
-/// the vDSO, the last mapping that the kernel makes before it prepares the stack. A sample's user address in such a
-/// period belongs to the previous program, which called `execve`, unless it is in the new program. An exec without a
-/// vDSO mapping has no period.
+/// replaces the memory. The kernel then maps the new program and at last the vDSO, and prepares the stack. The period
+/// ends with the next mapping, which is the first that the new program makes itself. Until then, the user registers in
+/// samples are those of the previous program, which called `execve`. Execs without a vDSO mapping have no period.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
-    /// For how many nanoseconds after the vDSO's mapping a period lasts at most. The new program may never map
-    /// anything, and the kernel doesn't take longer than this to prepare the stack.
+    /// A period ends at the latest this many nanoseconds after the vDSO was mapped, because the new program may never
+    /// map anything. The kernel doesn't take longer than this to prepare the stack.
     const MAX_PREPARATION: u64 = 10_000_000;
     let mut mapped: Vec<Nanos> = process.mappings.iter().map(|mapping| mapping.time).collect();
     mapped.sort_unstable();
@@ -368,24 +375,24 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
-/// True if two mappings of process `pid` certainly have the same DSO. False if they may differ.
+/// True if two mappings of process `pid` certainly have the same DSO. If false, the DSOs must be compared themselves.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address. Nor are they for
-    // memory: whether it holds code depends on its protection.
+    // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
+    // memory with this path may be code or data, depending on its protection.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && one.executable == other.executable
         && (realm != Realm::User || other.kind() != MappingKind::Vdso)
         && Realm::from_mapping(pid, one) == realm
 }
 
-/// The DSO of a mapping.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
-    // All memory of a 32-bit process lies below this address.
+    // All memory of a 32-bit process, including its vDSO, lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
-        // If a file has a build ID, a linker made it, even if it is in shared memory.
+        // Shared memory (`/dev/shm`) usually isn't a program or library. But if the file has a build ID, a linker made
+        // it.
         Realm::User if mapping.kind() == MappingKind::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => match Dso::kind_of_user_path(&mapping.path) {
             DsoKind::Anonymous if !mapping.executable => DsoKind::Data,
@@ -395,15 +402,15 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no builds to tell apart. A build ID that a recording gives it is dropped, so that all
-    // mappings with the same path share one DSO.
+    // A build ID tells different builds of a file apart, and anonymous memory has none. If a recording gives it a build
+    // ID anyway, that is dropped, so that all memory with the same name shares one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if a linker made the file that was mapped. JIT compilers also map files, but those have been deleted and have
-/// no build ID.
+/// True if the mapped file is a program or library, made by a linker. JIT compilers also map files to put code there,
+/// but delete them, and those have no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
@@ -464,30 +471,33 @@ impl SpaceBuilder {
         }
     }
 
-    /// Maps `dso`. Returns true if the mapping is memory to which the program moved its own code; then nothing changes.
-    /// The tests for this must come before the new mapping replaces what was there.
+    /// Maps `dso` and returns false. Returns true if the mapping is memory to which the program moved its own code. The
+    /// program's file then stays mapped there. To recognize this, what was mapped before is examined first, and
+    /// replaced last.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
-        // In such memory, offsets are addresses; see `Place::offset`.
+        // In anonymous memory, the kernel, its modules and simpleperf's files, offsets are addresses; see
+        // `Place::offset`.
         let is_absolute = kind.is_memory()
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
         // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
-        // already mapped like this, it stays as it is. Otherwise a thousand such records would cut each other to
-        // pieces.
+        // already mapped to the same part of the same DSO, nothing is changed. Otherwise, thousands of such records
+        // would split the mapping into small pieces.
         let is_repeatable = kind.is_memory() || kind == DsoKind::File;
         if is_repeatable && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        // Runtimes make their code writable for a moment, and executable again before it runs. So memory that seems to
-        // be only data for this moment stays code.
+        // Runtimes make their code writable for a moment, and executable again before it runs. So executable memory
+        // stays code, even if a record now says that it is only data.
         if kind == DsoKind::Data && self.is_executable_memory(range.clone(), dso, dsos) {
             return false;
         }
         if kind.is_memory() && self.continue_moved_text(&range, mapping.time, dsos) {
-            // For a library this is only likely, so it doesn't count as the program's own code.
+            // Memory over the program's own file certainly holds the program's code. Memory over a library
+            // (`is_remapped`) may also be JIT code, so its record isn't reported as the program's own code.
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         let is_deleted = kind == DsoKind::File && MappingKind::from_path(&mapping.path).is_deleted();
@@ -533,8 +543,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
-    /// For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages; the
+    /// there before. If so, keeps the file mapped there and returns true. If the file is the program's own, this is
+    /// certain. For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages. The
     /// library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
@@ -566,7 +576,8 @@ impl SpaceBuilder {
             return false;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // Where the code that is compared ends: the last huge page may be only partly code.
+        // The new mapping must continue the program's mapping up to this address. The code may end within the last huge
+        // page.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
         if range.end - end >= HUGE_PAGE {
             return false;
@@ -575,9 +586,9 @@ impl SpaceBuilder {
         self.is_mapped(range.start..end, dso, offset)
     }
 
-    /// Checks whether the memory just below a newly mapped part of a file is anonymous and exactly fills the hole
-    /// between an earlier mapped part of the file and the new one. If so, maps the file in the hole, too. This happens
-    /// if recording starts after a program moved its code, because only the final mappings are reported. `start` is the
+    /// Called for a newly mapped part of a file: fills the hole between this part and the next lower part of the file,
+    /// if the hole consists of anonymous memory. The file then counts as mapped in the hole, too. Such holes occur if
+    /// recording starts after a program moved its code, because only the final mappings are reported. `start` is the
     /// address of the part above the hole, `offset` its offset in the file.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
@@ -597,7 +608,7 @@ impl SpaceBuilder {
         }
         let hole_offset = below.offset().wrapping_add(hole_start - below.start);
         let part = VisiblePart { from: below.value.from, dso, offset: hole_offset, is_remapped: false };
-        // The anonymous memory gets no region, as if the file had been mapped there from the start.
+        // The anonymous memory is removed without a trace, as if the file had been mapped here from the start.
         self.live.clear(hole_start..start, |_| {});
         self.live.insert_into_gap(hole_start..start, part);
     }
@@ -619,8 +630,8 @@ impl SpaceBuilder {
     }
 }
 
-/// The replay of the history of a process that forked others: what is mapped in it at the current moment, whether it
-/// mapped that itself or inherited it.
+/// Replays the history of a process that forked others. Knows what is mapped in it at the current moment of the replay,
+/// both its own mappings and inherited ones.
 #[derive(Debug)]
 struct ParentReplay<'a> {
     /// When the process was forked; `None` if it wasn't, or once the fork has been replayed.
@@ -670,7 +681,8 @@ impl ParentReplay<'_> {
         self.mapped = SharedRanges::default();
     }
 
-    /// Maps the next region. When it ends needn't be replayed: what ends it is another region or an exec.
+    /// Maps the next region. The time when the region ended isn't needed: another region or an exec ended it, and is
+    /// replayed, too.
     fn replay_mapping(&mut self, ranks: &mut Ranks) {
         let MappedRegion { start, end, from, dso, offset, is_remapped, .. } = self.regions[0];
         self.regions = &self.regions[1..];
@@ -679,7 +691,7 @@ impl ParentReplay<'_> {
 }
 
 impl MappedRegion {
-    /// The region of a visible part of a mapping that ended at `until`.
+    /// The region of `entry`, a visible part of a mapping. It lasts from when the mapping was made to `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -701,8 +713,8 @@ impl Space {
     /// What was mapped at `addr` at `time`; `None` if nothing was.
     #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
-        // Regions are sorted by the time when they began. The last one that had begun by then and contains the address
-        // is the only candidate, because regions don't overlap.
+        // Regions are sorted by the time when they began, and don't overlap. So only one can be the answer: of those
+        // that had begun by `time`, the last one that contains the address.
         let begun = self.regions.position(|region| region.from <= time);
         let region = self.regions.as_slice()[self.regions.last_at(addr.0, begun)?];
         if region.until <= time {

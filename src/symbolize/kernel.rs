@@ -40,8 +40,8 @@ pub struct KernelOptions {
     pub os_release: Option<Vec<u8>>,
 }
 
-/// The kernel functions of a symbol list, by address. A list has about 100,000 of them. Only those that contain one of
-/// the addresses that are to be looked up are kept.
+/// The kernel functions of a symbol list, by address. Of about 100,000 functions in a list, only those are kept that
+/// contain one of the addresses to be looked up.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     /// The text of the list, which has the names; `None` if no list was found.
@@ -57,7 +57,7 @@ pub struct KernelSymbols {
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
-    /// The address of the function in the list, which differs from that in the recording by the shift.
+    /// The address of the function in the list. The recorded address is lower by [`KernelSymbols::shift`].
     addr: u64,
     /// The byte offset of the function's name in the text of the list.
     name: u32,
@@ -66,7 +66,6 @@ struct ListedSymbol {
 /// The kernel function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
-    /// The function's name.
     pub name: &'a [u8],
     /// The offset of the address from the start of the function, in bytes.
     pub offset: u64,
@@ -81,8 +80,8 @@ const LIST_OF_RUNNING_KERNEL: &str =
 /// ID.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
-/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). An address that is further
-/// away from the last symbol before it lies in a gap between modules, not in that symbol's function.
+/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If the nearest symbol before
+/// an address is further away, the address isn't in that symbol's function, but in a gap between modules.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
 /// How much larger addresses in the kernel's image are than those in the recording, modulo 2^64. They differ because
@@ -111,9 +110,9 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Tries the symbol lists that may be the recorded kernel's, in order, and returns the first that nothing speaks
-    /// against. If there is none, the result is empty and there is a warning. Lists that aren't used get a warning of
-    /// their own. `running` describes this machine's kernel.
+    /// Tries the files that may be the recorded kernel's symbol list, in order, and returns the first one that passes
+    /// all checks. Each list that doesn't gets a warning. If none passes, the result is empty and there is another
+    /// warning. `running` describes this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -147,8 +146,9 @@ impl KernelSymbols {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
             }
-            // Where the kernel must end in the list. `None` if this needn't be checked, or if the recording doesn't say
-            // it.
+            // Where the kernel must end in the list, to prove that it is the list of the recorded kernel. `None` if the
+            // list is the running kernel's and build IDs prove that this kernel was recorded, or if the recording
+            // doesn't state the end.
             let end = match reference {
                 Some(reference) if !(is_certain && is_of_running) => reference.end,
                 _ => None,
@@ -231,9 +231,10 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The previous symbol, and the lowest wanted address at or above its start. If the next symbol starts at or
-        // below that address, no wanted address lies in the previous symbol, which is then dropped. Lists are sorted
-        // except where the addresses of a module begin; there, the previous symbol is always kept.
+        // `previous` is the previous symbol, and `lowest_wanted` the lowest wanted address at or above its start. If
+        // the next symbol starts at or below that address, the previous symbol contains no wanted address and is
+        // dropped. Lists are sorted except where the addresses of a module begin. There, the previous symbol is always
+        // kept.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -267,7 +268,7 @@ impl KernelSymbols {
     /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
     /// [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
-        // The kernel may have been at another address when the list was made.
+        // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
@@ -312,7 +313,8 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf keeps the list of each kernel that it has recorded, and `perf archive` packs the list.
+        // perf's cache has the list of each kernel that was recorded. `perf archive` packs that list, so it may come
+        // from another machine.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });

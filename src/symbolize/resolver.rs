@@ -26,7 +26,7 @@ pub struct Resolver<'a> {
     pub bpf: &'a [BpfFunction],
     /// The symbols that the recording itself contains, as simpleperf's recordings do.
     pub recorded: &'a RecordedSymbols,
-    /// The mapped files. Each is opened when it is first needed. An unwinder may use the same files.
+    /// The mapped files, which unwinders may use as well. Each is opened when it is first needed.
     pub images: &'a Images<'a>,
     /// Whether to find source lines and inlined calls, and whether to demangle names.
     pub options: &'a SymbolOptions,
@@ -151,15 +151,16 @@ impl Resolver<'_> {
         self.recorded.find(self.symbolizer.spaces.dsos().get(dso).label(), offset)
     }
 
-    /// True if the DSO is a file of which this machine has the very build that ran. Only a recorded build ID can prove
-    /// that: images of another build aren't opened.
+    /// True if the very build of the file that ran is on this machine. Only a recorded build ID can prove that: images
+    /// of another build aren't opened.
     fn is_recorded_build(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.symbolizer.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// Makes one request per file. `locations` must be sorted. Addresses in a kernel image are those of its symbols,
-    /// shifted to where the recorded kernel was loaded; addresses in all other files are file offsets.
+    /// Makes one request per file. `locations` must be sorted. For the kernel's image, a request has the recorded
+    /// addresses and the distance from these to the addresses of the image's symbols. For all other files, it has file
+    /// offsets.
     fn requests(&self, locations: &[FileLocation]) -> Vec<Request> {
         let mut requests = Vec::new();
         for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
@@ -184,7 +185,7 @@ impl Resolver<'_> {
     /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
-        // In the kernel, offsets are addresses.
+        // For code of the kernel, a location's offset is its recorded address.
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
         if wanted.is_empty() {
             return KernelSymbols::default();
@@ -242,7 +243,7 @@ impl Resolver<'_> {
             // Even if lines aren't requested, they are needed to find the inlined calls around an address.
             let needs_lines = self.options.lines || (self.options.inlines && code.lines.positions.is_some());
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
-            // A Java agent may have joined the names of a function and of the calls inlined into it in one name.
+            // Java agents may report a function and the calls that were inlined into it under one joined name.
             let mut joined_calls = split_joined(code.name);
             if let Some(calls) = &mut joined_calls
                 && calls.expanded.len() > MOST_INLINED
@@ -277,8 +278,8 @@ impl Resolver<'_> {
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
         let line = source.line_at(offset);
-        // The file and line that the next frame to be added is executing: for the innermost frame that of the address,
-        // for all others that of the call.
+        // The file and line at which the function of the next frame was executing. In the innermost frame, that is the
+        // line of the address; in each other frame, it is the line of the inlined call inside it.
         let mut position = line.map(|line| (line.file, line.line));
         if let Some(line) = line
             && self.options.inlines

@@ -61,7 +61,8 @@ pub struct Located {
 }
 
 impl Located {
-    /// What the address belongs to, which is what [`Resolver::frames`](super::resolver::Resolver::frames) takes.
+    /// The part of the answer that [`Resolver::frames`](super::resolver::Resolver::frames) takes: the JIT code, or else
+    /// the file or other mapping, to which the address belongs.
     pub fn location(&self) -> Location {
         match (self.code, self.mapping) {
             (Some(hit), _) => Location::Code(hit.code, hit.offset),
@@ -79,7 +80,7 @@ impl Symbolizer<'_> {
     /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before
     /// a return address is in such a header, the return address itself is looked up.
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
-        // They differ only for a return address: `lookup` is in the call instruction before it.
+        // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
         if lookup != raw

@@ -5,7 +5,7 @@ use crate::jit::jitdump::{JitDump, Record};
 use crate::parallel::Pool;
 use std::ops::Range;
 
-/// Bytes per piece. The parsed records of a few pieces per thread are in memory at a time.
+/// The size of a piece in bytes. The parsed records of a few pieces per thread are in memory at a time.
 pub(super) const PIECE: u64 = 1 << 20;
 
 /// Calls `each` with every record of a jitdump, in file order. If there is a pool and the file is large, the pool's
@@ -27,14 +27,15 @@ pub(super) fn for_each_record<'data>(
         let ranges = starts.map(|start| start..start.saturating_add(piece_size).min(extent.end));
         let parse = |range: Range<u64>| (range.end, dump.piece(range));
         pool.each(ranges, parse, |(end, piece)| match piece {
-            // The piece begins exactly where `records` is, so that `records` can continue after the piece.
+            // The piece begins at the very record that `records` would read next. Both have read the same records, so
+            // `records` can go on after the piece.
             Some(piece) if records.step_over(&piece) => {
                 for record in piece.records {
                     each(Ok(record));
                 }
             }
-            // A piece that starts in the middle of the file has to guess where its first record starts. The guess was
-            // wrong, or the piece is damaged.
+            // The piece is damaged or begins in the wrong place: a piece in the middle of the file has to guess where
+            // its first record starts. Its part of the file is read again, record by record.
             _ => {
                 while records.next_offset().is_some_and(|offset| offset < end)
                     && let Some(record) = records.next()
@@ -44,7 +45,7 @@ pub(super) fn for_each_record<'data>(
             }
         });
     }
-    // All records if they weren't parsed in parallel; otherwise those that are left after the last piece.
+    // Reads the rest: all records if they weren't parsed in parallel, otherwise those after the last piece.
     records.for_each(each);
 }
 

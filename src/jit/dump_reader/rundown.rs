@@ -16,8 +16,8 @@ use crate::model::ranges::RangeMap;
 use crate::model::{Nanos, Pid};
 use crate::symbolize::code_map::CodeList;
 
-/// In nanoseconds. A program that began less than this before its jitdump was opened was starting up, so that the
-/// jitdump was opened on time. Runtimes open theirs within 0.2 s.
+/// How old a program must be when it opens its jitdump, in nanoseconds, for the jitdump to count as opened late. A
+/// younger program was starting up: runtimes open theirs within 0.2 s.
 const START_UP: u64 = 1_000_000_000;
 
 /// The maximum time between two records of a rundown, in nanoseconds. Nothing is compiled in between, but the thread
@@ -34,7 +34,7 @@ const MIN_FUNCTIONS: usize = 64;
 /// corrects the times of that code. `marker_time` is when the process mapped the jitdump, if that was recorded.
 pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Option<Nanos>, processes: &Processes) {
     let Some(process) = processes.by_pid.get(&pid) else { return };
-    // The rundown extends as far as records follow each other quickly.
+    // Counts the records at the start of the jitdump that follow each other so quickly that they are a rundown.
     let mut times = list.load_times();
     let Some(opened) = times.next() else { return };
     let mut count = 1;
@@ -59,21 +59,23 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     });
 }
 
-/// When the program began that opened its jitdump at time `opened`. `None` if it opened the jitdump while it was
-/// starting up, or if it is unknown whether it did.
+/// The time at which the program began that later, at `opened`, opened its jitdump. `None` if it was still starting up
+/// then, or if that is unknown.
 fn program_start(process: &Process, opened: Nanos, marker_time: Option<Nanos>) -> Option<Nanos> {
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
     match exec.or(forked) {
         Some(began) if opened.0 - began.0 >= START_UP => Some(began),
         Some(_) => None,
-        // The program was running before the recording began, and opened its jitdump during the recording.
+        // The recording has neither an exec nor a fork of the program, so the program was running before. It opened its
+        // jitdump during the recording, so it was late.
         None if marker_time.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,
     }
 }
 
-/// The executable memory that was mapped between two times; the value at each address is when it was last mapped.
+/// The executable memory that was mapped between two times, both included. The value at each address is the time when
+/// the address was last mapped.
 fn executable_memory(process: &Process, first: Nanos, last: Nanos) -> RangeMap<Nanos> {
     let mut memory = RangeMap::default();
     for mapping in &process.mappings {

@@ -14,7 +14,7 @@ use crate::model::code::{Line, Lines};
 /// Stands for "the same file as the previous entry" (`jitdump.h`; V8 writes it).
 const SAME_FILE: &[u8] = b"\xff";
 
-/// Length of an entry with an empty name: address, line, discriminator, NUL.
+/// Length in bytes of the shortest entry, whose name is empty: address, line, discriminator, NUL.
 const SHORTEST: usize = 8 + 4 + 4 + 1;
 
 /// How many bytes of freed memory the allocator overwrites: two pointers.
@@ -28,7 +28,7 @@ const LONGEST: usize = 4096;
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
-    // The record may claim more entries than fit into its bytes.
+    // The record may claim more entries than fit into its bytes. This limits the memory for them.
     let room = (lines.raw.len() / SHORTEST) as u64;
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;
@@ -55,8 +55,9 @@ struct Entry<'data> {
 /// Reads the next entry of a piece of code. `None` at the end, if the entry is damaged, or if its address is outside
 /// the code.
 ///
-/// Old versions of V8 log names from freed memory, whose first bytes the allocator may have overwritten with pointers.
-/// Such a name may be that of the script in the function's own name; otherwise it is skipped.
+/// Old versions of V8 log file names from freed memory, whose first bytes the allocator may have overwritten with
+/// pointers. If what is left can be the script in the function's own name, that script is the file. Otherwise, the file
+/// is unknown.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<Entry<'data>> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
@@ -65,8 +66,8 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     let name_start = *cursor;
     let name = cursor.cstr("file name").ok()?;
     let line = Line { offset, file: b"", line, discriminator, inlined: None };
-    // A control character in a name is a byte of a pointer that overwrote the name. An intact name is followed by
-    // another entry or by the end.
+    // An intact name has no control characters and is followed by another entry or by the end. In a name whose start
+    // was overwritten by a pointer, the pointer's bytes look like control characters.
     let is_clean = !name.is_empty() && !has_control(name);
     if is_clean && can_be_next(cursor, lines) {
         return Some(Entry { line, file: Some(name) });
@@ -98,7 +99,7 @@ fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
 /// begin.
 fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
-    // Fewer bytes than an entry takes are padding at the end.
+    // If fewer bytes are left than the shortest entry has, they are padding after the last entry.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| code_offset(addr, lines).is_some())
 }
 
@@ -117,9 +118,9 @@ fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'d
     })
 }
 
-/// Finds out how many bytes to skip to get past a file name of which V8's allocator overwrote the beginning, and which
-/// isn't the script in the function's own name. The name starts at `cursor`. Returns its length without the NUL, or
-/// `None` if no NUL is found after which another entry could begin.
+/// Finds the length of a damaged file name, to get past it: V8's allocator overwrote its beginning, perhaps with NULs,
+/// and it isn't the script in the function's own name. The name starts at `cursor`. The length is without the NUL at
+/// the end. `None` if no NUL is found after which another entry could begin.
 fn find_name_len(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);

@@ -72,7 +72,6 @@ impl Header {
 /// A jitdump that is completely in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct JitDump<'data> {
-    /// The file's header.
     pub header: Header,
     records: Cursor<'data>,
 }
@@ -83,7 +82,6 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 impl<'data> JitDump<'data> {
-    /// Parses the header.
     pub fn parse(bytes: &'data [u8]) -> Result<Self> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
@@ -142,7 +140,8 @@ pub enum Body<'data> {
     Move(Move),
     /// A JIT_CODE_DEBUG_INFO record: source lines of code that is loaded next.
     DebugInfo(DebugInfo<'data>),
-    /// JIT_CODE_UNWINDING_INFO; `None` if it has no `.eh_frame`.
+    /// A JIT_CODE_UNWINDING_INFO record: unwinding information of the code that is loaded next. `None` if its
+    /// `.eh_frame` is empty.
     Unwinding(Option<Unwind<'data>>),
     /// A JIT_CODE_CLOSE record, which marks the end of the dump but need not be its last record.
     Close,
@@ -161,7 +160,6 @@ pub struct Load<'data> {
     pub addr: u64,
     /// `code_index`, to which MOVE records refer. Several loads may have the same number.
     pub index: u64,
-    /// The function's name.
     pub name: &'data [u8],
     /// `code_size`: length of the code in bytes.
     pub size: u64,
@@ -174,7 +172,7 @@ pub struct Load<'data> {
 pub struct Move {
     /// `pid`, as seen in the process's own PID namespace.
     pub pid: i32,
-    /// `tid`
+    /// `tid`, the thread that moved the code.
     pub tid: i32,
     /// `old_code_addr`: the address of the code before the move.
     pub from: u64,
@@ -194,7 +192,7 @@ pub struct DebugInfo<'data> {
     pub count: u64,
     /// Address of the first entry; `None` if there are no entries.
     pub first_addr: Option<u64>,
-    /// The entries, undecoded.
+    /// The bytes of the entries, not yet decoded.
     pub entries: &'data [u8],
 }
 
@@ -237,7 +235,7 @@ impl<'data> Iterator for Records<'data> {
                 self.last_time = timestamp;
                 Some(Ok(Record { offset, timestamp, body }))
             }
-            // The end of the damaged record is known, so the walk continues there.
+            // Only the payload is damaged. Where the record ends is known, so the walk continues there.
             Err(error) => Some(Err(error.at_offset(offset))),
         }
     }
@@ -249,8 +247,8 @@ impl<'data> Records<'data> {
         self.is_cut
     }
 
-    /// Moves from the unreadable record at `damaged` to the next position where two plausible records follow each
-    /// other, or one and then the end. Returns whether there is such a position.
+    /// Searches for the next good record after the unreadable one at `damaged`: the next position where two plausible
+    /// records follow each other, or one and then the end. Moves there. Returns false if there is no such position.
     fn skip_damage(&mut self, damaged: Cursor<'data>) -> bool {
         let mut next = damaged;
         while next.bytes(1, "").is_ok() {
@@ -265,9 +263,9 @@ impl<'data> Records<'data> {
         false
     }
 
-    /// Returns the position after the record at `position`, or `None` if the bytes there don't look like a record. Its
-    /// type has to be known, its length has to suit the type and the file, and its time has to be at most three days
-    /// after that of the last good record, and not before it.
+    /// Returns the position after the record at `position`, or `None` if the bytes there don't look like a record. A
+    /// plausible record has a known type, and a length that suits the type and the file. Its time is not before that of
+    /// the last good record, and less than three days after it.
     fn skip_plausible(&self, position: Cursor<'data>) -> Option<Cursor<'data>> {
         /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
@@ -275,7 +273,7 @@ impl<'data> Records<'data> {
         let id = cursor.u32("id").ok()?;
         let total_size = u64::from(cursor.u32("total_size").ok()?);
         let elapsed = cursor.u64("timestamp").ok()?.checked_sub(self.last_time)?;
-        // The types are load, move, debug info, close and unwinding info.
+        // Each type of record has a minimum or an exact size: load, move, debug info, close, unwinding info.
         let has_fitting_size = match id {
             0 => total_size > 56,
             1 => total_size == 64,
@@ -284,13 +282,13 @@ impl<'data> Records<'data> {
             4 => total_size >= 40,
             _ => false,
         };
-        // The time of the first record can't be compared with another one, so it isn't checked.
+        // Before the first good record, `last_time` is 0, and there is no time to compare with.
         if !has_fitting_size || (self.last_time != 0 && elapsed >= THREE_DAYS) {
             return None;
         }
         let payload = total_size.checked_sub(PREFIX)?;
-        // `bytes` checks this, too, but a search calls this function at every byte, and building an error that nobody
-        // reads would dominate its cost.
+        // Cheaper than the same check in `bytes`, which builds an error. A search calls this function at every byte,
+        // and nobody would read these errors.
         if payload > cursor.left() as u64 {
             return None;
         }
@@ -385,14 +383,14 @@ fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>>
     })
 }
 
-/// Reads the record at `start`, with which the dump ends, as a LOAD whose code is cut off. `None` if it is another
-/// record, or if not even its name is complete.
+/// Reads the last record of a dump, at `start`, if it is a LOAD whose code is cut off by the end of the file. The
+/// result has no code. `None` if it is another record, or if not even its name is complete.
 fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let mut cursor = start;
     let id = cursor.u32("record id").ok()?;
     let total_size = u64::from(cursor.u32("record total_size").ok()?);
     let timestamp = cursor.u64("record timestamp").ok()?;
-    // JIT_CODE_LOAD
+    // Only a JIT_CODE_LOAD record (type 0) ends with code, so only such a record is of use without its end.
     if id != 0 {
         return None;
     }
@@ -422,7 +420,6 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }
 
-/// Reads a JIT_CODE_LOAD record.
 fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let load = read_load_header(payload)?;
     let size = load.size;
@@ -435,7 +432,6 @@ fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { code: Some(code), ..load })
 }
 
-/// Reads a JIT_CODE_MOVE record.
 fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;

@@ -8,7 +8,8 @@ use super::{JitDump, Record, Records};
 use crate::bytes::cursor::Cursor;
 use std::ops::Range;
 
-/// This many plausible records in a row don't occur by accident in machine code.
+/// How many plausible records in a row prove that a position in the middle of the file is the start of a record. So
+/// many don't occur by accident in machine code.
 const IN_A_ROW: usize = 4;
 
 /// Consecutive records of a dump.
@@ -33,7 +34,8 @@ impl<'data> JitDump<'data> {
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
-        // The first record begins right at the start of the dump's records; elsewhere, a record has to be looked for.
+        // The first record is right at the start of the file's records. The other pieces begin anywhere, so the start
+        // of a record must be found.
         if range.start > self.extent().start {
             walk.go_to_a_row(range.end)?;
         }
@@ -42,7 +44,7 @@ impl<'data> JitDump<'data> {
         while walk.cursor.offset() < range.end {
             records.push(walk.next()?.ok()?);
         }
-        // If the dump was cut off, the ordinary walk must report its last record.
+        // The dump ends within a record. The walk through the whole dump must notice this, so the piece isn't used.
         if walk.is_cut() {
             return None;
         }

@@ -20,15 +20,15 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The result of looking for a script's source map, or for a WebAssembly module.
+/// The result of looking for the source map of a script, or for the file of a WebAssembly module.
 pub(super) enum Lookup<T> {
     /// There is no source map, and no reason to expect one.
     Nothing,
     /// There is a source map, but it can't be used.
     Refused {
-        /// The map's name.
+        /// The source map's name in the warning.
         map: Option<String>,
-        /// The reason.
+        /// Why the source map can't be used.
         why: String,
     },
     Found {
@@ -36,12 +36,13 @@ pub(super) enum Lookup<T> {
         map: String,
         /// The script with its source map, or the module.
         found: T,
-        /// The files that were read. For each: the path where jitgraft would look for it on the recorded machine, and
-        /// where it actually is.
+        /// The files that were read, for `pack`, which copies them. For each: the path where jitgraft would look for it
+        /// on the recorded machine, and where it actually is.
         places: Vec<(PathBuf, PathBuf)>,
         /// The total size of the files that were read, in bytes.
         size: usize,
-        /// True if the user named this file.
+        /// True if the user passed this very file with `--source-maps`. A source map is then used even if it doesn't
+        /// seem to fit.
         is_given: bool,
     },
 }
@@ -58,9 +59,9 @@ pub(super) struct ModuleFile {
 
 /// A source map that exists but isn't used.
 struct Refusal {
-    /// The map's name.
+    /// The source map's name in the warning.
     map: String,
-    /// The reason.
+    /// Why the source map isn't used.
     why: String,
 }
 
@@ -76,15 +77,15 @@ const TEXT: Kind = Kind {
     otherwise: "is not a script or a source map",
 };
 
-/// The maximum size in bytes of one file, and of all scripts and source maps together. While a source map is parsed, it
-/// is in memory several times.
+/// The maximum size in bytes of one file, and of all scripts and source maps together. Memory would need several times
+/// as much, because a source map is parsed into other forms.
 pub(super) const MAX_SIZE: u64 = 1 << 30;
 
 /// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
 pub(super) const MAX_MAPS: usize = 1000;
 
-/// How many steps to go back from a generated script to the scripts that it was generated from. For example, a minifier
-/// may have read the output of a bundler, and the bundler that of a compiler.
+/// How many times a script may have been generated from another one. For example, a minifier may have read the output
+/// of a bundler, and the bundler that of a compiler: that is two times.
 const MAX_DEPTH: usize = 3;
 
 /// A script's path in the recording and on this machine.
@@ -110,7 +111,7 @@ struct LoadedScript {
 
 /// A script that another script was generated from, and that has a source map of its own.
 struct EarlierScript {
-    /// The script's index among the files of the other script's source map.
+    /// The index of this earlier script among the files that the other script's source map lists.
     file: u32,
     loaded: LoadedScript,
 }
@@ -124,14 +125,14 @@ struct Candidate {
     file: FileBytes,
     /// The directory that paths in the source map are relative to.
     base: PathBuf,
-    /// True if the user named this file.
+    /// True if the user passed this very file with `--source-maps`.
     is_given: bool,
 }
 
 /// An index of the source maps in a directory.
 #[derive(Debug, Default)]
 struct MapDirectory {
-    /// Sorted by name.
+    /// The paths of the source maps, sorted by file name.
     paths: Vec<PathBuf>,
     /// For each `debugId`, in lower case, the index in `paths` of the first map with it.
     by_debug_id: FxHashMap<String, usize>,
@@ -141,16 +142,16 @@ struct MapDirectory {
 
 pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
-    /// For each file that the user passed without naming a script: which script the file says it belongs to. Each file
-    /// is read once instead of once per script.
+    /// What files from the user say about themselves: to which script each belongs. Only has files that were passed
+    /// without naming a script. Each file is read once instead of once per script.
     about_maps: RefCell<FxHashMap<PathBuf, Option<About>>>,
-    /// The directories from the user that have been read.
+    /// What has been read of the directories that the user passed, so that each is read only once.
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
     /// Warnings about files in the user's directories that could not be read.
     read_warnings: RefCell<Warnings>,
-    /// The source maps from the user that belong to a script.
+    /// The source maps from the user that were found to belong to a script. The others are reported in a warning.
     used_maps: RefCell<FxHashSet<PathBuf>>,
-    /// All available WebAssembly modules.
+    /// All WebAssembly modules in the places that are searched. They are read when they are first needed.
     pub(super) modules: OnceCell<Vec<ModuleFile>>,
 }
 
@@ -167,7 +168,7 @@ impl<'a> Finder<'a> {
 
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
-        // The script's path on the recorded machine, and where it may be on this one.
+        // `recorded` is the script's path on the recorded machine, `paths` are those where it may be on this machine.
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
             // A runtime spells a script's path without `.` and `..`. Ignoring other spellings avoids reading a script
             // twice.
@@ -260,6 +261,7 @@ impl<'a> Finder<'a> {
         let mut earlier = Vec::new();
         let mut tried = 0;
         for (index, file) in files.iter().map(Path::new).enumerate() {
+            // A map may list its own script, which would then be loaded again.
             if !is_script(file) || file == paths.recorded {
                 continue;
             }
@@ -283,8 +285,8 @@ impl<'a> Finder<'a> {
         generated: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Option<EarlierScript> {
-        // Read only files in the generated script's own directory or below it: anybody may have written its source map.
-        // The text may also be in the map itself.
+        // Anybody may have written the generated script's source map. So only files in the generated script's own
+        // directory or below it are read, unless the map itself contains the text.
         let actual = match file.strip_prefix(normalize(generated.recorded.parent()?)) {
             Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
             Err(_) => None,
@@ -298,7 +300,8 @@ impl<'a> Finder<'a> {
         let mention = Mention::find(&ending);
         let actual = match actual {
             Some(actual) => actual,
-            // The script's source map is part of its text, so no file is needed.
+            // This script's source map is part of its text, and so is the script part of the other map: no file is
+            // read.
             None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
             None => return None,
         };
@@ -330,8 +333,9 @@ impl<'a> Finder<'a> {
         Some(self.search.input_dir?.join(recorded.file_name()?))
     }
 
-    /// Reads the first of these files that exists and can be read. If none can be read, but there is a source map next
-    /// to an unreadable one, returns the reason as an error. Otherwise `None`.
+    /// Reads the first script in `paths` that exists and can be read. If none can be read, but there is a source map
+    /// next to an unreadable one, returns the reason as an error. `None` if there is neither a script nor such a
+    /// reason.
     fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
         let mut refusal = None;
         for path in paths {
@@ -369,7 +373,7 @@ impl<'a> Finder<'a> {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err(why)),
         };
-        // UTF-8 isn't copied: large files are mapped, and stay so.
+        // A text that already is UTF-8 isn't copied: a large file stays mapped, and needs no memory of its own.
         let converted = match strip_mark(&bytes) {
             Cow::Owned(converted) => Some(converted),
             Cow::Borrowed(_) => None,
@@ -394,7 +398,7 @@ impl<'a> Finder<'a> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
                 Some(suffix) if !script.ends_with(suffix) => None,
-                // The user said for which script the map is (`MAP=SCRIPT`).
+                // The user stated the script for which the map is (`MAP=SCRIPT`), so the map isn't asked.
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
@@ -412,6 +416,8 @@ impl<'a> Finder<'a> {
         let used = self.used_maps.borrow();
         let mut unused = Vec::new();
         for GivenMap { path, .. } in &self.search.options.given {
+            // Only files named like source maps are reported: a WebAssembly module belongs to no script, and a
+            // directory may have maps of other scripts.
             let is_map = path.extension().is_some_and(|extension| extension == "map");
             if is_map && !used.contains(path) && !io::is_directory(path) {
                 unused.push(path.as_path());
@@ -420,8 +426,8 @@ impl<'a> Finder<'a> {
         unused
     }
 
-    /// The source map for a script in a directory from the user: the one named after the script or, if the script
-    /// states a `debugId`, one that says that it belongs to the script.
+    /// Finds the source map for a script in a directory from the user. This is the map named after the script or, if
+    /// the script states a `debugId`, the first map with this ID or with the script's name in it.
     fn find_in_directory(
         &self,
         directory: &Path,
@@ -436,7 +442,8 @@ impl<'a> Finder<'a> {
         let debug_id = mention.debug_id?.to_ascii_lowercase();
         let maps = self.maps_in_directory(directory);
         let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
-        // One map may state the script's `debugId`, and another one the script's name. The first in the directory wins.
+        // Two maps may match: one states the script's `debugId`, another the script's name. The one with the lower file
+        // name wins.
         let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
         self.read_map_through(door, &maps.paths[*first])
     }
@@ -539,7 +546,7 @@ impl<'a> Finder<'a> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
         let Some(url) = mention.url else { return self.read_adjacent_map(paths) };
-        // Where the map is on the recorded machine.
+        // `map` is the path of the source map on the recorded machine.
         let map = match split_scheme(url) {
             Some(("data", data)) => {
                 let name = format!("in {}", actual.display());
@@ -573,7 +580,8 @@ impl<'a> Finder<'a> {
         };
         match self.read_map(&actual_dir.join(relative), Named::Recording) {
             Some(Ok(candidate)) => {
-                // Paths in the map are relative to where it was on the recorded machine.
+                // The paths in the map are relative to the map's directory on the recorded machine (`base`), not to the
+                // one here.
                 Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
             }
             Some(Err(refusal)) => Some(Err(refusal)),
@@ -598,9 +606,9 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. If that
-/// is below the script's actual directory, the result is at the same place below the script's recorded directory;
-/// otherwise it is the usual path of a source map next to the script.
+/// Where the source map would have been on the recorded machine, for archives. `map` is its actual path. If it is below
+/// the script's actual directory, the result is at the same place below the script's recorded directory. Otherwise the
+/// result is the usual path of a source map next to the script.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),

@@ -50,7 +50,7 @@ pub struct SourceMaps {
     shows_text: bool,
     /// The total size in bytes of all scripts and maps read so far; a file that has several paths counts several times.
     size: usize,
-    /// The result for each script.
+    /// What became of the search for each script's source map, for messages and for `pack`.
     pub accounts: Vec<MapAccount>,
 }
 
@@ -79,8 +79,8 @@ pub struct MapAccount {
     pub trouble: Option<String>,
     /// True if the map doesn't seem to fit but is used because the user named it.
     pub is_doubtful: bool,
-    /// The files of the script and the map. For each: the path where jitgraft would look for it on the recorded
-    /// machine, and where it actually is.
+    /// The files of the script and the map, for `pack`, which copies them. For each: the path where jitgraft would look
+    /// for it on the recorded machine, and where it actually is.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
 
@@ -110,6 +110,7 @@ impl SourceMaps {
         for (script, functions) in scripts {
             maps.add(script, &functions, &finder, warnings);
         }
+        // Without scripts in the profile, no map could match, so a warning would be pointless.
         if has_scripts {
             for map in finder.unused_maps() {
                 let map = map.display();
@@ -168,7 +169,7 @@ impl SourceMaps {
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);
                 } else {
-                    // Many functions aren't at the positions in its text that the profile states.
+                    // Many functions aren't in the script's text at the positions that the profile states.
                     account.trouble = Some("the script is not the one that ran".to_owned());
                 }
             }
@@ -194,6 +195,7 @@ impl SourceMaps {
             for (column, name) in starts {
                 let Ok(Some((place, name))) = self.authored.function(url, name, 1, column + 1) else { continue };
                 account.renamed += usize::from(name.is_some());
+                // If a function's authored position isn't known, the answer has its position in the module (`url`).
                 account.placed += usize::from(name.is_some() || place.file != url);
             }
         }
@@ -224,7 +226,8 @@ impl SourceMaps {
                 account.renamed += usize::from(spelled.as_bytes() != *name);
                 self.names.insert((*name).into(), spelled);
             }
-            // `placed` and `renamed` count names, because a function may occur under several names.
+            // From here on, names are counted and not functions, as in `placed` and `renamed`: a function may occur
+            // under several names.
             account.functions = names.len();
         }
         warnings.extend(account.warning());
@@ -338,7 +341,8 @@ impl MapAccount {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
         };
-        // Every function that was renamed also counts as placed.
+        // Functions that were renamed also count as placed. So no function has an authored name or position, and none
+        // contradicts the map.
         if self.placed == 0 && *contradicted == 0 {
             return None;
         }

@@ -73,7 +73,8 @@ impl Finder<'_> {
             }
         }
         let Some((first, indices)) = matching.first() else {
-            // Only a file at the module's own URL is expected to match.
+            // A file at the module's own URL should match, so the user is told that it doesn't. Other files are only
+            // tried in case they do.
             return match candidates.first() {
                 Some(file) if !is_v8_url => {
                     refuse(file, "it is not the module that ran (its functions start elsewhere)")
@@ -88,7 +89,8 @@ impl Finder<'_> {
         self.combine_files(url, first, indices.iter().copied().zip(starts))
     }
 
-    /// The module in the file that a URL leads to, or in the file with the same name in the input's directory.
+    /// Reads the module from the file to which its URL leads, or from the file with the same name in the input's
+    /// directory. `None` if there is no such file.
     fn read_module_at_url(&self, url: &str) -> Option<ModuleFile> {
         let mut paths = Vec::new();
         if let Some(recorded) = file_from_url(url) {
@@ -102,7 +104,7 @@ impl Finder<'_> {
     }
 
     /// Finds the module from the user that has these functions of native code. `functions` has the index and, if known,
-    /// the name of each. If no module has all of them, the reason is given for the first one.
+    /// the name of each. If no module has all of them, the answer says why the first module doesn't match.
     pub(super) fn find_given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
         let mut matching = Vec::new();
         let mut first_refusal = None;
@@ -141,7 +143,7 @@ impl Finder<'_> {
             }
         }
         let modules: Vec<Rc<WasmModule>> = files.iter().map(|file| Rc::clone(&file.module)).collect();
-        // In messages, name the largest file: it probably has the most information.
+        // Messages name the largest of the files: it probably has the most information.
         let best = files.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
         Lookup::Found {
             map: best.path.display().to_string(),
@@ -245,9 +247,9 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The index of a function in a module. `start` is its offset in the bytes that the runtime loaded, in which the code
-/// section starts at `code_section`; in the file, it may start elsewhere ([`possible_code_offsets`]). `None` if no
-/// function starts there, or if that function has another name.
+/// The index of a function in a module. `start` is the function's offset in the bytes that the runtime loaded. In these
+/// bytes, the code section starts at `code_section`, which may differ from where it starts in the file
+/// ([`possible_code_offsets`]). `None` if no function starts there, or if the function there has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
     let is_match = if let Some(index_in_name) = WasmName::nameless_index(name) {
@@ -263,7 +265,8 @@ fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_se
     if is_match { Some(index) } else { None }
 }
 
-/// The function's name without the module's name, which SpiderMonkey prepends.
+/// The function's name without the module's name and a dot, which SpiderMonkey puts before it. `None` if the name
+/// doesn't start with these.
 fn strip_module_name<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> {
     name.strip_prefix(module.name.as_deref()?)?.strip_prefix('.')
 }
@@ -275,7 +278,8 @@ fn find_mismatch(module: &WasmModule, functions: &BTreeSet<(u32, Option<&str>)>)
     Some(*index)
 }
 
-/// True if the module has a function with this index, and doesn't give it another name than `name`.
+/// True if the module has a function with this index, and this function has the given name. If one of the two names is
+/// unknown, they count as equal.
 fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
     if module.body(index).is_none() {
         return false;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub struct SourceMapOptions {
     /// The user's choice whether to use source maps; `None` if the user didn't say.
     pub asked: Option<bool>,
-    /// Whether to use source maps if the user didn't say.
+    /// Whether to use source maps if the user didn't say. This depends on the command.
     pub usual: bool,
     /// True if the output may contain the text of authored files. False for outputs that users share without thinking
     /// of sources.
@@ -38,9 +38,10 @@ pub(crate) struct MapSearch<'a> {
     pub(crate) options: &'a SourceMapOptions,
     /// Root directories in which to look for recorded paths (`--symfs`).
     pub(crate) symfs: &'a [PathBuf],
-    /// Directories with modules that have debugging information.
+    /// Directories with debugging information (`--debug-dir`), in which WebAssembly modules may be.
     pub(crate) debug_dirs: &'a [PathBuf],
-    /// The input's directory.
+    /// The input's directory, in which copies of scripts, source maps and modules may be. `None` if the input isn't a
+    /// file.
     pub(crate) input_dir: Option<&'a Path>,
     /// True if files of other users are trusted (`-f`).
     pub(crate) force: bool,

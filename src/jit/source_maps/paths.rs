@@ -48,7 +48,8 @@ pub(super) fn authored_name(source: &str, base: &Path) -> String {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", to_text(normalize(Path::new(path))))
         }
-        // A relative path whose base is a URL, because the script has a URL for a name.
+        // The script has a URL for a name, so the directory of its source map is a URL, too. A relative path is
+        // appended to it.
         None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
             return authored_name(&format!("{}/{source}", base.display()), base);
         }

@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// still be read for this script, and is lowered by what is read.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
+        // `class` only counts as a keyword: not as a part of `subclass`, nor as a property such as `a.class`.
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
             continue;
         }
@@ -20,21 +21,22 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         match count_open_braces(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before the constructor, the constructor is nested deeper, or `class` was just a word in a
-            // comment or string.
+            // `class` isn't the keyword of the constructor's class: that class ended before the constructor, the
+            // constructor is nested deeper in it, or `class` was just a word in a comment or string.
             _ => continue,
         }
     }
     None
 }
 
-/// The number of braces that are still open at the end of `text`, which starts after the keyword `class`. At 1, the end
-/// is directly in the body of the class. 0 if the class has ended before, hasn't begun, or if other brackets are open,
-/// too. `None` if the number can't be determined.
+/// Counts the braces that are still open at the end of `text`, which starts after the keyword `class`. The result 1
+/// means that the end is directly in the body of the class, 2 that it is in a method, for example. It is 0 if the body
+/// has ended or hasn't begun, or if a parenthesis or square bracket is open, too. `None` if the number can't be
+/// determined.
 fn count_open_braces(text: &str) -> Option<usize> {
     // Open braces, brackets and parentheses. A backquote on this stack stands for the `${` of a template literal.
     let mut open: Vec<u8> = Vec::new();
-    // True from the first `{` outside of brackets, with which the body of the class begins.
+    // True once the body of the class has begun: at the first `{` that isn't within other brackets.
     let mut in_body = false;
     let bytes = text.as_bytes();
     let mut offset = 0;

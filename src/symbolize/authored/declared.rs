@@ -92,7 +92,8 @@ impl<'t> DeclaredWord<'t> {
             return first;
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
-        // The authored word lacks what the tool added, so search for the part that both have in common.
+        // The tool may have added something to the authored word, as in `Matrix2`. The search is for the part that both
+        // words contain.
         let common_part = if role.may_be_renamed() { without_additions(word) } else { word };
         if common_part.is_empty() {
             return None;
@@ -201,7 +202,8 @@ pub(super) fn leads_to_value(between: &str) -> bool {
     if outside.len() < rest.len() && outside.ends_with(|last| is_word(last) || last == ')') {
         return false;
     }
-    // Negative if more brackets are closed than opened: the word itself may be in brackets, as in `['word']: `.
+    // The number of brackets that are open at the end. Negative if more are closed than opened, which happens if the
+    // word itself is in brackets, as in `['word']: `.
     let mut open = 0i32;
     for letter in outside.chars() {
         match letter {

@@ -8,8 +8,8 @@
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// How many segments are checked at most to judge the map as a whole. They are spread evenly over the map. In a map
-/// that fits, a few percent of them look wrong; in one that doesn't, most do.
+/// How many segments are checked at most to judge the map as a whole. The checked ones are spread evenly over the map.
+/// In a map that fits, a few percent of them look wrong; in a map that doesn't fit, most do.
 const MAX_CHECKED: usize = 1 << 11;
 
 /// The number of neighboring segments in a block. Blocks are checked to judge the map around a position.
@@ -19,7 +19,7 @@ const BLOCK_LEN: usize = 16;
 /// blocks.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
-    /// The counts of the sample.
+    /// The counts of the segments that were checked to judge the map as a whole.
     whole: Counts,
     /// True if every segment of the map was checked, not just a sample.
     is_complete: bool,
@@ -28,7 +28,8 @@ pub(super) struct Fit {
     blocks: Vec<AtomicU16>,
 }
 
-/// How many of the checked segments are right and how many are wrong. Segments that prove nothing aren't counted.
+/// Of the segments that were checked, how many lead to a matching position in the authored file (right), and how many
+/// can't be of this script (wrong). A segment that proves neither isn't counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     right: usize,
@@ -36,8 +37,8 @@ struct Counts {
 }
 
 impl Counts {
-    /// Checks segments and counts the results. `check` returns whether a segment is right, or `None` if nothing is
-    /// proven.
+    /// Checks segments and counts the results. `check` returns true if a segment is right, false if it is wrong, and
+    /// `None` if it proves neither.
     fn count<'a>(segments: impl Iterator<Item = &'a Segment>, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let mut counts = Self::default();
         for is_right in segments.filter_map(check) {
@@ -70,14 +71,14 @@ impl Fit {
     /// if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
-        // At least 1, also for a map without segments.
+        // Every `step`th segment is checked. A step of 0, for a map without segments, would be invalid.
         let step = segments.len().div_ceil(MAX_CHECKED).max(1);
         let whole = Counts::count(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(BLOCK_LEN);
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the sample doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
+    /// True if the sample as a whole doesn't show that the map belongs to another script; see [`Counts::is_fitting`].
     pub(super) fn fits_as_whole(&self) -> bool {
         self.whole.is_fitting()
     }
@@ -86,7 +87,7 @@ impl Fit {
     /// the map is of another build, everything before the first difference between the builds fits, and nothing after
     /// it. `check` returns whether a segment is right, or `None` if nothing is proven.
     pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
-        // All segments have been checked, and none is wrong.
+        // Every segment of the map has been checked and none is wrong, so no block has a wrong one.
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }

@@ -25,8 +25,8 @@ pub(super) struct FunctionText {
     /// The offset where the function's declaration starts. Segments between here and the parameters belong to the
     /// function.
     pub(super) begin: usize,
-    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. It belongs before the
-    /// words in `name`.
+    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. The whole name is this
+    /// and the words in `name`.
     pub(super) prefix: &'static str,
     /// The offsets of the words that form the function's name, from the outermost object to the property. Empty if the
     /// text doesn't tell the name.
@@ -38,7 +38,8 @@ pub(super) struct FunctionText {
 }
 
 impl FunctionText {
-    /// True for a constructor that has its class's name: that word comes before the constructor itself.
+    /// True for a constructor that has the name of its class. Only then is the name before the start of the function
+    /// (`begin`).
     pub(super) fn is_named_by_class(&self) -> bool {
         self.name.last().is_some_and(|name| name.end < self.begin)
     }
@@ -56,8 +57,8 @@ impl FunctionText {
     pub(super) fn find(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(offset..)?;
         let first = rest.chars().next()?;
-        // V8 makes up some names, such as `<instance_members_initializer>`, which is at the position of the class or
-        // its body.
+        // V8 makes up some names, such as `<instance_members_initializer>`, whose position is that of the class or its
+        // body. The text can't confirm such a name, so the result has none.
         if name.starts_with('<') {
             return Some(Self { begin: offset, ..Self::default() });
         }
@@ -101,13 +102,13 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
             let class = class.map(|class| examine_class(text, class, name)).unwrap_or_default();
             Some(FunctionText { begin, ..class })
         }
-        // The word is the function's own name.
+        // The word before the parameters equals the engine's name, so it is the function's own name.
         found if !found.is_empty() && found == bare_name && (prefix.is_empty() || follows(text, begin, prefix)) => {
             let declared = declaration_start(text, begin);
             let is_key = !is_declaration(text, begin);
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
-        // A generator: a `function*` without a name, or a method whose key isn't a word.
+        // A generator: a `function*` without a name, or a method such as `*["a"](){}`, whose key isn't a word.
         "" if text[..skip_blanks_before(text, offset)].ends_with('*') => {
             let star = skip_blanks_before(text, offset) - 1;
             let function = word_before(text, skip_blanks_before(text, star));
@@ -116,22 +117,24 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
-        // The word is missing: the function is a method whose key is a string or computed.
+        // There is no word before the parameters, but a string or a bracket: the function is a method whose key is a
+        // string or computed.
         "" if text[..skip_blanks_before(text, offset)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, skip_blanks_before(text, offset)), ..FunctionText::default() })
         }
-        // An arrow function.
+        // An arrow function, before whose parameters there is no word. It has the name of what it is bound to.
         "" => Some(examine_bound(text, offset, name)),
-        // An arrow function after a keyword, such as `return(a)=>`.
+        // An arrow function after a keyword, such as `return(a)=>`. It has no name.
         found if is_keyword(found) => Some(FunctionText { begin: offset, ..FunctionText::default() }),
-        // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
+        // A method with a number as its key. The engine spells the number differently: for the key `1e3`, the name is
+        // `1000`.
         found if is_numeric_key(found, bare_name) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
 }
 
-/// The offset where a key starts that ends at offset `end`. The key is a string, or a computed key in brackets. If its
-/// start can't be found, the offset of its last byte.
+/// The offset where a key starts. The key ends at offset `end`, and is a string, or computed and in brackets. If its
+/// start can't be found, returns the offset of its last byte.
 fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;
@@ -170,7 +173,8 @@ fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
     !examine_bound(text, function_start(text, begin), name).name.is_empty()
 }
 
-/// Where a function starts whose keyword or parameter is at `begin`: at an `async` before that, if there is one.
+/// The offset where a function starts. `begin` is the offset of its keyword or parameter. If `async` comes before that,
+/// the function starts at the `async`.
 fn function_start(text: &str, begin: usize) -> usize {
     let word = word_before(text, skip_blanks_before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
@@ -201,7 +205,8 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
 fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = skip_blanks_before(text, begin);
-    // The offset where the left side ends, which is what the function is bound to; and whether a colon follows it.
+    // `left` is the offset where the left side of the assignment or property ends, which is what the function is bound
+    // to.
     let (left, has_colon) = match text[..end].chars().next_back() {
         // An assignment; not an operator such as `==` or `+=`.
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
@@ -222,7 +227,7 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     if last.is_empty() || name.is_empty() {
         return nameless;
     }
-    // All words of a left side such as `a.b.c`.
+    // The words of the left side, such as `a`, `b` and `c` of `a.b.c`.
     let mut words = vec![last.clone()];
     while text[..words[0].start].ends_with('.') {
         let end = words[0].start - 1;
@@ -249,7 +254,8 @@ fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
 }
 
 /// Examines the class whose keyword starts at offset `class`, and which the engine calls `name`. A class without a name
-/// of its own may be bound to a variable. If the class has another name than `name`, the result has none.
+/// of its own gets the name of the variable to which it is bound. If the class has a name other than `name`, the name
+/// in the result is empty.
 fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();

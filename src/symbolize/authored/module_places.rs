@@ -53,7 +53,7 @@ impl<'a> ModulePlaces<'a> {
     /// The name, still mangled, of the function with this number; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
-        // The last frame is the function itself; those before it are inlined calls.
+        // DWARF gives the inlined calls first. The last frame is the function itself.
         let mut outermost = None;
         while let Ok(Some(frame)) = frames.next() {
             outermost = Some(frame);

@@ -31,7 +31,8 @@ const MAX_EFFORT: usize = 1 << 28;
 /// within this distance.
 const BEFORE_FUNCTION: usize = 1 << 16;
 
-/// How many bytes before a position are read in an authored file. Longer than any name.
+/// How many bytes before a position are read in an authored file. This is more than the longest name, which may end at
+/// the position.
 const BEFORE: usize = 1 << 8;
 /// How many bytes after a position are read in a script or an authored file.
 const AFTER: usize = 1 << 11;
@@ -47,7 +48,7 @@ pub struct AuthoredScript {
     by_name: OnceLock<Vec<u32>>,
     /// The texts of the authored files. `None` for those whose text the source map doesn't contain.
     contents: Vec<Option<Content>>,
-    /// Whether the source map belongs to the script.
+    /// The results of checking whether the source map belongs to the script.
     fit: Fit,
     /// True if the user chose this source map for the script. It is then used even where it seems to be of another
     /// build.
@@ -112,7 +113,7 @@ impl AuthoredScript {
             is_given: false,
             effort: AtomicUsize::new(MAX_EFFORT),
         };
-        // The check needs the rest of the script.
+        // `check` reads the text and the map of the finished script, so this comes last.
         script.fit = Fit::new(&script.map, |segment| script.check(segment));
         script
     }
@@ -128,8 +129,9 @@ impl AuthoredScript {
             first_file: u32,
             first_name: u32,
         }
-        // Scripts are looked up by file, because there may be one for every authored file. Their files and names get
-        // the indices after those that this script has so far, in the order of `scripts`; they are appended below.
+        // `by_file` finds a generated file's script by the file's index, because there may be one for every authored
+        // file. The scripts' files and names are appended below, in the order of `scripts`, so their indices are known
+        // here.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -148,7 +150,8 @@ impl AuthoredScript {
             self.contents.extend(script.contents);
             self.map.push_names_of(&script.map);
             self.map.sources.extend(script.map.sources);
-            // The scopes are those of the file, not of the files from which it was generated.
+            // The source map's scopes describe functions in the generated files, but segments now lead to the files
+            // from which those were generated. So the scopes no longer match.
             self.map.scopes = ScriptScopes::default();
         }
         self.map.set_segments(segments);
@@ -164,8 +167,8 @@ impl AuthoredScript {
             return Segment { source: NONE, name: NONE, ..*later };
         };
         // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
-        // unless this script's own source map renames it, which is only known if a segment of this script starts at the
-        // word. Otherwise, the name is kept only if there is authored text to confirm it.
+        // unless this script's own source map renames the word. This is only known if a segment of this script starts
+        // at the word. Otherwise, the name is kept only if there is authored text in which it can be confirmed.
         let starts_at_word = own.generated == later.authored;
         let name = if own.name == NONE {
             let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
@@ -192,8 +195,9 @@ impl AuthoredScript {
     /// engine reports them. The answers are in the same order, like those of [`Self::function`]. `None` if many of the
     /// functions aren't in the text at their positions, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // How many functions the text has at the engine's positions with the engine's names, and at how many of the
-        // positions it has no such function. A function whose name the text doesn't tell isn't counted.
+        // `present` is how many functions the text has where the engine reports them, with the engine's names;
+        // `missing` is at how many of these positions the text has no such function. A function whose name the text
+        // doesn't tell isn't counted.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -239,7 +243,8 @@ impl AuthoredScript {
     /// function, [`Contradiction`] if the map doesn't fit there.
     fn answer(&self, name: &str, place: Place, function_text: &FunctionText) -> FunctionAnswer<'_> {
         let Some((segment, index)) = self.segment_at(place) else { return Ok(None) };
-        // The segment must be within the function's declaration. If it starts before, the function itself has none.
+        // If the segment starts before the function's declaration, it belongs to other code, and the function has no
+        // segment of its own.
         if !self.starts_at_or_after(segment, function_text.begin) {
             return Ok(None);
         }
@@ -251,7 +256,7 @@ impl AuthoredScript {
         if authored_name.is_none() {
             authored_name = match self.authored_name(function_text, segment) {
                 Ok(authored) => authored,
-                // The user chose the map: the position is kept, the doubtful name isn't.
+                // If the user chose the map, the function keeps its authored position and loses only the doubtful name.
                 Err(Contradiction) if self.is_given => None,
                 Err(Contradiction) => return Err(Contradiction),
             };
@@ -296,27 +301,28 @@ impl AuthoredScript {
         Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)?, is_third_party })
     }
 
-    /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
-    /// none. `function_text` is what the script's text says about the function, and `segment` leads to the authored
-    /// function, which must be in the same scope.
+    /// The name that the source map's list of scopes gives to a function. `place` is the position of the function's
+    /// parameters, `function_text` what the script's text says about it. `segment` leads to the authored function,
+    /// which must be in the same scope. `None` if the list has no usable name.
     fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
         let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
         let name = self.map.name(scope.name)?;
-        // The scope's name for a constructor isn't V8's, which is that of the class.
+        // For a constructor, the scope has the name `constructor`, but V8 shows the name of the class. The name is then
+        // found by `authored_name` instead.
         if !contains_segment || !is_identifier(name) || name == "constructor" {
             return None;
         }
         Some(format!("{}{name}", function_text.prefix))
     }
 
-    /// The authored name of the function at `segment`. It consists of the authored counterparts of the words that are
-    /// its name in the script. `None` if one of them isn't proven.
+    /// The authored name of the function at `segment`. It is put together from the authored counterparts of the words
+    /// that are its name in the script. `None` if one of these counterparts isn't proven.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // A function that is bound to a variable may have had a name of its own, which the tool dropped. The engine
-        // would show that name.
+        // The author may have given the function a name of its own, which the tool dropped when it bound the function
+        // to a variable. The engine would show that name if the authored file were running.
         if function_text.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
@@ -325,7 +331,7 @@ impl AuthoredScript {
         let mut words = Vec::with_capacity(function_text.name.len());
         for (index, word) in function_text.name.iter().enumerate() {
             let is_last = index + 1 == function_text.name.len();
-            // After a dot, `authored_word` makes the last word a property.
+            // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
             if function_text.is_bound
@@ -334,7 +340,8 @@ impl AuthoredScript {
             {
                 return Ok(None);
             }
-            // The author assigned a function with a name of its own to this word.
+            // The author assigned a named function to this word, as in `word = function item() {}`. The engine would
+            // show the function's own name (`item`).
             if let Some(function) = word.function
                 && function_text.is_bound
             {
@@ -362,17 +369,18 @@ impl AuthoredScript {
         if let Some(between) = content.get(word_start..function_start) {
             return leads_to_value(between);
         }
-        // The word is after the function's position. Some tools map the function to the start of its statement, so only
-        // keywords may be between the two.
+        // Here, the word comes after the position to which the function is mapped, because some tools map a function to
+        // the start of its statement. Then only keywords may be between the two.
         match content.get(function_start..word_start) {
             Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
             None => false,
         }
     }
 
-    /// The authored counterpart of a word of a function's name in the script, which is given by its byte range. `None`
-    /// if no segment proves one, [`Contradiction`] if the map leads to a wrong position. `role` is the word's role if
-    /// no dot is before it. `is_key` says that the word is the key of a property or method.
+    /// The authored counterpart of one word of a function's name. `word` is the word's byte range in the script. `None`
+    /// if no segment proves a counterpart, [`Contradiction`] if the map leads to a wrong position. `role` is the word's
+    /// role unless a dot is before it (then it is a property). `is_key` is true if the word is the key of a property or
+    /// method.
     fn authored_word(
         &self,
         word: &Range<usize>,
@@ -390,14 +398,14 @@ impl AuthoredScript {
             (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
         // Several segments may start at the word. One with a name is preferred.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
-        // The authored word, if the tool recorded it in the source map.
+        // The authored word that the tool recorded in the source map; `None` if it recorded none.
         let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {
             Some(name) if is_private && !name.starts_with('#') => Some(Cow::Owned(format!("#{name}"))),
             name => name.map(Cow::Borrowed),
         };
         let Some((text, offset)) = self.authored_text(segment) else {
-            // Without the authored text, the source map must be believed. But for a property, tools may record the name
-            // of its object instead, so a name that differs proves nothing.
+            // Without the authored text, the source map must be believed, except in one case: for a property, tools may
+            // record the name of its object. So if the recorded name differs from the property's, it proves nothing.
             if matches!(role, Role::Property | Role::Key) && recorded.as_deref().is_some_and(|name| name != generated) {
                 return Ok(None);
             }
@@ -410,7 +418,8 @@ impl AuthoredScript {
         }
         let expected = recorded.as_deref().unwrap_or(generated);
         let mut declared = DeclaredWord::find(text, offset, expected, role);
-        // Tools may record another word for a key or property: its object, or a keyword before it.
+        // For a key or property, tools may record another word: its object, or a keyword before it. So the script's own
+        // word is tried as well.
         if declared.is_none() && matches!(role, Role::Property | Role::Key) {
             declared = DeclaredWord::find(text, offset, generated, role);
         }
@@ -419,7 +428,8 @@ impl AuthoredScript {
             let is_argument = declared.is_argument();
             return Ok(Some(AuthoredWord { text: Cow::Borrowed(declared.word), segment, function, is_argument }));
         }
-        // The word isn't declared there. For a property, that is normal: the segment may lead to its object.
+        // The text doesn't declare the word at this position. For a property, that is normal: the segment may lead to
+        // its object.
         if role == Role::Property {
             return Ok(None);
         }
@@ -429,7 +439,8 @@ impl AuthoredScript {
             if is_private && authored.starts_with('#') {
                 return Ok(Some(AuthoredWord::new(Cow::Borrowed(authored), segment)));
             }
-            // A word of one letter is one that a tool invented, or renamed without recording it. It proves nothing.
+            // A word of one letter was invented by a tool, or renamed without recording the authored name. So it proves
+            // nothing, even if the letter occurs nearby.
             if generated.len() < 2 {
                 return Ok(None);
             }
@@ -438,8 +449,8 @@ impl AuthoredScript {
         if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
-    /// Part of the authored file around the position to which a segment leads, and the offset of that position in the
-    /// part. `None` if the source map doesn't contain the file's text.
+    /// The part of the authored file around the position to which a segment leads. The second value is the offset of
+    /// that position within this part. `None` if the source map doesn't contain the file's text.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
         let offset = content.byte_offset(segment.authored).unwrap_or(content.as_str().len());
@@ -472,6 +483,7 @@ impl AuthoredScript {
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
+        // This code belongs to no authored file, so there is nothing to compare.
         if segment.source == NONE {
             return None;
         }

@@ -17,7 +17,7 @@ pub(super) struct Text {
     units: Vec<usize>,
 }
 
-/// Every how many bytes the UTF-16 units before them are stored ([`Text::units`]).
+/// For this many bytes of text each, the number of UTF-16 units before them is stored ([`Text::units`]).
 const STEP: usize = 1 << 10;
 
 impl Text {
@@ -107,7 +107,7 @@ impl Text {
 
     /// The byte offset of the character that starts at or after this UTF-16 unit; `None` beyond the end of the text.
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
-        // Starts at the last step that begins at or before the unit, and counts characters from there.
+        // Starts at the last stored count that isn't above `unit`, and counts characters from there.
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
         let mut byte = self.step_start(step);
         let mut count = self.units[step];
@@ -121,7 +121,7 @@ impl Text {
         (count >= unit).then_some(byte)
     }
 
-    /// The offset of the first character boundary at or after the start of the step with this index.
+    /// The start of the step with this index: the first character boundary at or after byte `step * STEP`.
     fn step_start(&self, step: usize) -> usize {
         let mut start = (step * STEP).min(self.text.len());
         while !self.text.is_char_boundary(start) {

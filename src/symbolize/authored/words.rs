@@ -12,8 +12,8 @@ pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around `offset`: up to `before` bytes before it, and up to `after` bytes after it. The second
-/// value is the same offset within the part. This limits how much text is read for one position.
+/// The part of a text around `offset`: up to `before` bytes before it and up to `after` bytes after it, which limits
+/// how much is read for one position. The second value is where `offset` is within the part.
 pub(super) fn text_around(text: &str, offset: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) = (
         text.ceil_char_boundary(offset.saturating_sub(before)),

@@ -23,7 +23,8 @@ pub(super) struct Change {
     pub(super) end: Addr,
     pub(super) code: CodeId,
     pub(super) pid: Pid,
-    /// The position of this change among all changes that are replayed together; set just before the replay.
+    /// The position of this change among all changes that are replayed together. It is set just before the replay,
+    /// which sorts changes by address and needs it to restore their order.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
     /// True if this change counts only where no other source has code; see [`CodeList::fill_in`].
@@ -51,8 +52,8 @@ pub(super) enum ChangeKind {
     Move,
     /// A load or move at an unknown time. If two overlap, the one later in the list wins.
     Untimed,
-    /// Cancels earlier untimed entries from `start` to `end`, where the process has mapped a file that names this
-    /// memory better. `time` and `code` are unused.
+    /// No code, but a mark: cancels earlier untimed entries from `start` to `end`, because the process has mapped a
+    /// file there whose symbols are better names. `time` and `code` are unused.
     Hidden,
     /// The event has no effect, for example because it moves code that was never loaded. It stays in the list because
     /// other events refer to events by position.
@@ -90,8 +91,8 @@ impl<'data> CodeList<'data> {
         self.push(pid, time, to, kind, code);
     }
 
-    /// Appends an unload: the code of the load at position `load` was discarded. `start` is the address where the code
-    /// started by then, which isn't that of the load if the code was moved. Has no effect without a time.
+    /// Appends an unload: the code of the load at position `load` was discarded. `start` is where the code was then,
+    /// which differs from the load's address if the code was moved. Has no effect without a time.
     pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, start: Addr) {
         // Without a time, it isn't known which samples came before the unload. The code therefore stays to the end.
         let code = match self.changes.get(load) {
@@ -101,8 +102,8 @@ impl<'data> CodeList<'data> {
         self.push(pid, time, start, ChangeKind::Gone, code);
     }
 
-    /// Appends a change of `kind` that puts `code` at `start` or ends it there. If `code` is `None`, appends a change
-    /// without effect, so that the positions of later changes stay right.
+    /// Appends a change of `kind` for `code` at `start`. If `code` is `None`, because nothing is known about the code
+    /// or its time, appends a change without effect instead, so that the positions of later changes stay right.
     fn push(&mut self, pid: Pid, time: Option<Nanos>, start: Addr, kind: ChangeKind, code: Option<CodeId>) {
         let (code, kind, size) = match code {
             Some(code) => (code, kind, self.codes.size(code)),
@@ -209,7 +210,7 @@ impl<'data> CodeList<'data> {
         self.codes.len()
     }
 
-    /// Corrects the line tables of all code that is in the list so far, in which each address is `bias` bytes too high.
+    /// Corrects the line tables of all code that is in the list so far: subtracts `bias` from each address in them.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);
@@ -236,7 +237,7 @@ impl<'data> CodeList<'data> {
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
-    /// Source lines and unwind information of the code that has either.
+    /// Source lines and unwind information. Only code that has at least one of the two has an entry here.
     details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
 }
 

@@ -108,7 +108,8 @@ struct Layer {
     /// Timed loads from sources that only fill gaps.
     gap_filling: SegmentIndex,
     untimed: SegmentIndex,
-    /// When the program was running that the untimed entries belong to. `None` if the process never called exec.
+    /// The period in which the program ran that wrote the untimed entries. `None` if the process never called exec, so
+    /// that there was only one program.
     program: Option<Range<Nanos>>,
 }
 
@@ -130,16 +131,16 @@ impl<'data> CodeMap<'data> {
                 _ => timed.push(change),
             }
         }
-        // Later entries win, so entries that only fill gaps come first. The sort is stable, so the order of the sources
-        // otherwise stays.
+        // Where untimed entries overlap, the later one wins, so entries that only fill gaps are moved to the front. The
+        // sort is stable: all other entries stay in the order of their sources.
         untimed.sort_by_key(|change| !change.fills_in);
         let mut map = Self::default();
         for (pid, program) in programs::find_programs(&untimed, processes) {
             map.layers.entry(pid).or_default().program = Some(program);
         }
         sweep::replay_untimed(untimed, pool, |batch| {
-            // Overlaps are only counted here. It is normal that timed code replaces other code, but where untimed
-            // entries overlap, only the last one can be found, so some samples get a wrong name.
+            // Only overlaps of untimed entries are counted. Where they overlap, only the last one can be found, so some
+            // samples get a wrong name. That timed code replaces other code is normal.
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });
@@ -156,13 +157,14 @@ impl<'data> CodeMap<'data> {
         });
         map.codes = codes;
         if !map.is_empty() {
+            // Only forks of processes that have code can pass code on.
             map.ancestry = Ancestry::new(processes).limited_to(|pid| map.layers.contains_key(&pid));
         }
         map
     }
 
-    /// Adds the segments of a replayed batch. `select_index` chooses the one of a layer's three indexes that they
-    /// belong to.
+    /// Adds the segments of a replayed batch. `select_index` chooses to which of the three indexes of a process they
+    /// are added: timed, gap-filling or untimed.
     fn append(&mut self, mut batch: Batch, select_index: impl Fn(&mut Layer) -> &mut SegmentIndex) {
         for (pid, index) in batch.indexes {
             select_index(self.layers.entry(pid).or_default()).append(index, self.segments.len());
@@ -183,11 +185,10 @@ impl<'data> CodeMap<'data> {
     }
 
     /// The index of the segment that wins at this address and time, and the kind of entry in which it was found. Timed
-    /// code wins over code that fills gaps, which wins over untimed code. Within each of these kinds, the process's own
-    /// code wins over what it inherited from its ancestors. The loops are in this order: kinds outside, ancestors
-    /// inside.
+    /// code wins over code that fills gaps, which wins over untimed code. Among entries of one kind, the process's own
+    /// code wins over what it inherited from its ancestors.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
-        // The process comes first, then its ancestors. For an ancestor, the time is that of the fork.
+        // The process comes first, then its ancestors. An ancestor is looked at as of the fork.
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
             if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {
@@ -200,7 +201,7 @@ impl<'data> CodeMap<'data> {
             }
         }
         for (layer, time) in family {
-            // `time` only decides whether the program was running: untimed segments have no period of their own.
+            // Untimed segments have no period of their own. So only the program's period is compared with `time`.
             if layer.has_untimed_at(time)
                 && let Some(index) = layer.untimed.find_live(self.segments(), addr, None)
             {
@@ -264,8 +265,9 @@ impl<'data> CodeMap<'data> {
             let was_there_then = segment.from < times.end && segment.until > times.start;
             was_there_then && self.code(segment.code).name != name
         };
-        // Where there are timed loads, `name` is the name of one, so it is compared only with names of timed loads. A
-        // source that fills gaps may spell the same function's name differently.
+        // `name` was found by a lookup, in which timed loads win. So if there are timed loads at `addr`, it is the name
+        // of one of them, and is compared only with names of timed loads. A source that fills gaps may spell the same
+        // function's name differently.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {
@@ -331,8 +333,8 @@ impl<'data> CodeMap<'data> {
         self.overlaps
     }
 
-    /// Returns a copy in which each piece of code is replaced by what `convert` returns for its number. All segments
-    /// stay the same. For maps that outlive the files from which the code was read.
+    /// Returns a copy of the map with other code: each piece is replaced by what `convert` returns for its number. All
+    /// segments stay the same. The copy can outlive the files from which the code was read.
     pub(crate) fn with_code<'new>(&self, convert: impl Fn(CodeId) -> Code<'new>) -> CodeMap<'new> {
         let mut codes = Codes::default();
         for id in 0..self.codes.len() {

@@ -20,8 +20,8 @@ const LEAF: usize = 16;
 /// A group with more segments than this gets a tree.
 const TREE: usize = 64;
 
-/// While a tree is built, two halves with at most this many segments each are sorted one after the other on the current
-/// thread, larger halves in parallel.
+/// The size up to which the two halves of a tree are sorted one after the other, while the tree is built. Larger halves
+/// are sorted in parallel.
 const PARALLEL: usize = 1 << 14;
 
 /// A range of addresses, and the segments of one process that lie in it.
@@ -37,9 +37,9 @@ struct SegmentGroup {
     reaches: u32,
 }
 
-/// The first and last address of a segment, relative to the start of its group. A lookup reads this of every segment
-/// that it passes, so it is small. Distances that don't fit are clamped, so a match must be checked against the segment
-/// itself.
+/// The first and last address of a segment, relative to the start of its group. A lookup reads a `Reach` for every
+/// segment that it passes, so it is much smaller than the segment. Distances that don't fit are clamped; a match must
+/// therefore be checked against the segment itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -47,7 +47,7 @@ struct Reach {
 }
 
 impl Reach {
-    /// The reach of a segment that isn't empty. `start` is the start of its group.
+    /// Computes the reach of a segment that covers at least one byte. `start` is the start of the segment's group.
     fn new(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
@@ -96,22 +96,24 @@ impl GroupIndex {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
-        // One entry per slot, and one for the end; see the field.
+        // `before` has an entry for each slot, and one at the end for the number of all groups.
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
             let slot = ((start.0 - first.0) >> shift) as usize;
-            // `number` groups start before this group's slot and before the empty slots on the way to it. If an earlier
-            // group starts in the same slot, the slot has its entry already.
+            // If this group is the first in its slot, `number` groups start before the slot, and before any empty slots
+            // that precede it. If not, the slot already has its entry, and nothing is added.
             before.resize(before.len().max(slot + 1), number as u32);
         }
         before.push(starts.len() as u32);
         Self { first, shift, before }
     }
 
-    /// The index of the last group that starts at or before `addr`; `None` if there is none.
+    /// The index of the last group that starts at or before `addr`; `None` if there is none. `starts` has the start
+    /// address of each group.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
-        // Groups start..end are those that start in this slot; there are none if `addr` is past the last slot.
+        // The groups from `start` to `end` are those that start in this slot. There are none if `addr` is past the last
+        // slot.
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
         let start = self.before.get(slot).map_or(end, |before| *before as usize);
         let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
@@ -182,8 +184,8 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds all groups of `other`, which must have higher addresses. The segments of `other` have been appended to
-    /// other segments; `first_segment` is the new index of the first of them.
+    /// Adds all groups of `other`, which must have higher addresses. The caller appends the segments of `other` to
+    /// those of the map. `first_segment` is the index that the first of them gets there.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;
@@ -201,8 +203,8 @@ impl SegmentIndex {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees of the groups with more than [`LARGE`] segments, which [`Self::push`] left out, and the group
-    /// index, without which lookups find nothing. `segments` are all segments of the map.
+    /// Completes the index: builds the trees of the groups with more than [`LARGE`] segments, which [`Self::push`] left
+    /// out, and the group index, without which lookups find nothing. `segments` are all segments of the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -227,8 +229,8 @@ impl SegmentIndex {
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
     /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
-        // `UNTIMED` is almost the end of time. Segments that nothing has ended are live then, and there is at most one
-        // at `addr`. Only if it doesn't exist, all segments must be compared.
+        // Without a time, looks at `UNTIMED`, which is almost the end of time. Only a segment that nothing has ended is
+        // live then, and there is at most one at `addr`. If there is none, all segments at `addr` must be compared.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
         self.visit(
@@ -251,7 +253,7 @@ impl SegmentIndex {
 
     /// The index of the segment that contains `addr` and ends last; `None` if no segment contains it.
     fn find_last(&self, segments: &[Segment], addr: Addr) -> Option<usize> {
-        // The best match so far: when it ends, and its index. Both closures need it, hence the cell.
+        // The best match so far: when it ends, and its index. It is in a cell because both closures need it.
         let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
         self.visit(
             segments,
@@ -316,7 +318,7 @@ impl SegmentIndex {
         let first_segment = group.segments.start as usize;
         let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
         let distance = distance(addr, self.starts[group_index]);
-        // Scans some segments of the group. Returns true as soon as `each` returns true.
+        // Passes the matching segments of a part of the group to `each`. Returns true as soon as `each` returns true.
         let mut scan = |part: Range<usize>| {
             for index in part {
                 // The reach decides most cases without reading the segment. It may be clamped, so a match is checked
@@ -357,7 +359,7 @@ impl SegmentTree {
     /// Calls `each` with the range of segments in each leaf, in order, until `each` returns true. Skips nodes whose
     /// bounding box `enter` rejects. `len` is the number of segments in the tree.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // A stack of nodes that are still to be visited: node, start and end of its segments. The children of node n
+        // The nodes that are still to be visited, each with the start and end of its segments. The children of node n
         // are 2n + 1 and 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices
         // have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
@@ -401,7 +403,8 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
     // lower half count as cut, too.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
-    // The segments are partitioned by address now.
+    // The segments are now partitioned by address. If a split by time cuts fewer of them, they are partitioned by time
+    // again.
     if cut_by_time < cut_by_start + same_start {
         segments.select_nth_unstable_by_key(middle, by_time);
     }
@@ -419,8 +422,8 @@ fn arrange(segments: &mut [Segment], levels: usize) {
 fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {
-        // The bits of a leaf's number, from the highest, are the way to it from the root: 0 is the lower half. The
-        // halves must be the same as in `arrange`.
+        // Finds the leaf's segments. The bits of the leaf's number, from the highest, are the way to it from the root:
+        // 0 leads to the lower half. The halves must be the same as in `arrange`.
         let (mut low, mut high) = (0, segments.len());
         for level in (0..levels).rev() {
             let middle = low + (high - low) / 2;

@@ -16,9 +16,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of changes after which a group ends at the next gap, where no change of the group reaches the next
-/// change's start. With a smaller number there would be more groups to search; with a larger one, more segments to scan
-/// (measured by `benches/code_map.rs`).
+/// The number of changes after which a group ends as soon as it can: before the next change that starts after all
+/// changes of the group end. With a smaller number there would be more groups to search; with a larger one, more
+/// segments to scan (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
 /// A gap of at least this many bytes always ends a group, so that the address range of a group shows where code can be.
@@ -37,8 +37,8 @@ pub(super) struct Batch {
     pub(super) overlaps: u64,
 }
 
-/// Replays untimed entries, and those that hide them. `changes` are in the order of the sources; where they overlap,
-/// the later one wins. Passes the segments to `sink` like [`replay_timed`].
+/// Replays untimed entries, and the marks that hide some of them ([`ChangeKind::Hidden`]). `changes` are in the order
+/// of the sources; where they overlap, the later one wins. Passes the segments to `sink` like [`replay_timed`].
 pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
     set_order(&mut changes);
     replay(changes, &FxHashMap::default(), pool, sink);
@@ -78,10 +78,10 @@ fn set_order(changes: &mut [Change]) {
 }
 
 /// For each move, adds a [`ChangeKind::Gone`] at the address that the code moved away from. `changes` must be in the
-/// order of time. The added change has the order of its move; as `Gone` is the lowest kind, it is replayed just before
-/// it.
+/// order of time. The added change has the same place in that order as its move, but `Gone` is the lowest kind, so it
+/// is replayed just before the move.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // Where each code that has been moved is after the moves so far. All other code is where it was loaded.
+    // For code that has been moved so far: its current address. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let mut gone = Vec::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Move) {
@@ -133,7 +133,7 @@ fn first_group_len(changes: &[Change]) -> usize {
 /// address. `cuts` are each process's execs and file mappings, which end code.
 fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
-    // The code in memory at the current moment of a group. It is empty again after each group.
+    // The code in memory at the current moment of the replay. It is empty again after each group.
     let mut live = Live::default();
     while !changes.is_empty() {
         let (group, rest) = changes.split_at_mut(first_group_len(changes));
@@ -156,14 +156,15 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
     let mut overlaps = 0;
     let mut now = None;
     for change in changes {
-        // Includes mappings and execs at the very time of this change: they come before it.
+        // File mappings and execs that happened up to the time of this change, or at the same time, come before it.
         if let Some(cuts) = cuts {
             cuts.end_code(live, &addresses, now, change.time);
         }
         now = Some(change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
-            // Earlier entries end here, but nothing takes their place, and this doesn't count as an overlap.
+            // Earlier entries end here and nothing takes their place. This doesn't count as an overlap, because no name
+            // is wrong.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {

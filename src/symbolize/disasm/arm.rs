@@ -159,13 +159,15 @@ fn decode_data(rest: &[u8], addr: u64) -> Decoded {
 fn arm_target(word: u32, addr: u64) -> Option<Target> {
     let condition = word >> 28;
     let (kind, distance) = match (condition, bits(word, 24, 4)) {
-        // blx, which switches to Thumb code. Bit 24 selects the upper half of a word.
+        // `blx` with an address, which switches to Thumb code. Bit 24 selects the upper half of a word, where Thumb
+        // code may start.
         (15, 0b1010 | 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
         (15, _) => return None,
-        // b, bl
+        // `b` jumps, and `bl` (in the next line) calls. A condition may apply to both.
         (_, 0b1010) => (TargetKind::Jump, signed_bits(word, 0, 24) * 4),
         (_, 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4),
-        // ldr register, [pc, #distance]
+        // `ldr register, [pc, #distance]` loads a constant. Bit 23 tells whether the constant is after or before the
+        // instruction.
         (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
             let distance = i64::from(bits(word, 0, 12));
             let is_forward = bits(word, 23, 1) == 1;
@@ -184,15 +186,16 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     // The program counter reads as the instruction's address plus 4.
     let pc = addr.wrapping_add(4);
     let (kind, base, distance) = match first >> 11 {
-        // b
+        // `b` without a condition, in two bytes.
         0b11100 => (TargetKind::Jump, pc, signed_bits(first, 0, 11) * 2),
-        // b with a condition. The values 14 and 15 in its place are other instructions.
+        // `b` with a condition, in two bytes. Instead of a condition, 14 and 15 mean other instructions.
         0b11010 | 0b11011 if bits(first, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(first, 0, 8) * 2),
-        // cbz, cbnz
+        // `cbz` and `cbnz`, which jump forward if a register is zero or isn't.
         0b10110 | 0b10111 if first & 0xf500 == 0xb100 => {
             (TargetKind::Jump, pc, i64::from(bits(first, 9, 1) << 6 | bits(first, 3, 5) << 1))
         }
-        // ldr register, [pc, #distance]. It is relative to the word in which the program counter is.
+        // `ldr register, [pc, #distance]` loads a constant. The distance counts from the start of the word that
+        // contains `pc`.
         0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(first, 0, 8)) * 4),
         // Branches of four bytes. The distance is spread over several fields; in branches with a condition, it has
         // fewer bits, and its parts are in another order.
@@ -203,22 +206,24 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
                 sign << 24 | (1 ^ bit_13 ^ sign) << 23 | (1 ^ bit_11 ^ sign) << 22 | bits(first, 0, 10) << 12 | low;
             let distance = signed_bits(distance, 0, 25);
             match (bits(second, 14, 1), bits(second, 12, 1)) {
-                // bl
+                // `bl` calls Thumb code.
                 (1, 1) => (TargetKind::Call, pc, distance),
-                // blx, which switches to Arm code. Its target is a whole word.
+                // `blx` calls Arm code, which starts at a multiple of 4. So the distance counts from a multiple of 4,
+                // too.
                 (1, _) => (TargetKind::Call, pc & !3, distance),
-                // b
+                // `b` without a condition, in four bytes.
                 (0, 1) => (TargetKind::Jump, pc, distance),
                 // Not a branch but a system instruction.
                 _ if bits(first, 7, 3) == 0b111 => return None,
-                // b with a condition.
+                // `b` with a condition. Its distance has only 21 bits.
                 _ => {
                     let distance = sign << 20 | bit_11 << 19 | bit_13 << 18 | bits(first, 0, 6) << 12 | low;
                     (TargetKind::Jump, pc, signed_bits(distance, 0, 21))
                 }
             }
         }
-        // ldr.w register, [pc, #distance]
+        // `ldr.w register, [pc, #distance]` loads a constant. Bit 7 tells whether the constant is after or before the
+        // instruction.
         0b11111 if first & 0xff7f == 0xf85f => {
             let distance = i64::from(bits(second, 0, 12));
             let is_forward = bits(first, 7, 1) == 1;
@@ -235,7 +240,7 @@ fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
     let condition_at = |index: u16| if index == 0 { condition } else { condition & !1 | mask >> (4 - index) & 1 };
-    // The order of an `ItBlock` is reversed.
+    // An `ItBlock` has the conditions in reverse order.
     (0..count).rev().map(condition_at).collect()
 }
 
@@ -332,16 +337,18 @@ fn respell_operand(operand: &str, branch_target: Option<Target>) -> String {
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
-    // The mnemonics that are rewritten here have three letters. A size, an addressing mode or a condition may follow.
+    // The mnemonics that are rewritten here have three letters. After these, there may be a size, an addressing mode or
+    // a condition.
     let (stem, ending) = mnemonic.split_at(mnemonic.len().min(3));
     let parts: Vec<&str> = operands.splitn(3, ", ").collect();
     let (name, operands) = match (stem, &parts[..]) {
-        // A `mov` with a shifted source (`r0, r1, lsl #2`). The amount is a number or a register.
+        // objdump shows a `mov` with a shifted source (`r0, r1, lsl #2`) as a shift. The amount is a number or a
+        // register.
         ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
             Some((shift, by)) => (format!("{shift}{ending}"), format!("{to}, {from}, {by}")),
             None => (mnemonic.to_owned(), operands.to_owned()),
         },
-        // A `mov` of a 16-bit number.
+        // objdump shows a `mov` of a 16-bit number as `movw`.
         ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{ending}"), operands.to_owned()),
         // The library prints a first source, which `mvn` doesn't have.
         ("mvn", [to, _, rest]) => (mnemonic.to_owned(), format!("{to}, {rest}")),
@@ -377,12 +384,13 @@ fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String 
     }
 }
 
-/// Puts an instruction together from its mnemonic and operands. If it is a data-processing instruction with an
-/// immediate, that is rewritten: it is encoded as 8 bits rotated right, and objdump shows the signed value. If a
-/// smaller rotation would give the same value, objdump shows the 8 bits and the rotation instead. The library prints
-/// `adr` without the rotation; objdump shows it as an `add` to or a `sub` from `pc`.
+/// Puts an instruction together from its mnemonic and operands, and rewrites the immediate of a data-processing
+/// instruction. It is encoded as 8 bits rotated right, and objdump shows the signed value. If a smaller rotation would
+/// give the same value, objdump shows the 8 bits and the rotation instead. The library prints `adr` without the
+/// rotation; objdump shows it as an `add` to or a `sub` from `pc`.
 fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
-    // The opcodes that are excluded in the last line have no rotated immediate: movw, movt and system instructions.
+    // Data-processing instructions with an immediate. The opcodes in the last line have another kind of immediate:
+    // movw, movt and system instructions.
     let has_rotated_immediate = word >> 28 != 15
         && bits(word, 25, 3) == 1
         && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
@@ -407,15 +415,16 @@ fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     }
 }
 
-/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb, without an `s` at the end. These get a `.w` in the
-/// 32-bit form, as do loads and stores of bytes and halfwords. A few more cases are in [`ThumbText::respell`].
+/// Thumb instructions that have a 16-bit and a 32-bit form, without the `s` at the end of their mnemonics. objdump
+/// shows the 32-bit form with a `.w`, also for loads and stores of bytes and halfwords. A few more cases are in
+/// [`ThumbText::respell`].
 const WITH_BOTH_WIDTHS: [&str; 22] = [
     "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
     "cmn", "tst", "mul", "str", "ldr", "nop",
 ];
 
-/// Mnemonics of 16-bit instructions that set the flags. They don't set them in an `it` block, where objdump shows them
-/// without the `s`.
+/// Mnemonics of 16-bit instructions that set the flags, except in an `it` block. There, objdump shows them without the
+/// `s`.
 const SETS_FLAGS: [&str; 16] = [
     "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
     "adcs", "sbcs",
@@ -432,11 +441,11 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     let is_wide = is_wide(first);
     let mut thumb = ThumbText::new(text, is_wide);
     thumb.respell(first, second, condition);
-    // A 32-bit `mov` of a shifted register; the library prints it as a shift.
+    // objdump shows a 32-bit `mov` of a shifted register as `mov`, the library as a shift.
     if first & 0xffef == 0xea4f {
         thumb.show_shift_as_move();
     }
-    // A push or pop of a single register.
+    // objdump shows a 32-bit push or pop of a single register as a store or load.
     if first == 0xf84d && second & 0xfff == 0xd04 {
         thumb.show_single_register("str", "[sp, #-4]!");
     }
@@ -472,7 +481,8 @@ impl ThumbText {
             Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
             None => (mnemonic.to_owned(), String::new()),
         };
-        // The few other instructions that start with `b` get their width in `respell`.
+        // Branches start with `b` and keep their width. `respell` sets the width of the few other instructions that
+        // start with `b`.
         if is_wide && !stem.starts_with('b') {
             let base = stem.strip_suffix('s').unwrap_or(&stem);
             let has_both_widths =
@@ -486,8 +496,9 @@ impl ThumbText {
     /// the encoded instruction; `condition` is the one that an `it` block gives to it.
     fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
         let Self { stem, width, operands, is_wide } = self;
-        // An add or sub of a 12-bit number.
+        // An add or sub whose immediate is a plain 12-bit number. objdump calls these `addw` and `subw`.
         let has_plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
+        // The patterns have the library's spelling of the mnemonic. Each case changes it to objdump's.
         match (&stem[..], *is_wide) {
             ("bl" | "blx", true) => width.clear(),
             ("bic" | "bics", true) => *width = ".w".to_owned(),
@@ -499,7 +510,7 @@ impl ThumbText {
                     _ => format!("{to}, #{lowest}, #{count}"),
                 };
             }
-            // In an `it` block, `add_condition` adds the width.
+            // A `b` outside of an `it` block. In a block, `add_condition` adds the width.
             ("b", false) if condition.is_none() => *width = ".n".to_owned(),
             // A branch with a condition of its own. `svc` and `udf` have the same upper bits.
             (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
@@ -521,7 +532,7 @@ impl ThumbText {
                 stem.push('w');
                 width.clear();
             }
-            // A mov with a 16-bit immediate.
+            // objdump shows a `mov` with a 16-bit immediate as `movw`.
             ("mov", true) if first & 0xfbf0 == 0xf240 => {
                 *stem = "movw".to_owned();
                 width.clear();
@@ -591,8 +602,8 @@ impl ThumbText {
         }
         self.stem.push_str(condition);
         let is_narrow_branch = !self.is_wide && first >> 11 == 0b11100;
-        // The branch is now `b` with a condition of two letters. The condition "always" has no letters,
-        // and no width is added.
+        // The mnemonic of the branch is now `b` and two letters for the condition. It remains `b` alone if the
+        // condition is "always"; then objdump shows no width.
         if is_narrow_branch && self.stem.starts_with('b') && self.stem.len() == 3 {
             self.width = ".n".to_owned();
         }

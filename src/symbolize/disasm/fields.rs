@@ -3,8 +3,8 @@
 use super::instruction::Instruction;
 use std::fmt::Write;
 
-/// How many bytes of undecoded code are shown on a line. If all instructions of a machine have the same size, it is
-/// usually 4 bytes.
+/// How many bytes of undecoded code are shown on a line. Machines whose instructions all have the same size usually
+/// have 4 bytes per instruction.
 const BYTES_PER_LINE: usize = 4;
 
 /// Returns `count` bits of a word; `low` is the number of the lowest one.

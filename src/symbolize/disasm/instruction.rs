@@ -41,7 +41,8 @@ pub enum TargetKind {
     Jump,
     /// A call of the function at the address.
     Call,
-    /// Memory that the instruction reads or writes, or whose address it computes, relative to its own address.
+    /// Memory at a fixed distance from the instruction, which the instruction reads or writes, or whose address it
+    /// computes.
     Memory,
     /// A 64-bit number in the instruction. It may be an address that another instruction calls or reads.
     Immediate,

@@ -67,13 +67,14 @@ impl Disassembler {
         let mut instructions = Vec::new();
         for (range, kind) in code_kinds(image, addr..addr.saturating_add(code.len() as u64)) {
             let (start, end) = ((range.start - addr) as usize, (range.end - addr) as usize);
-            // Data on 64-bit Arm is also shown by the 32-bit decoder, as words.
+            // Also on 64-bit Arm, data is shown by the 32-bit decoder, as words.
             let mut decoder = match (machine, kind) {
                 (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
                 _ => Self::Arm(arm::Arm::new(kind)),
             };
             for mut instruction in decoder.decode(&code[start..end], range.start) {
-                // The decoder counts from the start of this part, the caller from the start of `code`.
+                // The decoder's offsets count from the start of this part. The caller needs them from the start of
+                // `code`.
                 instruction.offset += start as u64;
                 instructions.push(instruction);
             }

@@ -6,8 +6,9 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// Mnemonics that objdump shows without a size suffix: as the library prints each, with the suffix (`q`, `l`) and a
-/// blank, and its replacement. The replacement has one more blank, so the operands stay in their column.
+/// Mnemonics that objdump shows without a size suffix, and their replacements. Each mnemonic is as the library prints
+/// it: with the suffix (`q`, `l`) and a blank. The replacement has one more blank, so the operands stay in their
+/// column.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -21,7 +22,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
 
 /// The decoder and formatter for x86 code.
 pub struct X86 {
-    /// 64 or 32.
+    /// 64 for 64-bit code, 32 for 32-bit code.
     bitness: u32,
     syntax: Syntax,
     formatter: Box<dyn Formatter>,
@@ -64,12 +65,12 @@ impl X86 {
         while decoder.can_decode() {
             let start = decoder.position();
             let offset = start as u64;
-            // In 32-bit code there are no REX prefixes.
+            // Only a REX prefix can be without effect, and there is none in 32-bit code.
             let prefixes_len = if self.bitness == 64 { count_ineffective_prefixes(&code[start..]) } else { 0 };
             if prefixes_len > 0 {
                 let text = prefixes_text(&code[start..start + prefixes_len]);
                 instructions.push(Instruction { offset, len: prefixes_len as u64, text, target: None });
-                // This fails only for a position after the end of the code.
+                // An error would mean a position after the end of the code, but the prefixes are within the code.
                 let _ = decoder.set_position(start + prefixes_len);
                 decoder.set_ip(addr.wrapping_add(offset + prefixes_len as u64));
                 continue;
@@ -98,9 +99,9 @@ impl X86 {
                 text = text.replacen(suffixed, plain, 1);
             }
         }
-        // The source is the destination's register, which objdump writes twice.
+        // The source register is the destination. iced-x86 prints the register once, objdump twice.
         if has_implied_source(decoded) {
-            // The operands start after the mnemonic and the blanks that follow it.
+            // `operands_start` is after the mnemonic and the blanks that follow it.
             let operands_start = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();
             // The destination is the last operand in AT&T syntax, the first in Intel syntax.
             match self.syntax {
@@ -128,7 +129,8 @@ impl X86 {
     }
 }
 
-/// Bytes that can be prefixes of an instruction and may precede a REX prefix in 64-bit code, with objdump's names.
+/// The bytes that can be prefixes of an instruction, except REX prefixes, and objdump's name for each. In 64-bit code,
+/// a REX prefix may follow them.
 const LEGACY_PREFIXES: [(u8, &str); 11] = [
     (0x26, "es"),
     (0x2e, "cs"),
@@ -151,9 +153,9 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// The number of prefix bytes at the start of `code` that objdump shows on a line of their own; usually 0. A REX prefix
-/// has an effect only directly before the opcode. If another prefix follows it, objdump separates the prefixes up to
-/// and including the REX prefix from the rest. This happens in data between code.
+/// Counts the prefix bytes at the start of `code` that objdump shows on a line of their own; usually 0. A REX prefix
+/// only has an effect directly before the opcode. If another prefix follows it, objdump shows all prefixes up to the
+/// REX prefix on one line, and the rest as the next instruction. This happens in data between code.
 fn count_ineffective_prefixes(code: &[u8]) -> usize {
     /// The maximum length of an x86 instruction in bytes.
     const LONGEST: usize = 15;
@@ -211,7 +213,7 @@ fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.is_ip_rel_memory_operand() {
         return Some(Target { addr: decoded.ip_rel_memory_address(), kind: TargetKind::Memory });
     }
-    // A 64-bit immediate may be an address.
+    // A 64-bit immediate may be an address, so it counts as a target.
     let operand = (0..decoded.op_count()).find(|&operand| decoded.op_kind(operand) == OpKind::Immediate64)?;
     Some(Target { addr: decoded.immediate(operand), kind: TargetKind::Immediate })
 }

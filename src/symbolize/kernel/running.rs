@@ -22,8 +22,8 @@ impl RunningKernel {
     }
 
     /// True if the running kernel is the recorded one, whose build ID and release are given. Compares build IDs if both
-    /// are known, otherwise releases. False if there is nothing that is known of both. `None` if the recording has
-    /// neither a build ID nor a release, because its recorder was killed or is still running.
+    /// are known, otherwise releases. False if only the build ID of one and the release of the other are known. `None`
+    /// if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
@@ -33,7 +33,7 @@ impl RunningKernel {
         }
     }
 
-    /// True if a symbol list is that of the running kernel. In perf's cache, this may be so even for a list stored
+    /// True if a symbol list is that of the running kernel. A list in perf's cache may be that even if it is stored
     /// under another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel
     /// was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
@@ -90,7 +90,7 @@ fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
         if kind == 3 && name == b"GNU\0" {
             return BuildId::new(id);
         }
-        // The padding of the last note may be missing.
+        // The last note may lack its padding. Then no notes are left.
         notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
     }
     None

@@ -16,8 +16,8 @@ pub struct Variable {
 /// The variables of a program or library.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// Sorted by link-time address. Of several variables at the same address, the largest comes last; of equally large
-    /// ones, a global one comes after a local one.
+    /// The variables, sorted by link-time address. Of several variables at the same address, the largest comes last; of
+    /// equally large ones, a global one comes after a local one.
     list: Vec<DataSymbol>,
 }
 
@@ -74,7 +74,8 @@ pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
     if let Some(vaddr) = image.vaddr(offset) {
         return Some(vaddr);
     }
-    // Several segments may fit, because a linker may pad an earlier one to a whole page. The last one counts.
+    // The offset may be in several segments, because a linker may pad an earlier one to a whole page. The last one
+    // counts.
     let mut found = None;
     for segment in image.object().ok()?.segments() {
         let (start, len) = segment.file_range();

@@ -67,8 +67,8 @@ pub struct SearchOptions {
     pub kernel_runs_here: bool,
     /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
-    /// For files that were first mapped during the recording, the time of that mapping or an earlier one. No recorded
-    /// process had mapped the file before that time.
+    /// For files that were first mapped during the recording: a time before which no recorded process had mapped the
+    /// file. It is the time of the first mapping, or somewhat earlier.
     pub first_mapped: FxHashMap<FileId, SystemTime>,
 }
 
@@ -89,10 +89,12 @@ impl RecordedTime {
     }
 }
 
-/// Accepts ELF files and PE images. They may contain only debug information.
+/// The files that are accepted as programs and libraries: ELF files and PE images. They may contain only debug
+/// information.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
-/// Like [`ELF`], but rejects files with large holes. Linkers leave none in debug information.
+/// The files that are accepted as debug information: like [`ELF`], but without large holes. Linkers leave none there,
+/// so such a file was made to exhaust resources.
 pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
 
 const NO_CODE: &str = "is neither an ELF file nor a PE image";
@@ -169,8 +171,8 @@ impl SearchOptions {
         }
         warnings.append(rejected);
         if dso.kind == DsoKind::File {
-            // There may be a file at the path that contains the code that ran, but in another format. A warning then
-            // says which.
+            // The recorded path may lead to a file in another format, such as a .NET assembly, that contains the code
+            // that ran. A warning names the format.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(kind) = self.no_elf(&path) {
                     let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
@@ -196,7 +198,7 @@ impl SearchOptions {
         {
             paths.extend(self.recorded_paths(path));
         }
-        // The directories with files by build ID are only searched if no recorded path leads to the file.
+        // `by_id` is lazy: directories with files by build ID are only searched if no recorded path leads to the file.
         let by_id = dso.build_id.into_iter().flat_map(|id| self.running_paths_by_id(dso, id));
         paths.into_iter().chain(by_id)
     }
@@ -224,6 +226,8 @@ impl SearchOptions {
         // this machine.
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
+        // The times of files below a `--symfs` directory are those of the copy, so they say nothing about the
+        // recording.
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
             return false;
         }
@@ -241,15 +245,15 @@ impl SearchOptions {
             }
             return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
         }
-        // Another file is at the path now. If its ctime is from the time of the recording, it was moved there then. On
-        // another device, it may be at this path because something else is mounted now.
+        // Another file is at the path now. If its ctime lies within the recording, it was put there then. If it is on
+        // another device, something else may simply be mounted at the path now.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
 
     /// Reads the vDSO from this process's own memory. The kernel gives the same vDSO to all processes of one word size.
-    /// `None` unless it is the recorded one: the build IDs match or, if the recording has none, the recording was made
-    /// by the running kernel and the vDSO is for the same word size.
+    /// `None` unless it is the recorded vDSO. Equal build IDs prove that. Without a recorded build ID, the running
+    /// kernel must be the recorded one and the word sizes equal.
     fn find_own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
@@ -308,8 +312,8 @@ impl SearchOptions {
         self.find_by_debug_link(image, warnings)
     }
 
-    /// The paths where a directory of files by build ID may have the file of this build that is called `debug` or
-    /// `vmlinux`.
+    /// The paths at which a file of this build may be in the directories that are sorted by build ID. `file_name` is
+    /// `debug` or `vmlinux`.
     fn paths_by_id<'a>(&'a self, id: BuildId, file_name: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(file_name), with_suffix(id_path(dir, id), ".debug")])
     }
@@ -322,7 +326,7 @@ impl SearchOptions {
         if about.len() > 0 { Some(path) } else { None }
     }
 
-    /// Finds the debug file that the section `.gnu_debuglink` names, which holds a file name and a checksum. `None` if
+    /// Finds the debug file that the image names in its section `.gnu_debuglink`, by file name and checksum. `None` if
     /// there is no such section or file.
     fn find_by_debug_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;
@@ -338,7 +342,7 @@ impl SearchOptions {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let belongs_to_image = match image.build_id() {
                 Some(id) => found.has_build_id(Some(id)),
-                // The checksum requires reading the whole file, so cheaper checks come first.
+                // Computing the checksum means reading the whole file, so it is the last check.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
             if belongs_to_image {
@@ -376,7 +380,7 @@ impl SearchOptions {
         open_image(self.door(path), path, kind, warnings)
     }
 
-    /// What a file is that isn't an ELF file. `None` if it is an ELF file or can't be read.
+    /// Recognizes what a file is if it isn't an ELF file, for messages. `None` if it is an ELF file or can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::recognize(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
@@ -405,7 +409,8 @@ impl SearchOptions {
             return vec![path.to_owned()];
         }
         let relative = path.strip_prefix("/").unwrap_or(path);
-        // The directory may be of a system on which `/lib` is a link to `/usr/lib`, or isn't.
+        // In the directory, `/lib` may be a link to `/usr/lib` or a directory of its own, whichever it was on the
+        // recorded machine. So the path is tried with and without `usr/`.
         let other_form = toggle_usr(relative);
         let mut paths = Vec::new();
         for root in &self.symfs {
@@ -520,8 +525,8 @@ fn id_path(dir: &Path, id: BuildId) -> PathBuf {
 /// A build ID in hexadecimal, as it is used in paths: without the zeros that pad it in a recording.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
-    // Real build IDs have 8, 16 or 20 bytes. The rare one that really ends in zeros is only found by the file's own
-    // path.
+    // Real build IDs have 8, 16 or 20 bytes. Zeros after these lengths are padding. A build ID that really ends in
+    // zeros is rare; its file is only found by its own path.
     let len = [8, 16].into_iter().find(|&len| bytes.len() > len && bytes[len..].iter().all(|&byte| byte == 0));
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -41,6 +41,7 @@ pub fn named_ranges(
 ) -> Vec<Range<u64>> {
     // Only symbols are needed, so files with DWARF aren't even looked for.
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
+    // The request is empty because no addresses are looked up here.
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
     let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
@@ -69,7 +70,8 @@ fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     // On Arm, the lowest bit of a function's address is set for Thumb code.
     let thumb_bit = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    // The ranges of symbols without a size, which at first extend to the end of their section.
+    // The ranges of symbols without a size. At first they extend to the end of the section; below, they are cut at the
+    // next symbol.
     let mut unsized_ranges: Vec<Range<u64>> = Vec::new();
     for symbol in object.symbols().chain(object.dynamic_symbols()) {
         let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());

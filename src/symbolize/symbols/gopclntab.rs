@@ -63,7 +63,8 @@ pub struct GoTable<'a> {
     text: u64,
     /// The link-time address of `go:func.*`, from which the offsets of inline trees count. `None` if unknown.
     func_data: Option<u64>,
-    /// `None` if it isn't known how the program's version of Go stores inlined calls. They are then not found.
+    /// How the program's version of Go stores inlined calls. `None` if that isn't known; inlined calls aren't found
+    /// then.
     inline_layout: Option<InlineLayout>,
 }
 
@@ -79,7 +80,6 @@ pub struct GoFunction<'a> {
 /// A function that was active at an address: an inlined one, or the compiled function that contains the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoCall<'a> {
-    /// The function's name.
     pub name: &'a [u8],
     /// The source file; empty if unknown.
     pub file: &'a [u8],
@@ -180,11 +180,13 @@ impl<'a> GoTable<'a> {
         let mut table = Self::from_words(image, words, build_version(image, &object))?;
         if table.version >= Version::Go118 {
             table.read_module(&object, address);
+            // Neither the header nor the module data states where the text starts, so it starts with its section.
             if table.text == 0 {
                 table.text = object.section_by_name(".text")?.address();
             }
         }
-        // The function table must be there as a whole, including its last entry: where the last function ends.
+        // The whole function table must be in the file, including its last entry, which states where the last function
+        // ends.
         let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
         if is_complete { Some(table) } else { None }
     }
@@ -200,9 +202,9 @@ impl<'a> GoTable<'a> {
         let function_count = word(0)?;
         let mut text = 0;
         match version {
-            // There are no offsets of parts. The function table directly follows the number of functions. After its
-            // last entry, which is only an address, comes the offset of the list of files. The offsets in the table
-            // count from the start, so the other parts begin at 0.
+            // Until Go 1.15, the header has no offsets of the parts. The function table directly follows the number of
+            // functions. After its last entry, which is only an address, comes the offset of the list of files. All
+            // other offsets count from the start of the table, so the other parts begin at 0.
             Version::Go12 => {
                 parts.functions = 8 + table.pointer;
                 let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;
@@ -248,7 +250,8 @@ impl<'a> GoTable<'a> {
         let Some(start) = self.function_start(index) else { return calls };
         let Some(record) = self.record_offset(index) else { return calls };
         let mut values = ValueReader { go: self, start, record, steps_left: MAX_STEPS };
-        // From the innermost call outwards. `file` and `line` are where the next function to be added is executing.
+        // Goes from the innermost call outwards. `file` and `line` are the position that the next function to be added
+        // was executing.
         let mut inlined = values.inlined_call(addr);
         let (mut file, mut line) = values.position(addr);
         while let Some(call) = inlined {
@@ -337,12 +340,12 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// Where the lists after the fixed part of the record at offset `record` are. First comes the list of further value
-    /// tables (`PCDATA`), then that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the length
-    /// of the second.
+    /// Finds the lists after the fixed part of the record at offset `record`. The first is the list of further value
+    /// tables (`PCDATA`), the second that of data pointers (`FUNCDATA`). Returns the offset of the first list, and the
+    /// length of the second.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
-        // The fixed part consists of the address, this number of fields of 4 bytes each, 3 bytes of flags, and a byte
-        // with the number of data pointers.
+        // The fixed part consists of the function's address, `field_count` fields of 4 bytes each, 3 bytes of flags,
+        // and a byte with the number of data pointers.
         let field_count = match self.version {
             Version::Go12 => 7,
             Version::Go116 | Version::Go118 => 8,
@@ -369,10 +372,10 @@ impl<'a> GoTable<'a> {
     /// data begins with the address of this table (`table`), so this address is searched for. Changes nothing if module
     /// data can't be found.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
-        // The sections in which linkers put the module data.
+        // Linkers put the module data into one of these sections.
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
-        // The address of the table as it is stored in memory.
+        // The bytes to search for: the table's address as it is stored in memory.
         let wanted = match (self.table.is_little, pointer) {
             (true, 8) => table.to_le_bytes().to_vec(),
             (false, 8) => table.to_be_bytes().to_vec(),
@@ -394,7 +397,8 @@ impl<'a> GoTable<'a> {
     /// returns `None`. `table` is the address of this table.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
-        // In module data, a pointer to the list of names follows the pointer to the table.
+        // In real module data, a pointer to the list of names follows the pointer to the table. Otherwise, the bytes
+        // matched by chance.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
@@ -432,8 +436,8 @@ impl<'a> ValueReader<'_, 'a> {
         self.read_value(self.go.record_field(self.record, field)?, addr)
     }
 
-    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list
-    /// of pairs: by how much the value changes, and for how many bytes of code it then stays the same.
+    /// The value at `addr` in the value table at offset `table`. `None` if there is no value for this address. The
+    /// table is a list of pairs: by how much the value changes, and for how many bytes of code it then stays the same.
     fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
         // An offset of 0 means that the function has no such table.
         if table == 0 {
@@ -441,7 +445,7 @@ impl<'a> ValueReader<'_, 'a> {
         }
         let offset = self.go.parts.values.checked_add(usize::try_from(table).ok()?)?;
         let mut rest = self.go.table.bytes.get(offset..)?;
-        // The value before the first change, and where the code ends for which the value is known so far.
+        // `value` is what the table gives for the code before `end`. Before the first change, it is -1.
         let (mut value, mut end) = (-1_i32, self.start);
         let mut is_first = true;
         while self.steps_left > 0 {
@@ -452,7 +456,7 @@ impl<'a> ValueReader<'_, 'a> {
                 return None;
             }
             is_first = false;
-            // The lowest bit is the sign (zigzag encoding).
+            // The lowest bit is the sign, and the other bits are the number (zigzag encoding).
             let change = if change & 1 == 0 { change >> 1 } else { !(change >> 1) };
             value = value.wrapping_add(change.cast_signed());
             end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.go.quantum)?)?;
@@ -482,7 +486,7 @@ impl<'a> ValueReader<'_, 'a> {
         let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry_size)?).ok()?)?;
         let bytes = go.image.loaded(start..start.checked_add(layout.entry_size as u64)?)?;
         let entry = Words { bytes, ..go.table };
-        // The fields' offsets in an entry. Since Go 1.20, entries are shorter.
+        // Where the two fields are in an entry. Since Go 1.20, entries are shorter.
         let (name_field, call_site_field) = if layout.entry_size == 16 { (4, 8) } else { (12, 16) };
         let name = entry.u32_at(name_field)?;
         let call_site = u64::try_from(entry.i32_at(call_site_field)?).ok()?;
@@ -552,11 +556,11 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
             return Some((start, image.loaded(start..start.checked_add(section.size())?)?));
         }
     }
-    // Only Go programs have one of these sections. Other files needn't be searched.
+    // Every Go program has one of these two sections. In other files, the table isn't searched for.
     object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
     for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
         let Ok(bytes) = section.data() else { continue };
-        // The magic is three bytes 0xff and another byte, which comes first in little-endian files.
+        // A table starts with three bytes 0xff and a fourth byte. In little-endian files, the fourth byte comes first.
         for three_ff in memchr::memmem::find_iter(bytes, b"\xff\xff\xff") {
             for start in [three_ff.checked_sub(1), Some(three_ff)].into_iter().flatten() {
                 if start.is_multiple_of(4)
@@ -585,8 +589,8 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let bytes = section.data().ok()?;
     let head = bytes.first_chunk::<32>().filter(|head| head.starts_with(b"\xff Go buildinf:"))?;
     let (pointer, flags) = (usize::from(head[14]), head[15]);
-    // Since Go 1.18, which sets bit 1 of the flags, the version isn't stored by pointer. It isn't needed then, because
-    // the table's own version tells enough.
+    // Go 1.18 and later set bit 1 of the flags and store the version in another way. It isn't read then, because the
+    // version of the table itself tells how inlined calls are stored.
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }

@@ -33,7 +33,8 @@ pub struct Image {
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
     metadata: Option<Metadata>,
-    /// True if every user may read the file and reach its directory.
+    /// True if every user may read the file and reach its directory. Otherwise `pack` leaves the file out, unless the
+    /// user asks for private files.
     is_everybodys: bool,
 }
 
@@ -196,7 +197,8 @@ impl Image {
     /// if the file lacks the first one: no segment contains it, or its section has no contents (NOBITS).
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
-        // Debug files keep the headers of code sections (`blank`), but not the code.
+        // `blank` has code sections whose headers a debug file keeps, but not their bytes. A segment may seem to
+        // contain such bytes.
         if self.blank.iter().any(|blank| blank.contains(&start)) {
             return None;
         }
@@ -216,10 +218,10 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. If
-    /// it is compressed with zlib, decompresses only as much as is needed: `needed_len` is called with the bytes so
-    /// far, and returns how many bytes from the section's start are needed, until there are as many. Otherwise returns
-    /// the whole section.
+    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. Of
+    /// a section compressed with zlib, only the start is decompressed: `needed_len` gets the bytes so far and returns
+    /// how many bytes are needed, and is called again until there are as many. Any other section is returned as a
+    /// whole.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
@@ -244,7 +246,7 @@ impl Image {
 
     /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
-        // A ReadyToRun image isn't an ELF file, and all addresses that are looked up in it are those of methods.
+        // In a ReadyToRun image, only addresses of methods are looked up, and all of them are code.
         if !self.methods.is_empty() {
             return true;
         }
@@ -302,8 +304,8 @@ impl Image {
         crc.sum()
     }
 
-    /// True unless the file has another build ID than `wanted`. So it is also true if the file has no build ID, or if
-    /// `wanted` is `None`. Zeros at the end of IDs are ignored, because recordings pad short IDs with them.
+    /// True unless the file has a build ID that differs from `wanted`. If the file has none, or if `wanted` is `None`,
+    /// nothing differs. Zeros at the end of IDs are ignored, because recordings pad short IDs with them.
     pub fn has_build_id(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(found)) = (wanted, self.build_id) else { return true };
         let (wanted, found) = (wanted.as_bytes(), found.as_bytes());
@@ -370,7 +372,7 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
             });
         }
     }
-    // Debug files keep the headers of code sections, but not the code.
+    // `blank` has the code sections without bytes, which debug files contain.
     let mut blank = Vec::new();
     if let Ok(sections) = header.sections(endian, bytes) {
         for section in sections.iter() {

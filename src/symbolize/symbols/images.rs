@@ -37,6 +37,7 @@ impl<'a> Images<'a> {
     /// not be used, and for memory that isn't from a file.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.dsos.get(id.0 as usize)?;
+        // Anonymous memory has no file, and those of kernel modules and guests aren't read.
         if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
             return None;
         }

@@ -104,7 +104,7 @@ impl DebugFiles {
         if split_units.is_empty() {
             return files;
         }
-        // `sections` borrows `files`, which is changed below.
+        // The borrow of `files` must end here, because `files` is changed below.
         drop(sections);
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
@@ -163,7 +163,8 @@ impl<'data> DebugSections<'data> {
             None => (image.section(object, SectionId::DebugInfo.name()), false),
         };
         let section = |id| match id {
-            // The first three have been read already, and the last one is read below if it is needed.
+            // `.debug_info`, `.debug_aranges` and `.debug_abbrev` have been read already. `.debug_line` is read below,
+            // if it is needed.
             SectionId::DebugInfo | SectionId::DebugAranges | SectionId::DebugAbbrev | SectionId::DebugLine => {
                 Cow::default()
             }
@@ -189,8 +190,8 @@ impl<'data> DebugSections<'data> {
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Of the image's own units, only
-    /// changes those that may contain one of the addresses. `listed` tells which these are; if it is `None`, all may.
+    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. In the image's own units, this is
+    /// only done if a unit may contain one of the addresses. `listed` tells which units may; if it is `None`, all may.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted = |unit: &gimli::UnitHeader<Reader<'_>>| match listed {
@@ -218,7 +219,7 @@ impl<'data> DebugSections<'data> {
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.own.borrow_with_sup(self.supplementary.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
-        // All units from one run of a compiler share an abbreviation table, so parsed tables are cached.
+        // The units that one run of a compiler made share an abbreviation table, so parsed tables are cached.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         dwarf
     }
@@ -306,7 +307,8 @@ impl<'a> Inlines<'a> {
     /// damaged.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
-        // The reason may be that a unit refers to one that was left out, so tries again with all units.
+        // A unit may refer to another unit that was left out. That looks like damage, so the lookup is repeated with
+        // all units.
         if frames.is_none() && self.sections.lacks_units {
             let whole = self.whole.get_or_init(|| self.sections.whole_context());
             return self.find_in(whole.as_ref()?, addr);

@@ -192,6 +192,7 @@ fn open<'a>(
 ) -> Option<OpenedObject<'a>> {
     let running = images.get(request.dso)?;
     let wants_dwarf = options.inlines || options.lines;
+    // If the file that ran has everything that is needed, no separate debug file is looked for.
     let is_complete = running.has_symtab() && (!wants_dwarf || running.has_dwarf());
     let debugging = if is_complete { None } else { options.search.find_debugging(running, warnings) };
     let has_no_symbols = !running.has_symtab() && debugging.is_none();
@@ -209,7 +210,7 @@ fn open<'a>(
 /// several threads.
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted_addresses(request, file.running);
-    // The file with DWARF. If there is none, `file.files` is `None`, and no sections are loaded.
+    // `main` is the file with the DWARF. If no file has DWARF, `file.files` is `None`, and no sections are loaded.
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
     let lines = if options.lines { LineTables::Needed } else { LineTables::NotNeeded };
     let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, lines);
@@ -305,8 +306,8 @@ impl<'a> Shard<'a> {
         while let Some(frame) = next {
             next = frames.next().ok().flatten();
             let is_compiled_function = next.is_none();
-            // `function` holds the position of the current frame. If inlined calls aren't shown, it keeps that of the
-            // innermost one.
+            // `function` temporarily holds the position of the frame in this round, which is copied to inlined frames.
+            // If inlined calls aren't shown, it keeps the position of the innermost frame.
             if is_innermost || self.options.inlines {
                 let location = frame.location.as_ref().filter(|_| self.options.lines);
                 let file = location.and_then(|location| location.file);

@@ -79,8 +79,8 @@ impl Listed {
                 last_needed = last_needed.max(Some(offset));
             }
         }
-        // Where the last needed unit ends or, if `head` isn't long enough to tell, how long it must be. If no unit is
-        // needed, nothing is.
+        // Returns how many bytes of `.debug_info` are needed, up to the end of the last needed unit. If `head`, the
+        // bytes so far, is too short to tell, returns how long it must be. If no unit is needed, returns 0.
         let find_end = |head: &[u8]| match last_needed {
             Some(offset) => unit_end(head, offset, endian),
             None => 0,
@@ -95,8 +95,8 @@ impl Listed {
     }
 }
 
-/// The offset where the unit ends that starts at offset `unit`. `head` is the start of `.debug_info`. If `head` is too
-/// short to tell, returns how many bytes of `.debug_info` are needed to tell.
+/// Returns where a unit ends, as an offset in `.debug_info`. `unit` is the offset of the unit's start, `head` the start
+/// of `.debug_info`. If `head` is too short to tell, returns how many bytes of `.debug_info` are needed to tell.
 fn unit_end(head: &[u8], unit: usize, endian: RunTimeEndian) -> usize {
     /// A unit starts with its length, which takes at most this many bytes.
     const HEAD: usize = 12;
@@ -126,7 +126,8 @@ impl Tables {
         let mut units = dwarf.units();
         while let Some(unit) = units.next().ok()? {
             let table = unit.debug_abbrev_offset().0;
-            // `None` if `.debug_aranges` doesn't list the unit.
+            // True if the unit contains a requested address, according to `.debug_aranges`; `None` if the unit isn't
+            // listed there.
             let is_hit = unit.debug_info_offset().and_then(|offset| listed.contains_any.get(&offset.0));
             // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none
             // of the addresses that no listed unit contains.
@@ -149,7 +150,7 @@ impl Tables {
         }
         let abbreviations = abbreviations.to_mut();
         for &table in &self.far {
-            // A table starts with the code of its first entry. A code of 0 marks the end of the table.
+            // A table starts with the number (code) of its first entry. If that is 0, the table is empty.
             if let Some(code) = abbreviations.get_mut(table) {
                 *code = 0;
             }
@@ -180,8 +181,9 @@ impl Tables {
 
 /// Finds the attributes `DW_AT_stmt_list`, which point to the line table of a unit, in the abbreviation table at offset
 /// `table`. Returns their offsets in `.debug_abbrev`. `None` if the table is damaged, if such an attribute can't be
-/// replaced, or if the table describes functions with addresses but no unit with an address range. If one unit states
-/// its range, all units with this table do, because the same compiler made them.
+/// replaced, or if the table describes functions with addresses, but no unit with an address range (the range is then
+/// only in the line table). If one unit states its range, all units with this table do, because the same compiler made
+/// them.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
@@ -214,7 +216,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
         }
-        // Only units have a line table, so this tells whether the entry is for a unit.
+        // Only entries for units have a line table, so this is the entry for a unit.
         has_unit_range |= line_table.is_some() && has_ranges;
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
         attributes.extend(line_table);

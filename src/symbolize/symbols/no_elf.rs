@@ -1,7 +1,7 @@
 //! Recognizes files that were mapped as code but aren't ELF files. Their symbols can't be read, but a message can say
 //! what they are.
 
-/// What a file is that isn't an ELF file.
+/// The kind of a file that was mapped as code but isn't an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
     /// A .NET assembly with code compiled ahead of time.
@@ -58,8 +58,8 @@ impl NoElf {
     }
 }
 
-/// Recognizes a PE image; `None` for other files. It is .NET's if it has a CLI header, to which the entry with index 14
-/// of its data directories leads.
+/// Recognizes a PE image; `None` for other files. It is an image of .NET if it has a CLI header, which entry 14 of the
+/// data directories states.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |offset: usize| Some(u16::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));
     let u32_at = |offset: usize| Some(u32::from_le_bytes(head.get(offset..)?.first_chunk().copied()?));
@@ -74,7 +74,7 @@ fn pe(head: &[u8]) -> Option<NoElf> {
     // After the signature and the file header comes the optional header, which ends with the data directories.
     let optional = signature + 24;
     let directories = match u16_at(optional) {
-        // PE32+, the 64-bit format, has larger fields.
+        // In the 64-bit format (PE32+), some fields before the directories are larger.
         Some(0x20b) => optional + 112,
         _ => optional + 96,
     };

@@ -98,8 +98,8 @@ fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Op
 /// returns the length of the stub and the address of its GOT slot; `None` if there is no stub.
 type DecodeStub = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Finds the stubs on other machines than x86: wherever the instructions are those of a stub. `decode_stub` returns the
-/// stub's length and the address of its GOT slot.
+/// Finds the stubs on machines other than x86, where stubs have no fixed size: each position is tried. `decode_stub`
+/// returns the stub's length and the address of its GOT slot.
 fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: DecodeStub) -> Vec<FoundStub> {
     let (mut offset, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(offset..).filter(|code| !code.is_empty()) {
@@ -109,7 +109,8 @@ fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: DecodeStub) -> Vec
                 found.push(FoundStub { start, end: start.wrapping_add(len as u64), slot });
                 offset += len;
             }
-            // The next instruction.
+            // No stub starts here. On these machines, stubs start at multiples of 4 bytes from the start of the
+            // section.
             _ => offset += 4,
         }
     }
@@ -197,7 +198,8 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     }
     let jump = rest.by_ref().take(LONGEST).position(|word| word == BR_X17)?;
     let padding = rest.take_while(|word| *word == NOP).take(2).count();
-    // `adrp` has a signed distance in pages of 4 KiB, in two fields with 21 bits together; `ldr` an offset in the page.
+    // `adrp` has the distance in pages of 4 KiB: a signed number of 21 bits in two fields. `ldr` has the offset in the
+    // page.
     let pages = (i64::from(adrp >> 5 & 0x7_ffff) << 2 | i64::from(adrp >> 29 & 3)) << 43 >> 43;
     let offset = u64::from(ldr >> 10 & 0xfff) * 8;
     let slot = (adrp_addr & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset);
@@ -218,13 +220,14 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut slot = 0_u32;
     for (index, word) in words(code).take(4).enumerate() {
         match word >> 12 {
-            // add ip, pc, #n; `pc` is 8 bytes after the instruction
+            // `add ip, pc, #n` starts the address of the slot. `pc` reads as 8 bytes after the start of the
+            // instruction.
             0xe_28fc if index == 0 => {
                 slot = (addr as u32).wrapping_add(prefix_len as u32 + 8).wrapping_add(number(word));
             }
-            // add ip, ip, #n
+            // `add ip, ip, #n` adds a part of the distance to the slot.
             0xe_28cc if index > 0 => slot = slot.wrapping_add(number(word)),
-            // ldr pc, [ip, #n]!
+            // `ldr pc, [ip, #n]!` adds the last part of the distance and jumps.
             0xe_5bcf if index > 0 => {
                 return Some((prefix_len + 4 * (index + 1), u64::from(slot.wrapping_add(word & 0xfff))));
             }

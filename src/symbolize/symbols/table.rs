@@ -20,8 +20,8 @@ use std::sync::OnceLock;
 /// "Symbol Values").
 const THUMB: u64 = 1;
 
-/// Those functions of a file that contain addresses which are to be looked up. A recording hits a few thousand of a
-/// file's hundred thousand symbols. The others are neither sorted nor stored.
+/// The functions of a file that contain addresses to be looked up. A recording hits a few thousand of a file's hundred
+/// thousand symbols; the others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// The functions, sorted by start address.
@@ -30,7 +30,7 @@ pub struct SymbolTable<'data> {
     reach: Vec<u64>,
 }
 
-/// One function.
+/// A function of a file, or a label in assembly code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol<'data> {
     /// The first link-time address.
@@ -69,9 +69,10 @@ struct CodeSection {
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of several files. Where two are equally good, that of the earlier file is found, so those with
-    /// full symbol tables must come before the file that ran. Uses `.symtab` and `.dynsym` of each file, and `stubs`
-    /// where no symbol covers them. Only addresses in `wanted`, which must be ascending, can be looked up later.
+    /// Reads the symbols of several files. Uses `.symtab` and `.dynsym` of each file, and `stubs` where no symbol
+    /// covers them. If symbols of two files are equally good, lookups find that of the earlier file. So files with full
+    /// symbol tables must come before the file that ran. Only addresses in `wanted`, which must be ascending, can be
+    /// looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         // Symbols at the starts of the stubs are collected, too, because `add_stubs` leaves out stubs that have a
@@ -100,8 +101,8 @@ impl<'data> SymbolTable<'data> {
         Self::from_symbols(symbols.collect())
     }
 
-    /// Sorts the symbols by address; those at the same address stay in their order. `reach` gets, for each symbol, the
-    /// highest end among it and those before it: a lookup goes back until no earlier symbol reaches the address.
+    /// Sorts the symbols by address; those at the same address stay in their order. Also fills in `reach`, the highest
+    /// end among each symbol and those before it. A lookup goes back until no earlier symbol reaches the address.
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
         let mut reach = Vec::with_capacity(symbols.len());
@@ -113,7 +114,7 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that contains an address: of several, the one that starts last. `None` if there is none. A symbol
+    /// The function that contains an address. If several do, the one that starts last. `None` if none does. A symbol
     /// without a size counts only if no symbol with a size contains the address, because inside a function it is just a
     /// label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
@@ -132,8 +133,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best symbol among those that contain `addr` and start at the same address as the symbol with index `last`,
-    /// which must be the last of them. If perf's rules prefer none, the first of them.
+    /// The best of the symbols that contain `addr` and start at one address. `last` is the index of the last symbol
+    /// with that start. If perf's rules prefer none of these symbols, returns the first of them.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
@@ -150,7 +151,7 @@ impl<'data> SymbolTable<'data> {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
         for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
-            // Several wanted addresses may be in the same function.
+            // The previous wanted address may have been in the same function, which has been added then.
             let is_in_last = new.last().is_some_and(|last| addr < last.end);
             if !is_in_last
                 && self.find(addr).is_none_or(|found| !found.has_size)
@@ -211,8 +212,9 @@ impl<'data> Symbol<'data> {
 struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// For each wanted address, the start of the nearest symbol at or before it, but only if that is after the previous
-    /// wanted address; `None` otherwise. [`Self::finish`] fills in the rest.
+    /// The start of the nearest symbol at or before each wanted address. While symbols are added, only symbols after
+    /// the previous wanted address are counted, so the entry is `None` if there are none. [`Self::finish`] fills in the
+    /// rest.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
@@ -235,8 +237,8 @@ impl AddressSlots {
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
         let mut before = vec![0; (span >> bits) as usize + 2];
-        // First counts the addresses in each slot, one entry late. Adding up the counts then gives the numbers before
-        // each slot.
+        // First counts the addresses in each slot. The count of a slot is stored in the entry after it, so adding up
+        // all entries so far gives the number of addresses before each slot.
         for addr in addresses {
             before[((addr - first) >> bits) as usize + 1] += 1;
         }
@@ -290,9 +292,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
-        // address at or after the symbol's start. A symbol that ends before that address isn't stored. Its start still
-        // has to be recorded if it is the nearest before the address so far: an earlier symbol without a size ends
-        // there, and so doesn't reach the address.
+        // address at or after the symbol's start. If the symbol ends before that address, it isn't stored. But if it is
+        // the nearest symbol before the address so far, its start is recorded: an earlier symbol without a size ends at
+        // this start, and so doesn't reach the address.
         let first = self.find_first_from(start)?;
         let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
         let is_nearest = self.nearest[first] < Some(start);
@@ -347,12 +349,12 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols, without those that can't be found at a wanted address. A symbol without a size is
-    /// only kept if it is the nearest symbol at or before a wanted address. It then ends one byte after the last such
-    /// address, or earlier if its section does.
+    /// Returns the collected symbols. Leaves out symbols without a size that aren't the nearest symbol at or before any
+    /// wanted address, because lookups can't find them. The others end one byte after the last wanted address for which
+    /// they are the nearest, or earlier if their section does.
     fn finish(mut self) -> Vec<Symbol<'data>> {
-        // If no symbol starts between a wanted address and the previous one, the nearest symbol is that of the previous
-        // address.
+        // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
+        // Then it gets the entry of the previous address.
         let mut highest = None;
         for nearest in &mut self.nearest {
             highest = highest.max(*nearest);
@@ -363,7 +365,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             if symbol.has_size {
                 return true;
             }
-            // Finds the last wanted address for which this symbol, or one that starts earlier, is the nearest.
+            // `after` is the index after the last wanted address for which this symbol, or one that starts earlier, is
+            // the nearest.
             let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
             match after.checked_sub(1) {
                 Some(last) if nearest[last] == Some(symbol.start) => {
@@ -383,8 +386,8 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_text = section.name().is_ok_and(|name| name.contains("text"));
-        // In ELF images written by jitgraft, code whose bytes are unknown is in `.text.names`, which isn't marked as
-        // executable.
+        // jitgraft itself writes ELF images in which code with unknown bytes is in `.text.names`, a section that isn't
+        // marked as executable. It counts as code, too.
         let without_bytes = is_text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let index = section.index().0;

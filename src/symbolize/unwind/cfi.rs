@@ -47,9 +47,9 @@ struct IndexEntry {
 /// A section with frame descriptions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FrameSection {
-    /// `.eh_frame`
+    /// The description is in `.eh_frame`.
     EhFrame,
-    /// `.debug_frame`
+    /// The description is in `.debug_frame`.
     DebugFrame,
 }
 
@@ -59,10 +59,11 @@ pub struct UnwindRow {
     cfa: Cfa,
     /// Rules by DWARF register number. A register without a rule has the same value in the caller.
     rules: Box<[(u16, Rule)]>,
-    /// The DWARF number of the register in whose place the return address is recovered.
+    /// The DWARF number of the register that stands for the return address. Its rule tells how to recover the return
+    /// address.
     return_register: u16,
-    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame then didn't make a
-    /// call. It was interrupted at its address.
+    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame didn't make a call
+    /// then, but was interrupted by the signal.
     pub is_signal: bool,
     /// How numbers in the rules' expressions are encoded.
     encoding: Encoding,
@@ -135,7 +136,7 @@ impl<'a> FrameTable<'a> {
     ) -> Option<Self> {
         let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
         let mut index = Vec::new();
-        // If there is a search table, the descriptions in `.eh_frame` needn't be indexed.
+        // With a search table, descriptions in `.eh_frame` are found without an index.
         if table.header().is_none() {
             index_section(&table.eh_frame_section(), &table.bases, FrameSection::EhFrame, &mut index);
         }
@@ -180,7 +181,8 @@ impl<'a> FrameTable<'a> {
         const SMALLEST_ENTRY: usize = 4;
         let header = EhFrameHdr::new(&self.header, self.machine.endian());
         let header = header.parse(&self.bases, self.machine.word()).ok()?;
-        // gimli multiplies the stated number of entries by their size, which overflows for numbers that nothing holds.
+        // Rejects a search table that claims more entries than the section can hold. gimli multiplies the number of
+        // entries by their size, which would overflow.
         let (entries, _) = header.table()?.iter(&self.bases).size_hint();
         (1..=self.header.len() / SMALLEST_ENTRY).contains(&entries).then_some(header)
     }
@@ -213,9 +215,8 @@ impl<'a> FrameTable<'a> {
         }
     }
 
-    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. `None` if the description
-    /// that the table has for this address doesn't contain it, or if the table leads to an address outside of the
-    /// section.
+    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. `None` if the table's
+    /// nearest description doesn't cover the address, or if the table is damaged and leads out of the section.
     fn find_in_header<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
@@ -256,6 +257,7 @@ impl<'a> FrameTable<'a> {
                 RegisterRule::Register(other) => Rule::Register(other.0),
                 RegisterRule::Expression(expression) => Rule::SavedAtExpression(bytes(expression)?),
                 RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
+                // The value is undefined, or the rule is one that no supported machine uses.
                 _ => Rule::Undefined,
             };
             rules.push((register.0, rule));
@@ -274,8 +276,8 @@ impl<'a> FrameTable<'a> {
     }
 }
 
-/// Adds the frame descriptions of a section to the index. Skips descriptions that can't be parsed, and stops where it
-/// isn't known where the next one starts.
+/// Adds the frame descriptions of a section to the index. Skips descriptions that can't be parsed. Stops at damage
+/// after which it isn't known where the next description starts.
 fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -284,7 +286,8 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
 ) {
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
-        // The others have what several descriptions share (CIEs).
+        // Entries of the other kind (CIEs) contain what several frame descriptions share. They are read with the
+        // descriptions that refer to them.
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
@@ -305,8 +308,8 @@ impl UnwindRow {
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
-            // The register usually is the stack pointer. Where that isn't known exactly, the frame pointer leads to the
-            // CFA.
+            // `register` usually is the stack pointer. Where the stack pointer isn't known exactly, the CFA is computed
+            // from the frame pointer instead.
             Cfa::Register(register, offset) => match self.cfa_of_frame_record(callee, *register, read) {
                 Some(cfa) => cfa,
                 None => machine.plus(callee.get(*register).ok_or(Lost)?, *offset),
@@ -346,8 +349,8 @@ impl UnwindRow {
         }
         caller.set(machine.pc(), machine.code_address(return_address.ok_or(Lost)?));
         // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
-        // frame. The return address is then saved above the CFA. The caller's stack pointer is higher than that, but by
-        // how much isn't known.
+        // frame. The return address is then saved above the CFA, and the caller's stack pointer is even higher. How
+        // much higher isn't known, so only a lower bound is set.
         if machine == Machine::Aarch64
             && let Some(offset @ 0..) = self.saved_offset(self.return_register)
         {
@@ -356,8 +359,8 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // The call has overwritten the link register. A known value would be the return address, not the caller's
-            // own value.
+            // The caller's own value of the link register is lost, because the call has overwritten it. If there is a
+            // value here, it is the return address.
             caller.forget(link);
         }
         Ok(Some(caller))
@@ -390,7 +393,7 @@ impl UnwindRow {
     }
 
     /// Computes the CFA from the frame pointer on AArch64. This is needed if the rules compute it from the stack
-    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). That is so in the caller
+    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). An example is the caller
     /// of JIT code that saved registers above its frame record (V8's entry from C++ saves 144 bytes). The frame pointer
     /// `x29` points to a frame record: the caller's `x29`, and next to it the return address. The rules tell how far
     /// the record is from the CFA. `None` if the stack pointer is exact, or if the rules say that there is no frame

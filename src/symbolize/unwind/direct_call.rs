@@ -111,12 +111,14 @@ pub(crate) fn proves_caller<'a>(
     let Some(caller) = return_addr.checked_sub(1).and_then(find) else { return false };
     let Some(Branch::Call(target)) = caller.branch_before(machine, return_addr) else { return false };
     let Some(callee) = find(running) else { return false };
-    // In a recursion, the address may also be from a call that the running function made itself.
+    // If the function calls itself, the address in the link register may be from a call that the running function made,
+    // which proves nothing.
     if callee.start == caller.start {
         return false;
     }
     match machine {
-        // The caller returns in its own instruction set. Calls through stubs of the linker aren't followed.
+        // The call must be in the instruction set to which the link register returns (Thumb if its lowest bit is set),
+        // and must lead directly to the function. Calls through stubs of the linker aren't followed.
         Machine::Arm => {
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
@@ -133,7 +135,7 @@ fn reaches_by_jumps<'a>(
     to: &Function<'_>,
     find: &impl Fn(u64) -> Option<Function<'a>>,
 ) -> bool {
-    /// How many functions the jumps may go through, on all ways together.
+    /// How many functions are searched for jumps, on all paths together.
     const MAX_FUNCTIONS: usize = 32;
     let mut waiting = vec![addr];
     let mut passed = Vec::new();
@@ -240,15 +242,15 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     // Distances count from 8 bytes after the instruction's start, which is 4 bytes after its end.
     let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
-    // The instruction's condition, and the four bits that tell branches from other instructions. If the condition is
-    // 15, the instruction is one of those that have no condition.
+    // `word >> 28` is the instruction's condition; the next four bits tell branches from other instructions. With a
+    // condition of 15, the instruction is one of those that have no condition.
     match (word >> 28, word >> 24 & 15) {
-        // `blx` calls Thumb code. Its target may be 2 bytes after a multiple of 4.
+        // `blx` calls Thumb code, which may start 2 bytes after a multiple of 4. Bit 24 says whether it does.
         (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),
         (15, _) => None,
         (_, 0b1011) => Some(Branch::Call(target)),
         (_, 0b1010) => Some(Branch::Jump(target)),
-        // blx register
+        // `blx register` calls a function whose address is only known when the code runs.
         _ if word & 0x0fff_fff0 == 0x012f_ff30 => Some(Branch::CallRegister),
         _ => None,
     }
@@ -257,14 +259,14 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
 /// Decodes `bl`, `blx` or `b.w`, if it is the last instruction in the Thumb code `code`. `end` is the address after the
 /// code. `None` if the last instruction is another one.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
-    // The last two halfwords. A branch to an address consists of both, a call of a register (`blx register`) only of
-    // the second.
+    // `first` and `second` are the last two halfwords. A branch to an address consists of both, a call of a register
+    // (`blx register`) only of the second.
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
         Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),
         None => 0,
     };
-    // The kinds are `b.w` (1001), `blx` (1100) and `bl` (1101).
+    // `kind` tells `b.w` (1001), `blx` (1100) and `bl` (1101) apart.
     let (sign, kind) = (bit(first, 10), second >> 12 & 0b1101);
     if first & 0xf800 != 0xf000 || ![0b1001, 0b1100, 0b1101].contains(&kind) {
         let is_blx_register = second & 0xff87 == 0x4780;
@@ -273,7 +275,7 @@ fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     // Bits 23 and 22 of the distance are stored inverted, and inverted again if the distance is negative.
     let (bit_23, bit_22) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
     let distance = sign << 24 | bit_23 << 23 | bit_22 << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
-    // `blx` calls Arm code. Its distance counts from a multiple of 4.
+    // `blx` calls Arm code, so its distance counts from a multiple of 4.
     let from = if kind == 0b1100 { end & !3 } else { end };
     let target = Machine::Arm.plus(from, sign_extend(distance, 25));
     Some(if kind == 0b1001 { Branch::Jump(target) } else { Branch::Call(target) })
@@ -293,7 +295,8 @@ fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
 /// Decodes a call if the RISC-V code `code` ends with one: `jal ra` or, for distant functions, `auipc ra; jalr ra, ra`.
 /// `end` is the address after the code. `None` if the code ends with another instruction.
 fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
-    // The opcodes with `ra` (register 1) as the destination; in `jalr`, `ra` is also the base.
+    // The opcodes of `jal` and `auipc` with `ra` (register 1) as the destination, and that of `jalr` with `ra` as
+    // destination and base.
     const JAL_RA: u32 = 0x6f | 1 << 7;
     const JALR_RA_RA: u32 = 0x67 | 1 << 7 | 1 << 15;
     const AUIPC_RA: u32 = 0x17 | 1 << 7;

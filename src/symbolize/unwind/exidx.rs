@@ -64,7 +64,8 @@ impl<'a> ExidxTable<'a> {
     /// How to unwind the function at a link-time address. `None` if the address is before all functions in the index,
     /// or if the entry is damaged. Entries don't state where functions end, so the last one has no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
-        // Entries are sorted by address. This finds the number of functions that start at `addr` or before it.
+        // A binary search in the entries, which are sorted by address. It gives the number of functions that start at
+        // `addr` or before it.
         let (mut low, mut high) = (0, self.index.len() / ENTRY_SIZE);
         while low < high {
             let middle = low.midpoint(high);
@@ -76,7 +77,7 @@ impl<'a> ExidxTable<'a> {
         let value = read_word(&self.index, value_offset)?;
         let operations = match value {
             EXIDX_CANTUNWIND => None,
-            // The highest bit tells whether the entry has the operations itself or a pointer to them.
+            // If the highest bit is set, the entry has the operations itself, otherwise a pointer to them.
             _ if value >> 31 == 1 => Some(read_compact(value, &[])?),
             _ => Some(self.read_extab(decode_prel31(value, self.addr + value_offset as u64))?),
         };
@@ -96,9 +97,9 @@ impl<'a> ExidxTable<'a> {
         if first >> 31 == 1 {
             return read_compact(first, &bytes[4..]);
         }
-        // The highest bit isn't set, so the first word is a pointer to a personality routine of the function's own.
-        // What follows is defined by that routine. For GCC's routines, it is like the second format of the compact
-        // model, without the byte for the format: the highest byte is the number of further words.
+        // The highest bit isn't set, so the first word is a pointer to a personality routine that isn't one of the
+        // standard ones, and the routine defines what follows. For GCC's routines, it is like the second format of the
+        // compact model, without the byte for the format: the highest byte is the number of further words.
         let second = read_word(bytes, 4)?;
         read_operations(&second.to_be_bytes()[1..], (second >> 24) as usize, &bytes[8..])
     }
@@ -140,7 +141,8 @@ impl ExidxRow {
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
         frame.run(operations).ok_or(Lost)?;
         let ExidxFrame { mut registers, sp, has_pc, .. } = frame;
-        // The return address was popped to the program counter, or else it is in the link register.
+        // Popping a value to the program counter returns to it. If nothing was popped there, the return address is in
+        // the link register.
         let return_addr = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
         registers.set(arm::SP, sp);
         registers.set(arm::PC, Machine::Arm.code_address(return_addr));
@@ -183,7 +185,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 // Pop registers from r4 to r15, as a mask says.
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
-                    // An empty mask (0x8000) means that the function must not be unwound.
+                    // An empty mask (0x8000) means that the function can't be unwound.
                     if mask == 0 {
                         return None;
                     }
@@ -197,7 +199,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
                     self.pop(((2_u16 << (byte & 7)) - 1) << 4 | link)?;
                 }
-                // Finish.
+                // This operation ends the list.
                 0xb0 => return Some(()),
                 // Pop registers from r0 to r3, as a mask says.
                 0xb1 => self.pop(bytes.next().filter(|mask| (1..16).contains(mask))?.into())?,
@@ -218,7 +220,8 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // The operation concerns other vector registers, or it is not defined.
+                // The operation is for other vector registers, or isn't defined. Without it, the stack pointer would be
+                // wrong.
                 _ => return None,
             }
         }

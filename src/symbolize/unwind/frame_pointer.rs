@@ -31,24 +31,25 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// The stage of a function whose return address is in the link register and whose stack pointer is `lowered` bytes
-    /// below that of the caller; `None` if unknown. It can't be above the caller's, so a negative number counts as
-    /// unknown, too.
+    /// The stage of a function whose return address is in the link register. `lowered` is how many bytes the stack
+    /// pointer is below the caller's; `None` if unknown. A negative number would mean above the caller's, which can't
+    /// be, so it counts as unknown, too.
     pub(super) fn in_link(lowered: Option<i64>) -> Self {
         Self::InLink { lowered: lowered.and_then(|lowered| u64::try_from(lowered).ok()) }
     }
 }
 
-/// How many bytes from the start of JIT code a prologue may begin. V8's code first checks whether it was deoptimized.
+/// A prologue is only looked for in this many bytes from the start of JIT code. It needn't be at the very start: V8's
+/// code first checks whether it was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
 /// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions. At a
 /// `ret`, and up to the prologue (`push rbp; mov rbp, rsp`), there is none. Between the two instructions of the
 /// prologue, `rbp` has been pushed. In all other cases, the frame is assumed to be complete.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
-    /// `push rbp`
+    /// The opcode of `push rbp`.
     const PUSH: u8 = 0x55;
-    /// `ret`, without or with a number of bytes to pop.
+    /// The opcodes of `ret`, without and with a number of bytes to pop.
     const RET: [u8; 2] = [0xc3, 0xc2];
     let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {
         return Stage::Framed;
@@ -56,7 +57,7 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     if RET.contains(&code[offset]) {
         return Stage::NoFrame;
     }
-    // `mov rbp, rsp` has two encodings.
+    // A prologue is `push rbp`, then `mov rbp, rsp`, which has two encodings.
     let head = &code[..code.len().min(PROLOGUE_WITHIN)];
     let prologue = head.windows(4).position(|four| matches!(four, [PUSH, 0x48, 0x89, 0xe5] | [PUSH, 0x48, 0x8b, 0xec]));
     match prologue {
@@ -66,17 +67,17 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Finds the caller of a function of which `stage` says how much of its frame it has set up. Returns the caller's
-/// instruction pointer and stack pointer, and its frame pointer if it is known; all other registers are unknown. `read`
-/// reads the word at an address of the stack. `None` if the return address isn't known, for example because the frame
-/// pointer doesn't point into the known part of the stack.
+/// Finds the caller of a function. `stage` says how much of its frame the function has set up. Returns the caller's
+/// instruction pointer and stack pointer, and its frame pointer if that is known; all other registers are unknown.
+/// `read` reads the word at an address of the stack. `None` if the return address isn't known, for example because the
+/// frame pointer doesn't point into the known part of the stack.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;
     let word = u64::from(machine.word());
     let mut caller = Registers::new(machine);
-    // The caller's frame pointer if it is known, the return address, and where the known part of the frame ends. The
-    // caller's stack pointer is there, or above it if the function may have saved more.
+    // The caller's frame pointer if it is known, the return address, and the address where the known part of the frame
+    // ends. This address is the caller's stack pointer, or lower than it if the function may have saved more registers.
     let (fp, return_addr, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),

@@ -19,8 +19,8 @@ use std::ops::RangeInclusive;
 /// How many instructions ahead are examined, on all paths together. This is more than for a prologue, because an
 /// epilogue can be far away, for example after the loop of a function that calls nothing.
 const MAX_AHEAD: usize = 128;
-/// In how many instructions a prologue must fit that began before the position, and how many instructions after the
-/// position may complete it.
+/// The maximum length of a prologue, in instructions. At most this many instructions before a position are searched for
+/// the start of a prologue, and at most this many after it for its end.
 const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
@@ -67,25 +67,27 @@ impl Effect {
     pub(super) fn decode(word: u32) -> Self {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
-            // ret, retaa, retab; also `br x30`, which returns as well
+            // `ret`, `retaa` and `retab`. `br x30` returns as well.
             0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Self::Returns,
-            // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
+            // `paciasp`, `autiasp`, `pacibsp` and `autibsp` add or remove a signature in the link register. The address
+            // in it stays the same.
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
             _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
-            // tbz, tbnz; in the next lines: b.cond, cbz, cbnz
+            // Conditional branches: `tbz` and `tbnz`; in the next lines `b.cond`, `cbz` and `cbnz`.
             _ if field(word, 25, 6) == 0b01_1011 => Self::Branches(signed_field(word, 5, 14)),
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
                 Self::Branches(signed_field(word, 5, 19))
             }
-            // svc, nop and similar
+            // System calls (`svc`) and hints such as `nop` change none of the registers that matter here.
             _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Self::Other,
-            // All other branches, exceptions and system instructions: bl, blr, br, brk, …
+            // All other branches, exceptions and system instructions, such as `bl`, `br` and `brk`.
             _ if field(word, 26, 3) == 0b101 => Self::Leaves,
-            // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
+            // Stores and loads of two 64-bit registers: `stp` and `ldp`. If `writes_base` is true, they also move the
+            // base register.
             _ if field(word, 25, 7) == 0b101_0100 => {
                 let offset = signed_field(word, 15, 7) * 8;
                 let (is_load, writes_base) = (field(word, 22, 1) == 1, field(word, 23, 1) == 1);
-                // How far the instruction moves the stack pointer.
+                // How many bytes the instruction adds to the stack pointer.
                 let moved = if rn == SP && writes_base { offset } else { 0 };
                 let has = |register| rd == register || rt2 == register;
                 match is_load {
@@ -96,7 +98,8 @@ impl Effect {
                     _ => Self::Other,
                 }
             }
-            // str, ldr of a 64-bit register, post-indexed or pre-indexed
+            // Stores and loads of one 64-bit register that also move the base register: `str xt, [xn, #offset]!` and
+            // `str xt, [xn], #offset`.
             _ if word & 0xffa0_0400 == 0xf800_0400 => {
                 let is_load = field(word, 22, 1) == 1;
                 let moved = if rn == SP { signed_field(word, 12, 9) } else { 0 };
@@ -108,10 +111,10 @@ impl Effect {
                     _ => Self::Other,
                 }
             }
-            // str xt, [xn, #offset]
+            // A store of one 64-bit register that doesn't move the base register: `str xt, [xn, #offset]`.
             _ if field(word, 22, 10) == 0b11_1110_0100 && rd == LINK => Self::SavesLink(0),
             _ if field(word, 22, 10) == 0b11_1110_0100 => Self::Other,
-            // add, sub with an immediate, 64 bits
+            // An add or sub of a number whose result goes to the stack pointer or to `x29`, such as `mov x29, sp`.
             _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
                 let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
                 let subtracts = field(word, 30, 1) == 1;
@@ -122,10 +125,10 @@ impl Effect {
                     _ => Self::Changes,
                 }
             }
-            // add, sub with an extended register
+            // An add or sub of a register whose result goes to the stack pointer, as for arrays of variable length.
             _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Self::SetsStack,
-            // Most other instructions have their destination in the lowest five bits. Loads of two registers, which the
-            // next line is for, also have a second one.
+            // Most other instructions have their destination in the lowest five bits. Loads of two registers have a
+            // second destination, at which the next line looks.
             _ if rd == FP || rd == LINK => Self::Changes,
             _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Self::Changes,
             _ => Self::Other,
@@ -143,9 +146,9 @@ struct Position<'c> {
 
 /// What the instructions just before a position have done, back to the nearest one that can't be in a prologue.
 struct Prologue {
-    /// How many bytes they have lowered the stack pointer.
+    /// How many bytes the instructions have lowered the stack pointer, all together.
     lowered: i64,
-    /// True if they have saved the link register.
+    /// True if one of the instructions has saved the link register.
     saved_link: bool,
 }
 
@@ -191,7 +194,8 @@ impl<'c> Position<'c> {
         Stage::in_link(Some(self.prologue().lowered))
     }
 
-    /// True inside a prologue that has saved the link register but not yet set `x29`: that is the next thing it does.
+    /// True inside a prologue that has saved the link register and sets `x29` next. Then `x29` doesn't point to the
+    /// frame of this function yet.
     fn is_half_framed(&self) -> bool {
         let end = self.code.len().min(self.index + MAX_PROLOGUE);
         let mut effects = (self.index..end).map_while(|index| self.effect(index));
@@ -205,9 +209,9 @@ impl<'c> Position<'c> {
         if self.is_half_framed() {
             return self.stage_in_prologue();
         }
-        // Paths that are still to be followed: the index of the next instruction, and how many bytes the stack pointer
-        // has been raised on the way (`None` if unknown). At a return, it has been raised to the caller's, so this is
-        // how far it is below that now.
+        // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
+        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer is the caller's again.
+        // So the bytes by which it was raised are how far it is below the caller's now.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
@@ -219,7 +223,7 @@ impl<'c> Position<'c> {
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
                 Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
-                // A prologue may have lowered the stack pointer before this position.
+                // A prologue may have lowered the stack pointer already, before this position.
                 Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
@@ -230,6 +234,7 @@ impl<'c> Position<'c> {
                     paths.extend(jump(distance));
                     paths.push((index + 1, raised));
                 }
+                // The path ends here: after a call, the link register has another value.
                 Some(Effect::Leaves) | None => {}
             }
         }
@@ -250,12 +255,12 @@ impl<'c> Position<'c> {
     fn stub_range(&self, adrp: usize) -> Option<RangeInclusive<usize>> {
         const BTI_C: u32 = 0xd503_245f;
         const AUTIA1716: u32 = 0xd503_219f;
-        // adrp x16; ldr x17, [x16, #n]; add x16, x16, #n
+        // A stub has `adrp x16; ldr x17, [x16, #n]; add x16, x16, #n`, perhaps `autia1716`, and a jump.
         let is_stub = self.word(adrp)? & 0x9f00_001f == 0x9000_0010
             && self.word(adrp + 1)? & 0xffc0_03ff == 0xf940_0211
             && self.word(adrp + 2)? & 0xffc0_03ff == 0x9100_0210;
         let jump = if self.word(adrp + 3)? == AUTIA1716 { adrp + 4 } else { adrp + 3 };
-        // br x17; braa x17, x16
+        // The jump is `br x17`, or `braa x17, x16`, which also checks a signature.
         if !is_stub || !matches!(self.word(jump)?, 0xd61f_0220 | 0xd71f_0a30) {
             return None;
         }
@@ -274,8 +279,7 @@ pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Like [`stage_aarch64`], for code in a file. Unlike JIT code, such code may also be a PLT stub, which has no stack
-/// frame.
+/// Like [`stage_aarch64`], for code in a file, which may also be a PLT stub. A stub has no stack frame.
 pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_in_stub() => position.stage_in_prologue(),
@@ -285,8 +289,7 @@ pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
 }
 
 /// Like [`stage_in_file`], but only recognizes the inside of a prologue: code that has saved the link register and
-/// hasn't set `x29` yet. All other code counts as having its frame. For code with call frame information, which tells
-/// everything else.
+/// hasn't set `x29` yet. All other code counts as having its frame. Used where call frame information tells the rest.
 pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_half_framed() => position.stage_in_prologue(),

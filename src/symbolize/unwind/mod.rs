@@ -77,8 +77,8 @@ pub struct Moment {
 /// The frames found on a stack, innermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UnwoundChain {
-    /// The instruction pointer, then return addresses. A function that a signal handler interrupted has instead the
-    /// address at which it was interrupted.
+    /// The instruction pointer, then return addresses. For a function that was interrupted by a signal, there is the
+    /// address of the interruption instead of a return address.
     pub frames: Vec<FrameAddr>,
     /// True if the chain doesn't reach the thread's first function: the copy of the stack was too short, some rule or
     /// value was unknown, or the maximum depth was reached.
@@ -96,7 +96,7 @@ pub struct Unwinder<'a> {
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
     /// The exception index of each DSO.
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
-    /// The functions of each DSO.
+    /// The functions of each DSO, with their code, to find direct calls in them.
     functions: Vec<OnceLock<Option<Functions<'a>>>>,
     max_depth: usize,
 }
@@ -115,11 +115,12 @@ pub struct Cache {
     scratch: Scratch,
 }
 
-/// The rules for a frame, and what follows from them.
+/// The rules for a frame and, once it has been asked for, whether the return address is in the link register.
 #[derive(Debug)]
 struct KnownRules {
     rules: Rules,
-    /// Whether the return address is in the link register; `None` if that hasn't been determined.
+    /// True if call frame information or the code says that the return address is in the link register. `None` if
+    /// nobody has asked yet.
     is_in_link: Option<bool>,
 }
 
@@ -134,7 +135,8 @@ enum Rules {
         /// True if it is certain that the return address is in the link register.
         by_link: bool,
     },
-    /// By the frame pointer, or by what else the stage says.
+    /// By the frame pointer, if the stage is [`Stage::Framed`]. In other stages, the return address is near the top of
+    /// the stack or in the link register.
     FramePointer(Stage),
     /// There is no way: the address is in no known mapping or JIT code.
     Nowhere,
@@ -157,12 +159,12 @@ impl<'a> Unwinder<'a> {
         /// point into the stack.
         const LARGEST_STACK: usize = 16 << 20;
         chain.frames.clear();
-        // Every end counts as early, except where the outermost frame is found.
+        // A chain counts as truncated wherever it ends, unless it ends at the outermost frame.
         (chain.truncated, chain.copy_ended) = (true, false);
         let (Some(pc), Some(base)) = (stack.registers.pc(), stack.registers.sp()) else { return };
         let machine = stack.registers.machine();
         let moment = Moment { pid: stack.pid, time: stack.time, machine };
-        // Set if `read` fails at an address that may be in the stack, but isn't in the copy.
+        // True once `read` has failed at an address that may be in the stack, but isn't in the copy.
         let copy_ended = Cell::new(false);
         let read = |addr: u64| {
             let offset = usize::try_from(addr.checked_sub(base)?).ok()?;
@@ -184,8 +186,9 @@ impl<'a> Unwinder<'a> {
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
             {
-                // This frame is the signal trampoline. A signal handler returns to the trampoline's first instruction,
-                // without a call before it. So this is no ordinary return address.
+                // `frame` is the signal trampoline, to whose first instruction the signal handler returns. No call
+                // instruction is before it, so its address must not be lowered by one for lookups, as that of a return
+                // address would be.
                 *last = FrameAddr::Ip(frame.raw());
             }
             let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
@@ -210,17 +213,19 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // Some code marks the outermost frame by a return address of 0, instead of by an unwind rule.
+                // Some code marks the outermost frame by a return address of 0, instead of by an unwind rule, so the
+                // chain is complete.
                 chain.truncated = false;
                 return;
             }
             if !is_further_up(&registers, &caller, frame) {
                 return;
             }
-            // A function that a signal interrupted didn't make a call, so this is no ordinary return address.
+            // A function that was interrupted by a signal continues at the very instruction at `pc`. It made no call,
+            // so `pc` must not be lowered by one for lookups.
             frame = if is_signal { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
             rules = self.find_rules(moment, frame, cache);
-            // What isn't in any code is no return address, so it doesn't get into the chain.
+            // If no code is known at the address, it isn't a return address and is left out of the chain.
             if matches!(rules, Rules::Nowhere) {
                 return;
             }
@@ -245,10 +250,11 @@ impl<'a> Unwinder<'a> {
         if caller.0 == 0 {
             return None;
         }
-        // If call frame information or the code says that the function has made no frame yet, the chain can't have its
-        // caller. If `next` has the same address, that is an outer call of a recursion.
+        // If call frame information or the code says that the function has made no frame yet, its caller can't be in
+        // the chain. If `next` has the caller's address all the same, it is from an earlier call in a recursion.
         let mut is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache);
-        // A call instruction only proves who the caller is. If the function has a frame, the chain has that caller.
+        // If nothing says that the function has no frame, it may have one, and the chain then contains its caller. So
+        // the call instruction is only examined if `next` isn't that caller already.
         if !is_missing && next != Some(caller) {
             is_missing = self.was_called_from(moment, pc, link);
         }
@@ -290,8 +296,8 @@ impl<'a> Unwinder<'a> {
             return false;
         }
         let Some(functions) = self.functions(dso) else { return false };
-        // The link register's value as a link-time address: one byte after `call`, and with the bits that
-        // `code_address` has cleared, such as Arm's Thumb bit.
+        // The value of the link register as a link-time address: `call` plus one, with the bits that `code_address` has
+        // cleared, such as Arm's Thumb bit.
         let link = call.wrapping_add(1) | link ^ return_addr;
         direct_call::proves_caller(moment.machine, running, link, &|addr| functions.find(addr))
     }
@@ -422,9 +428,9 @@ impl<'a> Unwinder<'a> {
     }
 
     /// Finds the caller by the exception index, whose entries are valid only at calls. The running function may not
-    /// have saved registers yet, or may have restored them. For it, tries first the entry and then the link register,
-    /// and accepts a return address only if it follows a call instruction. `by_link` is true if it is certain that the
-    /// return address is in the link register.
+    /// have saved registers yet, or may have restored them. For the running function, tries first the entry and then
+    /// the link register, and accepts a return address only if it follows a call instruction. `by_link` is true if it
+    /// is certain that the return address is in the link register.
     fn caller_by_exidx(
         &self,
         row: &ExidxRow,
@@ -444,8 +450,8 @@ impl<'a> Unwinder<'a> {
             return Ok(Some(caller));
         }
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
-        // Unless it is certain, an address in the running function itself isn't accepted: it is left in the link
-        // register from a call that the function made.
+        // If it isn't certain that the link register has the return address, an address in the running function itself
+        // isn't accepted: a call that the function made may have left it there.
         if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_after_call(moment, &caller) {
             return Ok(Some(caller));
         }
@@ -483,7 +489,7 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
-        // Near the start of the file's code, there are fewer bytes before `place`.
+        // At the start of the file's code, the file may lack the bytes before `place`. Then the code starts at `place`.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }
@@ -541,9 +547,8 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// True if the caller's frame is further up the stack than the callee's, as it must be because stacks grow down. The
-/// stack pointer may stay the same in the first step, because a function on AArch64 that calls nothing may have no
-/// frame.
+/// True if the caller's frame is further up the stack than the callee's, as it must be because stacks grow down. In the
+/// first step, the stack pointer may stay the same: a function on AArch64 that calls nothing may have no frame.
 fn is_further_up(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || (caller == callee && matches!(frame, FrameAddr::Ip(_))),

@@ -76,7 +76,7 @@ pub mod riscv64 {
     pub const SP: u16 = 2;
     /// `s0`, the frame pointer.
     pub const FP: u16 = 8;
-    /// The instruction pointer. It has no DWARF number; this one is not used for anything else here.
+    /// The instruction pointer, which has no DWARF number. No other register has this number here.
     pub const PC: u16 = 32;
 }
 
@@ -102,9 +102,7 @@ pub mod s390x {
 /// The instruction sets whose stacks can be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
-    /// x86-64.
     X86_64,
-    /// AArch64.
     Aarch64,
     /// 32-bit x86.
     I386,
@@ -112,7 +110,6 @@ pub enum Machine {
     Arm,
     /// 64-bit RISC-V.
     Riscv64,
-    /// s390x.
     S390x,
 }
 

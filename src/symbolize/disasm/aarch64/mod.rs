@@ -43,8 +43,8 @@ impl Aarch64 {
         Instruction { offset, len, text, target }
     }
 
-    /// The library's text of the instruction `word` (`bytes` are the same as a slice), in objdump's spelling. `None` if
-    /// it isn't a valid instruction, or not one that the library knows.
+    /// The text of an instruction in objdump's spelling. `word` and `bytes` are both the instruction, as a number and
+    /// as it is in memory. `None` if it isn't a valid instruction, or not one that the library knows.
     fn library_text(&self, word: u32, bytes: &[u8], target: Option<Target>) -> Option<String> {
         if reserved::is_reserved(word) {
             return None;

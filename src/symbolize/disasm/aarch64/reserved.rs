@@ -44,10 +44,10 @@ pub(super) fn is_reserved(word: u32) -> bool {
 /// that has a run of ones. It is invalid if its fields give no size, or if all bits of the pattern would be ones.
 fn is_no_pattern(word: u32) -> bool {
     let ones = bits(word, 10, 6);
-    // The number of the highest bit that is set here is the logarithm of the pattern's size.
+    // The highest bit that is set here gives the size of the pattern: bit n means 2^n bits.
     let size_bits = bits(word, 22, 1) << 6 | !ones & 0x3f;
     let Some(size_log2) = size_bits.checked_ilog2().filter(|&log2| log2 > 0) else { return true };
-    // The lower bits of `ones` are the number of ones minus 1, so this value means as many ones as there are bits.
+    // The pattern has one more 1 than the lower bits of `ones` say. With this value, all bits would be 1.
     let all_ones = (1 << size_log2) - 1;
     ones & all_ones == all_ones
 }

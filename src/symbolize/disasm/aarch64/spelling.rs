@@ -30,11 +30,11 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     let mut mnemonic = match mnemonic {
         "b.hs" => "b.cs",
         "b.lo" => "b.cc",
-        // This form copies one lane of a vector into every lane.
+        // The form of `mov` that copies one lane of a vector into every lane. objdump calls it `dup`.
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
-    // Variants for the upper half of a vector have a 2 at the end of their mnemonic.
+    // Instructions for the upper half of a vector end in a 2, such as `ushll2`. They are in the list without it.
     let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
     let mut operands = respell_numbers(operands, is_decimal, target);
     // The last operand of a conditional select or compare is a condition. objdump has other names for two of them.
@@ -47,7 +47,8 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     if let (Some((_, alias)), Some(registers)) = (widening_shift, operands.strip_suffix(", #0")) {
         (mnemonic, operands) = (alias, registers.to_owned());
     }
-    // Registers are extended in two kinds of instructions: add and sub, and loads and stores (`[x0, w1, uxtw #2]`).
+    // In an add or sub, the extended register is respelled here. In a load or store (`[x0, w1, uxtw #2]`), only a shift
+    // of 0 is left out, below.
     if let Some(extended) = spell_extended(&operands, word) {
         operands = extended;
     }
@@ -76,8 +77,8 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     let whole_register = if is_64_bit { 3 } else { 2 };
     let is_only_shift = has_stack_pointer && extension == whole_register;
     let name = if is_only_shift { "lsl" } else { name };
-    // The last operand may be an extension or shift, which is replaced. Otherwise it is the last register, and all
-    // operands are kept.
+    // The library may print the extension or shift as the last operand, which is then replaced. If it prints none, the
+    // last operand is a register and is kept.
     let registers = match operands.rsplit_once(", ") {
         Some((registers, last)) if last.contains("xt") || last.starts_with("lsl") => registers,
         _ => operands,

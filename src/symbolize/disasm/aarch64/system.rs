@@ -94,12 +94,13 @@ pub(super) fn instruction(word: u32) -> Option<String> {
     }
     // The number of the system register or cache operation, as in the tables above.
     let (number, is_read) = (bits(word, 5, 16), bits(word, 21, 1) == 1);
-    // The general register that is read or written.
+    // The general register whose value is written to the system register, or that receives its value.
     let value = match bits(word, 0, 5) {
         31 => "xzr".to_owned(),
         value => format!("x{value}"),
     };
-    // This is the upper bit of `op0`. In other system instructions, such as cache operations, `op0` is 0 or 1.
+    // Bit 20 is the upper bit of the field `op0`. In accesses to system registers, `op0` is 2 or 3. In other system
+    // instructions, such as cache operations, it is 0 or 1.
     let is_register_access = bits(word, 20, 1) == 1;
     if is_register_access {
         let register = register_name(number);

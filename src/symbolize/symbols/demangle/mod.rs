@@ -5,8 +5,8 @@ mod ocaml;
 #[cfg(test)]
 mod tool_tests;
 
-/// The demangled form of a name in a symbol table; `None` if the name isn't mangled, or in a way that isn't known. A
-/// suffix such as `@plt` is kept.
+/// The demangled form of a name in a symbol table. `None` if the name isn't mangled, or if its mangling isn't
+/// supported. A suffix such as `@plt` is kept.
 pub fn demangle(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     if text.starts_with("caml") {

@@ -15,12 +15,12 @@ pub(super) struct EntryPoint {
 #[derive(Debug)]
 pub(super) struct EntryPoints {
     pub(super) all: Vec<EntryPoint>,
-    /// How many bytes the names that are read from now on may have together.
+    /// How many bytes are left for the names that are read from now on, all of them together.
     pub(super) bytes_left: usize,
 }
 
-/// All names together may have this many times as many bytes as the file. This limits the memory for damaged files. In
-/// real files, names have a third of the file's size.
+/// The limit for the size of all names together, as a multiple of the file's size. In real files, the names have about
+/// a third of the file's size. The limit keeps damaged files from exhausting memory.
 pub(super) const MAX_NAME_RATIO: usize = 4;
 
 impl EntryPoints {

@@ -29,9 +29,9 @@ pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, o
     all_read
 }
 
-/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. An entry has
-/// these parts, of which only those in the flags are there: flags, file, class, method, type arguments, constraint,
-/// entry point. `None` if the entry is damaged or of an unknown kind.
+/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. The parts of an
+/// entry are: flags, file, class, method, type arguments, constraint, entry point. Flags tell which of them are there.
+/// `None` if the entry is damaged or of an unknown kind.
 fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
     let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;
@@ -39,11 +39,13 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
-        // Looks ahead whether the class has a prefix that says that it is defined in another file.
+        // The class may start with a prefix that says that it is defined in another file. `ahead` looks for it without
+        // moving on.
         let mut ahead = blob;
         is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
         owner = Some(argument(metadata, &mut blob)?);
     }
+    // An entry of this kind names the method by a slot of its class, which isn't supported.
     if flags & SLOT_INSTEAD_OF_TOKEN != 0 {
         return None;
     }

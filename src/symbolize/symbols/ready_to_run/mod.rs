@@ -37,7 +37,6 @@ use pe::Pe;
 use std::sync::Arc;
 use tables::Metadata;
 
-/// A parsed ReadyToRun image.
 #[derive(Debug)]
 pub struct ReadyToRun {
     /// The processor, as an ELF machine number (`e_machine`).
@@ -78,8 +77,8 @@ impl ReadyToRun {
         let metadata = Metadata::read(&pe)?;
         let native = Native(bytes);
         let mut entry_points = EntryPoints { all: Vec::new(), bytes_left: bytes.len().saturating_mul(MAX_NAME_RATIO) };
-        // Where the code of ordinary methods starts. The array has an element for each row of the metadata's method
-        // table. Its indices count from 0, rows from 1.
+        // `methods` tells where the code of ordinary methods starts. It has an element for each row of the metadata's
+        // method table. Its indices count from 0, the table's rows from 1.
         let section = header.section(METHOD_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         let methods = section.and_then(|offset| native::Array::new(native, offset));
         for (index, offset) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
@@ -87,8 +86,9 @@ impl ReadyToRun {
                 entry_points.push(function, || names::method_name(&metadata, index + 1));
             }
         }
-        // Where the code of instances of generic methods starts.
+        // This section tells where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
+        // An image without this section has no such instances, so all entry points are known.
         let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);
@@ -194,17 +194,17 @@ fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     parts
 }
 
-/// Names pieces of code. A piece belongs to the method that starts there or last started before it, because the
-/// exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), it may
-/// belong to one of those, so only pieces at which a method starts get a name. `entry_points` and `cold` must be
-/// sorted.
+/// Names pieces of code. A piece at which no method starts belongs to the method that started last before it, because
+/// the exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), such a
+/// piece may belong to an unknown method, and gets no name. `entry_points` and `cold` must be sorted.
 fn name_functions(
     functions: &[(u32, u32)],
     entry_points: &[EntryPoint],
     cold: &[ColdPart],
     all_known: bool,
 ) -> Vec<Method> {
-    // The method to which the piece of hot code with this index belongs. `None` if unknown.
+    // Finds the method to which a piece of hot code belongs. `function` is the index of the piece. `None` if the method
+    // is unknown.
     let find_entry_point = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);
         let entry = entry_points[..after].last()?;

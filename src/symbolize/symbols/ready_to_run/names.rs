@@ -18,7 +18,7 @@ pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> 
 /// The full name of a method, with class, signature and tier. `owner_name` is the name of its class. `None` if it can't
 /// be read.
 pub(super) fn spell_method(metadata: &Metadata<'_>, method: Token, owner_name: &[u8]) -> Option<Vec<u8>> {
-    // The numbers are columns of the tables (ECMA-335, II.22.25 and II.22.26).
+    // The numbers are columns of the method table and of the table of references (ECMA-335, II.22.25 and II.22.26).
     let (assembly, name, signature) = match method.table {
         MEMBER_REF => {
             let parent = metadata.coded(method, 0, MEMBER_REF_PARENT)?;
@@ -26,7 +26,7 @@ pub(super) fn spell_method(metadata: &Metadata<'_>, method: Token, owner_name: &
         }
         _ => (own_assembly(metadata)?, metadata.text(method, 3)?, metadata.blob(method, 4)?),
     };
-    // A method's name is in the middle of its signature, after the result type.
+    // In the text of a signature, the method's name is in the middle, after the result type.
     let qualified_name = [b"[", assembly, b"] ", owner_name, b"::", name].concat();
     let mut spelling = signature::method(metadata, signature, &qualified_name)?;
     spelling.extend_from_slice(TIER);
@@ -70,7 +70,7 @@ fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Optio
     }
 }
 
-/// The name of the assembly that this file is; `None` if the file doesn't tell it.
+/// The name of this file's own assembly; `None` if the file doesn't tell it.
 fn own_assembly<'a>(metadata: &Metadata<'a>) -> Option<&'a [u8]> {
     metadata.text(Token { table: ASSEMBLY, row: 1 }, 7)
 }

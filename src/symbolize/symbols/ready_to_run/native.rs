@@ -65,7 +65,7 @@ impl Native<'_> {
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
-    /// The offset of the table with the position of each block, from which these positions count.
+    /// The offset of a table that has the position of each block. These positions count from the start of the table.
     base: usize,
     /// The number of elements, including missing ones.
     len: u32,
@@ -96,7 +96,7 @@ impl<'a> Array<'a> {
             let has_second_child = node & 2 != 0;
             let number = node >> 2;
             if !has_first_child && !has_second_child {
-                // The block has a single element, whose index the node holds.
+                // This node is the only element of its block. It states the element's index in the block.
                 return if number == index % BLOCK { Some(after) } else { None };
             }
             if index & bit != 0 {

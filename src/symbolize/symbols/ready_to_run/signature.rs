@@ -105,7 +105,7 @@ pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     if blob.byte()? != GENERIC {
         return None;
     }
-    // Whether it is a class or a value type.
+    // Skips the byte that tells whether the type is a class or a value type.
     blob.byte()?;
     blob.type_token()
 }
@@ -138,7 +138,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             kind => self.put(CONVENTIONS.get(usize::from(kind))?),
         }
         if convention & GENERIC_METHOD != 0 {
-            // The number of type parameters, which isn't shown.
+            // Skips the number of type parameters, which isn't shown.
             self.blob.number()?;
         }
         let count = self.blob.number()?;
@@ -150,7 +150,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             if argument > 0 {
                 self.put(",");
             }
-            // Marks where the variable arguments begin.
+            // This mark comes before the first variable argument.
             if self.blob.peek()? == SENTINEL {
                 self.blob.byte()?;
                 self.put("...,");
@@ -285,7 +285,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         let sizes = self.numbers(Blob::number)?;
         let lows = self.numbers(Blob::signed)?;
         self.put("[");
-        // Without a mark, an array of one dimension would look like an ordinary one, which starts at 0.
+        // An array with one dimension gets a mark (`[*]` or `[...]`). Without it, the array would look like an ordinary
+        // one (`[]`), which always starts at 0.
         if self.spelling == Spelling::Owner {
             self.put(if rank == 1 { "*" } else { "" });
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {

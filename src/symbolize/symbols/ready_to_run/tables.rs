@@ -99,7 +99,8 @@ impl<'a> Metadata<'a> {
         if width(columns.get(column)?) == 2 { u16_at(bytes, offset).map(u32::from) } else { u32_at(bytes, offset) }
     }
 
-    /// The number of rows of the table with this number, on which the width of columns depends that refer to it.
+    /// The number of rows of the table with this number. A column that refers to rows of the table is wider if there
+    /// are many rows.
     fn row_count(&self, table: u8) -> u32 {
         match self.tables.get(usize::from(table)) {
             Some(table) => (table.bytes.len() / table.width.max(1)) as u32,
@@ -107,7 +108,7 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// The row to which the coded index in a column refers. `coded` are the tables in which that may be.
+    /// The row to which a column's coded index refers. `coded` lists the tables to which the index can refer.
     pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
         coded.token(self.number(token, column)?)
     }
@@ -157,7 +158,7 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     if u32_at(root, 0)? != SIGNATURE {
         return None;
     }
-    // The version of the runtime, a text, comes before the flags.
+    // The flags come after a text with the version of the runtime, whose length is stated.
     let version_len = usize::try_from(u32_at(root, 12)?).ok()?;
     let flags = version_len.checked_add(16)?;
     let count = u16_at(root, flags.checked_add(2)?)?;

@@ -32,7 +32,7 @@ pub(super) enum RefQualifier {
 pub(super) enum Node<'a> {
     /// An identifier, or text that is printed as it is.
     Text(&'a str),
-    /// `scope::name`
+    /// A name in a namespace or class: `scope::name`
     Nested {
         scope: NodeId,
         name: NodeId,
@@ -42,7 +42,7 @@ pub(super) enum Node<'a> {
         function: NodeId,
         name: NodeId,
     },
-    /// `name<arguments>`
+    /// A template with its arguments: `name<arguments>`
     Template {
         name: NodeId,
         arguments: List,
@@ -58,27 +58,27 @@ pub(super) enum Node<'a> {
         class: NodeId,
         is_destructor: bool,
     },
-    /// `operator+`
+    /// The name of an operator function: `operator+`
     Operator(&'a str),
-    /// `operator TYPE`
+    /// The name of a conversion operator, which is the type to which it converts: `operator TYPE`
     Conversion(NodeId),
-    /// `operator"" name`
+    /// The name of a user-defined literal operator: `operator"" name`
     Literal(&'a str),
-    /// `name[abi:tag]`
+    /// A name with an ABI tag, such as `[abi:cxx11]`: `name[abi:tag]`
     Tagged {
         name: NodeId,
         tag: &'a str,
     },
-    /// `{lambda(parameters)#number}`
+    /// A lambda. The lambdas in a function are numbered: `{lambda(parameters)#number}`
     Lambda {
         parameters: List,
         number: u32,
     },
-    /// A number that is printed as it is.
+    /// A number that is printed as it is, such as the index in an expression.
     Index(u32),
-    /// `{unnamed type#number}`
+    /// A type without a name. The unnamed types in a scope are numbered: `{unnamed type#number}`
     Unnamed(u32),
-    /// `{default arg#number}::name`
+    /// Something in the default argument of a function's parameter: `{default arg#number}::name`
     DefaultArgument {
         number: u32,
         name: NodeId,
@@ -96,7 +96,7 @@ pub(super) enum Node<'a> {
         inner: NodeId,
         suffix: &'a str,
     },
-    /// `TYPE qualifier`, with a qualifier that isn't part of C++.
+    /// A type with a compiler's own qualifier, which isn't part of C++: `TYPE qualifier`
     VendorQualified {
         inner: NodeId,
         qualifier: NodeId,
@@ -111,7 +111,7 @@ pub(super) enum Node<'a> {
         reference: RefQualifier,
         suffix: &'a str,
     },
-    /// `TYPE [size]`, or `TYPE []` if the size is missing.
+    /// An array type: `TYPE [size]`, or `TYPE []` if the size is missing.
     Array {
         element: NodeId,
         size: Option<NodeId>,
@@ -158,23 +158,23 @@ pub(super) enum Node<'a> {
         then: NodeId,
         otherwise: NodeId,
     },
-    /// `callee(arguments)`
+    /// A call in an expression: `callee(arguments)`
     Call {
         callee: NodeId,
         arguments: List,
     },
-    /// `(TYPE)(arguments)`
+    /// A conversion in an expression: `(TYPE)(arguments)`
     Cast {
         ty: NodeId,
         arguments: List,
     },
-    /// `static_cast<TYPE>(operand)`
+    /// A conversion by a named cast, such as `static_cast<TYPE>(operand)`
     NamedCast {
         name: &'a str,
         ty: NodeId,
         operand: NodeId,
     },
-    /// `TYPE{…}`
+    /// A list in braces, with or without a type before it: `TYPE{…}`
     Braced {
         ty: Option<NodeId>,
         items: List,
@@ -183,7 +183,7 @@ pub(super) enum Node<'a> {
     PackLength(NodeId),
     /// `{parm#number}`: a parameter of the enclosing function in an expression.
     Parameter(u32),
-    /// `(pack + ...)`, `(... + pack)`, or with `start` `(start + ... + pack)`.
+    /// A fold expression: `(pack + ...)` or `(... + pack)`; with a `start`, `(start + ... + pack)`.
     Fold {
         operator: &'a str,
         pack: NodeId,

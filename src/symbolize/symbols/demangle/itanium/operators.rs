@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,
-    /// Before its operand if a `_` follows the code, otherwise after it. Only `++` and `--`.
+    /// `++` and `--`: before the operand if a `_` follows the operator's code, otherwise after the operand.
     BeforeOrAfter,
     Between,
     /// Never in an expression, only in names, such as `operator new`.

@@ -45,12 +45,12 @@ struct Parser<'a> {
 struct NameFacts {
     /// True if the name ends with template arguments. The type of such a function begins with its result type.
     ends_with_arguments: bool,
-    /// True if the mangled name has no result type in any case, because it is that of a constructor, destructor or
-    /// conversion operator.
+    /// True for constructors, destructors and conversion operators. Their mangled names never contain a result type,
+    /// even if they end with template arguments.
     has_no_result: bool,
-    /// The qualifiers of `this`.
+    /// The qualifiers of `this`, such as `const` after the parameters of a member function.
     qualifiers: Qualifiers,
-    /// Whether the function is for lvalues or rvalues.
+    /// The `&` or `&&` after the parameters of a member function, which limits it to lvalues or rvalues.
     reference: RefQualifier,
 }
 
@@ -151,7 +151,7 @@ impl<'a> Parser<'a> {
             let root = self.special_name()?;
             return self.is_at_end().then_some(root);
         }
-        // What the name says about the function's type, which follows it.
+        // What the name tells about the function's type, whose mangled form comes next.
         let mut facts = NameFacts::default();
         let name = self.name(&mut facts)?;
         // Parameters aren't shown, so parameters that can't be parsed are accepted if they look like types.
@@ -167,8 +167,8 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a name within a larger name: that of a function, with its type, or of something else. Unlike at the top
-    /// level, the function's type is part of the result.
+    /// Parses a name that is part of a larger name, such as the function around a local variable. If it is a function's
+    /// name, the function's type is part of the result, unlike at the top level.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -277,7 +277,7 @@ impl<'a> Parser<'a> {
         self.virtual_offset()
     }
 
-    /// Parses the name of something that isn't a function, so that no type follows.
+    /// Parses the name of a variable or anything else but a function, which no type follows.
     fn object_name(&mut self) -> Option<NodeId> {
         self.name(&mut NameFacts::default())
     }
@@ -298,8 +298,8 @@ impl<'a> Parser<'a> {
         self.deeper(|parser| match parser.peek() {
             b'N' => parser.nested_name(facts),
             b'Z' => parser.local_name(facts),
-            // Unless `St` follows, which stands for `std::`, this is a back reference. It can only be to a template
-            // here, whose arguments follow.
+            // `St` stands for `std::`. `S` before any other letter starts a back reference. Here, that can only refer
+            // to a template, and the template's arguments follow.
             b'S' if parser.second() != b't' => {
                 let name = parser.substitution()?;
                 if parser.peek() != b'I' {
@@ -340,9 +340,10 @@ impl<'a> Parser<'a> {
         // isn't.
         let mut is_remembered = false;
         while !self.take("E") {
+            // If another part follows the template arguments, the name doesn't end with them.
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
-                // Template arguments of the parts so far.
+                // The template arguments belong to all parts so far, which together are the template's name.
                 (b'I', _) => self.with_arguments(name?, facts)?,
                 (b'S', b't') if name.is_none() => {
                     self.take("St");
@@ -357,7 +358,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // The letter marks a lambda in the initializer of a member. Nothing is printed for it.
+                    // `M` marks a lambda in the initializer of a member. Nothing is printed for it.
                     self.take("M");
                     continue;
                 }
@@ -373,11 +374,12 @@ impl<'a> Parser<'a> {
             is_remembered = true;
             name = Some(next);
         }
+        // A nested name must have a part of its own. One that is only a back reference is malformed.
         if !is_remembered {
             return None;
         }
-        // Later back references can be to each part, but to the whole name only if it is used as a type. The caller
-        // remembers it in that case.
+        // Later parts of the mangled name can refer to each part of this name, but to this name as a whole only if it
+        // is a type. In that case, the caller makes it available again.
         self.substitutions.pop();
         name
     }
@@ -387,7 +389,7 @@ impl<'a> Parser<'a> {
     fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("Z")?;
         let function = self.encoding()?;
-        // A result type isn't printed in a scope.
+        // The function is the scope of the name here. In a scope, c++filt prints no result type.
         if let Some(Node::Function(function)) = self.graph.nodes.get_mut(function as usize) {
             function.result = None;
         }
@@ -438,7 +440,7 @@ impl<'a> Parser<'a> {
     /// belongs to.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
-        // These letters mark friends and names with internal linkage. Nothing is printed for them.
+        // `F` marks a friend, `L` a name with internal linkage. Nothing is printed for them.
         self.take("F");
         self.take("L");
         let mut name = match (self.peek(), self.second()) {
@@ -557,7 +559,8 @@ impl<'a> Parser<'a> {
             let name = self.identifier()?;
             return Some(self.add(Node::Literal(name)));
         }
-        // An operator of the compiler's own; the digit is the number of its operands.
+        // `v` and a digit start the name of an operator that only this compiler has. The digit is the number of its
+        // operands.
         if letters.starts_with('v') && letters.as_bytes()[1].is_ascii_digit() {
             let name = self.identifier()?;
             return Some(self.add(Node::Operator(name)));
@@ -584,7 +587,8 @@ impl<'a> Parser<'a> {
             }
         };
         self.skip(1)?;
-        // These abbreviations stand for a class with its template arguments, the others for a template without.
+        // `Ss`, `Si`, `So` and `Sd` stand for a class with its template arguments. The other abbreviations stand for a
+        // template without them.
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let is_before_constructor = matches!(self.peek(), b'C' | b'D');
         let mut name = if is_whole && is_before_constructor {
@@ -610,7 +614,8 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// The node for a class of the standard library that has an abbreviation, but with all its template arguments.
+    /// The node for a class of the standard library with all its template arguments. `class` is its name without them,
+    /// such as `std::basic_string`.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];
@@ -640,7 +645,7 @@ impl<'a> Parser<'a> {
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // What follows is a constraint on the argument, which isn't printed.
+                // After `Q` comes a constraint on the argument, which isn't printed.
                 self.expression()?;
                 continue;
             }
@@ -751,7 +756,7 @@ impl<'a> Parser<'a> {
             }
             (b'T', _) => {
                 let parameter = self.template_parameter()?;
-                // If the parameter stands for a template, arguments follow.
+                // The parameter may stand for a template, whose arguments then follow.
                 if self.peek() != b'I' || !self.takes_arguments {
                     return Some(self.remember(parameter));
                 }
@@ -762,7 +767,8 @@ impl<'a> Parser<'a> {
             (b'S', second) if second != b't' => {
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // It isn't remembered, because it is a back reference or one of the ABI's abbreviations.
+                    // This name isn't made available to back references, because it is one itself, or one of the ABI's
+                    // abbreviations.
                     return Some(name);
                 }
                 let arguments = self.template_arguments()?;
@@ -820,8 +826,8 @@ impl<'a> Parser<'a> {
         Some(self.text(text))
     }
 
-    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` are those of
-    /// `this`, which precede the type in the mangled name and have been parsed already.
+    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` are the
+    /// qualifiers of `this`, which come before the type in the mangled name and have been parsed already.
     fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
         let mut suffix = "";
         if self.take("Do") {
@@ -837,7 +843,7 @@ impl<'a> Parser<'a> {
                 self.ty()?;
             }
         }
-        // Marks of transactions and of `extern "C"`, which aren't printed.
+        // `Dx` marks a function for transactions, `Y` an `extern "C"` function. Nothing is printed for them.
         self.take("Dx");
         self.expect("F")?;
         self.take("Y");
@@ -890,7 +896,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// Parses a literal: `L…E`. It has a type and digits, or the mangled name of a function or variable.
+    /// Parses a literal: `L`, a type and digits, `E`. Instead of type and digits, it can have the mangled name of a
+    /// function or variable.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
         if self.take("_Z") || self.take("Z") {
@@ -903,7 +910,7 @@ impl<'a> Parser<'a> {
         let len = self.rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() && *byte != b'E').count();
         let digits = self.skip(len)?;
         self.expect("E")?;
-        // `LDnE` is `nullptr`, for which its type is printed.
+        // A literal without digits is `nullptr` (`LDnE`). c++filt prints its type.
         if digits.is_empty() {
             return Some(ty);
         }
@@ -1077,9 +1084,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
-    /// Parses a member of a type that depends on template arguments. According to the ABI, the name lists the parts of
-    /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list: it then has two
-    /// parts without template arguments, the second of which is the member.
+    /// Parses a member of a type that depends on template arguments. According to the ABI, a list of the type's parts
+    /// comes first, which ends with `E`. GCC writes the mangled type instead. GCC's form can be mistaken for a list:
+    /// two parts without template arguments are one part of a type and the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         // Template arguments after the scope belong to the scope, even within the type of a conversion operator.
         let outer = std::mem::replace(&mut self.takes_arguments, true);
@@ -1114,7 +1121,8 @@ impl<'a> Parser<'a> {
         scope
     }
 
-    /// Parses a list of scope parts and the `E` that ends it. `None` if it turns out not to be such a list.
+    /// Parses a list of scope parts and the `E` that ends it. `None` if what comes next isn't such a list; the caller
+    /// then goes back.
     fn parts_of_scope(&mut self) -> Option<NodeId> {
         let mut scope = None;
         if self.take("N") {

@@ -38,7 +38,7 @@ struct Printer<'g, 'a> {
     lambdas: u32,
     /// The index of the pack element that is being printed; `None` outside of pack expansions.
     pack_index: Option<usize>,
-    /// How deep the nodes are nested that are being printed.
+    /// The current depth of nested nodes.
     depth: u32,
     /// How many more nodes may be printed; see [`MOST_NODES`].
     nodes_left: u32,
@@ -52,7 +52,6 @@ type Scope = Option<usize>;
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
-    /// Appends text.
     fn put(&mut self, text: &str) -> Printed {
         self.out.push_str(text);
         (self.out.len() <= LONGEST).then_some(())
@@ -83,7 +82,7 @@ impl<'a> Printer<'_, 'a> {
             node => node,
         };
         let Node::Template { arguments, .. } = node else { return write(self) };
-        // The new scope is the index at which its arguments are added to `scopes`.
+        // A scope is an index in `scopes`. The new scope's arguments are added there.
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
@@ -98,7 +97,7 @@ impl<'a> Printer<'_, 'a> {
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
-            // In the parameter list of a lambda, this is a template parameter of the lambda, which has no argument.
+            // In the parameter list of a lambda, template parameters are those of the lambda. They have no arguments.
             if self.lambdas > 0 {
                 break;
             }
@@ -136,7 +135,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Prints the part of a node that comes before what a type is applied to. For most nodes, that is everything.
+    /// Prints the left part of a node. A type such as a pointer to a function surrounds the name of a variable of this
+    /// type: `void (*` is left of the name, `)(int)` right of it. For most nodes, the left part is everything.
     fn left_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Text(text) => self.put(text),
@@ -161,7 +161,8 @@ impl<'a> Printer<'_, 'a> {
                 self.put(if self.ends_with('>') && !dropped_packs { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
-            // A template parameter without an argument belongs to a generic lambda.
+            // A template parameter without an argument is a parameter of a generic lambda, which c++filt prints as
+            // `auto:1`.
             Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
             Node::Expansion(pattern) => self.expansion(pattern),
             Node::Constructor { class, is_destructor } => {
@@ -268,8 +269,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Prints the part of a type that comes after what the type is applied to, such as the parameters of a function
-    /// type.
+    /// Prints the right part of a node; see [`Self::left_of`]. For a function type, these are its parameters. For most
+    /// nodes, it is empty.
     fn right_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Qualified { inner, .. } | Node::Suffixed { inner, .. } | Node::VendorQualified { inner, .. } => {
@@ -302,8 +303,8 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// Prints the left part of a pointer or reference to `inner`. `text` is `*`, `&` or `&&`. A bracket opens before it
-    /// if `inner` is written around it.
+    /// Prints the left part of a pointer or reference to `inner`. `text` is `*`, `&` or `&&`. If `inner` is a function
+    /// or array type, a parenthesis opens before `text`, as in `void (*`.
     fn pointer(&mut self, inner: NodeId, text: &str) -> Printed {
         self.left(inner)?;
         if self.is_written_around(inner) {
@@ -320,13 +321,14 @@ impl<'a> Printer<'_, 'a> {
         self.right(inner)
     }
 
-    /// True for function and array types. They are written partly before and partly after what has the type.
+    /// True for function and array types. A variable's name stands inside such a type: in `int x[3]`, `int` is before
+    /// the name and `[3]` after it.
     fn is_written_around(&self, id: NodeId) -> bool {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
 
-    /// True if the type, or what it points or refers to, is a function or array type. Such types are written around
-    /// what they are applied to, as in `int (*)[3]`.
+    /// True if the type, or what it points or refers to, is a function or array type. Such a type is written around the
+    /// `*`, `&` or name that it goes with, as in `int (*)[3]`.
     fn leads_to_written_around(&self, id: NodeId) -> bool {
         let mut next = Some(id);
         for _ in 0..MOST_DEPTH {
@@ -416,7 +418,7 @@ impl<'a> Printer<'_, 'a> {
     /// Prints items separated by commas. Like c++filt, drops empty packs at the end, with the commas before them.
     /// Returns true if it dropped any.
     fn list(&mut self, list: List) -> Option<bool> {
-        // Where the last item ends that isn't empty.
+        // The end of the text so far, without empty items at its end.
         let mut end = self.out.len();
         for (number, &item) in self.graph.list(list).iter().enumerate() {
             if number > 0 {
@@ -518,8 +520,8 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Unary { operator, operand, .. } => {
                 self.put(operator)?;
-                // `&` of a member function is printed without the function's parameters, unless the function has
-                // qualifiers.
+                // If `&` is applied to a member function, c++filt leaves out the function's parameters, unless the
+                // function has qualifiers.
                 if operator == "&"
                     && let Some(Node::Function(FunctionNode { name, qualifiers, reference, .. })) =
                         self.resolve(operand)
@@ -532,7 +534,8 @@ impl<'a> Printer<'_, 'a> {
                 self.subexpression(operand)
             }
             Node::Binary { operator, left, right } => {
-                // Without parentheses, the operator `>` would end the template arguments.
+                // An expression with `>` is printed in parentheses, because the `>` could otherwise be taken for the
+                // end of the template arguments.
                 let is_closing = operator == ">";
                 self.put(if is_closing { "(" } else { "" })?;
                 self.subexpression(left)?;
