@@ -65,7 +65,7 @@ pub(super) struct Item<'a> {
 
 #[derive(Debug)]
 pub(super) enum ItemKind<'a> {
-    /// The text of self costs.
+    /// A line of self cost. Holds the costs as the text in the input.
     SelfCost(&'a [u8]),
     Call(Box<Call<'a>>),
     Jump(Box<Jump<'a>>),
@@ -76,10 +76,10 @@ pub(super) enum ItemKind<'a> {
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) callee: Callee<'a>,
-    /// The text of the number of calls.
+    /// The number of calls, as the text in the input.
     pub(super) count: &'a [u8],
     pub(super) target: Position,
-    /// The text of the inclusive costs.
+    /// The inclusive costs, as the text in the input.
     pub(super) costs: &'a [u8],
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Callee<'a> {
 #[derive(Debug)]
 pub(super) struct Jump<'a> {
     pub(super) conditional: bool,
-    /// The text of the counts.
+    /// How often the jump was taken or, if it is conditional, executed and followed; as the text in the input.
     pub(super) counts: &'a [u8],
     pub(super) target: Position,
     /// The file and function of the target, from the last `jfi=` and `jfn=` before the jump, if any.
@@ -124,7 +124,8 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The text of the item's costs. For a call, these are its inclusive costs. Empty if it has none.
+    /// The item's costs, as the text in the input. For a call, these are its inclusive costs. Empty for jumps and for
+    /// lines that weren't understood.
     pub(super) fn costs(&self) -> &'a [u8] {
         match &self.kind {
             ItemKind::SelfCost(costs) => costs,
@@ -141,7 +142,7 @@ pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFu
     let every_line_is_base = !index.is_by_valgrind();
     let mut parser = ChunkParser { text, jit, every_line_is_base, columns, object, unknown_objects };
     let mut blocks = Vec::new();
-    // Where the block starts whose end hasn't been found yet.
+    // The start of the current block, until its end is found.
     let mut open: Option<usize> = None;
     for (start, statement) in statements(text) {
         let is_function = matches!(statement, Statement::Spec(Keyword::Fn, _));
@@ -166,7 +167,7 @@ struct ChunkParser<'a, 'j> {
     jit: &'j dyn JitFunctions,
     every_line_is_base: bool,
     columns: Columns,
-    /// The last `ob=`.
+    /// The current object, from the last `ob=`, which may be in an earlier chunk. `None` if there was none.
     object: Option<NameRef<'a>>,
     unknown_objects: UnknownObjects,
 }
@@ -255,7 +256,7 @@ impl<'a> ChunkParser<'a, '_> {
 #[derive(Default)]
 struct ItemParser<'a> {
     items: Vec<Item<'a>>,
-    /// The last `fi=` or `fe=`.
+    /// The source file of the items that follow, from the last `fi=` or `fe=` in the block. `None` if there was none.
     file: Option<NameRef<'a>>,
     /// The `cob=`, `cfi=`, `cfn=`, `jfi=` and `jfn=` lines since the last call or jump. They describe the target of the
     /// next one.
@@ -279,7 +280,7 @@ impl<'a> ItemParser<'a> {
             Line::Unknown(text) => {
                 self.items.push(Item { position: None, file: self.file, kind: ItemKind::Unknown(text) });
             }
-            // A header ends the block.
+            // Headers don't occur here, because a block ends before the next header.
             Line::Blank | Line::Header { .. } => {}
         }
         Ok(())
