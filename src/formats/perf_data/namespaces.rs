@@ -20,7 +20,7 @@ const PID_NS_INDEX: usize = 3;
 pub(super) struct PidNamespaces {
     /// The PID namespace of each thread. A thread never leaves the one it was created in.
     by_thread: FxHashMap<Tid, Namespace>,
-    /// All new processes and threads.
+    /// All forks so far: one for each new process and thread.
     forks: Vec<Task>,
 }
 
