@@ -119,7 +119,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     let mut rest = Bytes::new(contents, LittleEndian);
     let mut functions = 0;
     for _ in 0..number(&mut rest).filter(|imports| *imports <= MOST_FUNCTIONS)? {
-        // The names of the module and of what is imported from it.
+        // Skips the name of the module that is imported from, and that of what is imported.
         text(&mut rest)?;
         text(&mut rest)?;
         match rest.read_u8().ok()? {
@@ -134,7 +134,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
             MEMORY => limits(&mut rest)?,
             GLOBAL => {
                 value_type(&mut rest)?;
-                // Whether the global can be changed.
+                // Skips the flag that tells whether the global can be changed.
                 rest.read_u8().ok()?;
             }
             TAG => {
@@ -209,7 +209,7 @@ fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
     name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
 }
 
-/// V8's hash of a module that only has the sections `kept`. `None` if it has no code section.
+/// V8's hash of the module that would remain if only the sections `kept` were in it. `None` if it has no code section.
 fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut len = MAGIC.len();
     let mut code = None;
