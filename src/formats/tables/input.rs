@@ -36,8 +36,8 @@ pub(super) struct FrameCells {
     pub(super) address: Option<i64>,
     /// True if the function is unknown.
     pub(super) is_unnamed: bool,
-    /// True if this isn't a frame but marks where frames of a deep stack were left out. It doesn't count as a frame of
-    /// the stack.
+    /// True if this isn't a frame but marks that the stack's outermost frames are missing. It doesn't count as a frame
+    /// of the stack.
     pub(super) is_truncation: bool,
 }
 
