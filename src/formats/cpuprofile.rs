@@ -39,6 +39,7 @@ pub fn sniff(head: &[u8]) -> bool {
     const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    // Traces can contain the same keys, but have a reader of their own.
     if has("\"traceEvents\"") {
         return false;
     }

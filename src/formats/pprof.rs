@@ -251,7 +251,7 @@ fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut Str
     } else if let Some(series) = profile.series.first() {
         let first_type = value_type(series, strings);
         (file.period_type, file.period) = (Some(first_type), clamp(series.period()));
-        // Without a default, viewers start with the last type, which is the least important event.
+        // Without a default sample type, viewers start with the last type, which is the least important event.
         file.default_sample_type = first_type.r#type;
     }
     if let Some(command) = command_line(&about.command) {

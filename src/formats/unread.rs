@@ -565,7 +565,7 @@ fn is_unmarked_utf16(head: &[u8]) -> bool {
     let (pairs, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<2>();
     let little_endian = pairs.iter().filter(|[low, high]| *high == 0 && is_ascii_text(*low)).count();
     let big_endian = pairs.iter().filter(|[high, low]| *high == 0 && is_ascii_text(*low)).count();
-    // A character that isn't ASCII has no zero byte at the place of ASCII's character, so pairs of zeros are no text.
+    // No text contains the character zero, so two zero bytes show that this isn't text.
     let has_zeros = pairs.contains(&[0, 0]);
     pairs.len() >= 4 && !has_zeros && little_endian.max(big_endian) * 4 >= pairs.len() * 3
 }

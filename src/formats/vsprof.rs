@@ -148,9 +148,9 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds, which the file doesn't state. It is computed from one line: calls × average is
-    /// the line's time, and the file states its share of the total. Of all lines, the one with the smallest rounding
-    /// error is used. `None` if there are no shares, or if all of them are zero or damaged.
+    /// The total time in milliseconds, which the file doesn't state. It follows from any line: the line's time is calls
+    /// × average, and the line states which share of the total that is. Of all lines, the one with the smallest
+    /// rounding error is used. `None` if there are no shares, or if all of them are zero or damaged.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);

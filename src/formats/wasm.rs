@@ -165,7 +165,7 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
 /// Reads the contents of the name section. Returns the module's name, and the names of functions by index. Names of
 /// functions that don't exist are ignored; `functions` is the number of functions. `None` if the section is damaged.
 fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
-    /// Numbers of subsections.
+    /// Numbers of the subsections of the name section.
     const MODULE: u8 = 0;
     const FUNCTIONS: u8 = 1;
     let (mut module, mut names) = (None, BTreeMap::new());

@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// Like the column, counted from 1; 0 if absent.
+    /// The line at which the function starts. Like the column, counted from 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,

@@ -64,7 +64,8 @@ impl FeatureSection {
     }
 
     /// Gives the events the names that this section, which must be EVENT_DESC, has for them. Each entry of the section
-    /// names the event with the entry's first ID. If no event has that ID, it names the event at the same position.
+    /// names the event with the entry's first ID. If no event has that ID, the entry names the event at the same
+    /// position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;

@@ -189,8 +189,8 @@ impl Recording {
     /// attrs section. `body` is the record without its header.
     fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length in its second word, so look ahead for it. The IDs of the event fill the rest
-        // of the record.
+        // The attr states its own length in its second word (0 in the first versions of perf), so look ahead for it.
+        // The IDs of the event fill the rest of the record.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);

@@ -74,13 +74,14 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // Reserves room for one name only, because most processes have just one and there may be many
-                    // processes.
+                    // The name of the main thread is that of the process. Reserves room for one name only, because most
+                    // processes have just one and there may be many processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }
             }
             Record::Fork(task) => self.add_fork(task),
+            // A process ends when its main thread does.
             Record::Exit(task) if task.tid.0 == task.pid.0 => {
                 self.add_moment(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
                 self.process(task.pid).exited = Some(task.time);

@@ -209,7 +209,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
 /// The header of a one-line sample that has no event. `fields` is what precedes the frame, `tail` the rest of the line.
 /// `None` if the fields hold an event.
 fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
-    /// Columns to which perf pads a thread ID, and the blank before it.
+    /// The width to which perf pads a thread ID, plus one for the blank before the ID.
     const ID_WIDTH: usize = 6;
     // perf pads a thread ID, so a number without padding isn't one.
     let last_word_start = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();

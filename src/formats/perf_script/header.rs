@@ -95,7 +95,7 @@ impl<'a> Header<'a> {
                 comm_end = comm_end.min(start);
                 header.rest = &line[start + word.len()..];
             } else if decimal(word).is_some() {
-                // The period. `rest` begins with its padding, by which `with_event` recognizes it.
+                // The word is the period. `rest` begins with the period's padding, by which `with_event` recognizes it.
                 comm_end = comm_end.min(start);
                 header.rest = &line[last_word_end..];
             }

@@ -81,7 +81,7 @@ fields! {
     brstack: false,
     /// Branch stack with functions.
     brstacksym: false,
-    /// Address in the file, printed after the file.
+    /// The address in the file, printed after the file's name.
     dsoff: false,
     /// Flags from a decoder of hardware traces. Always blank here, because jitgraft doesn't decode traces.
     flags: false,

@@ -52,9 +52,9 @@ struct ScopesReader {
     authored: Place,
     /// Where the last range started or ended in the script.
     generated: Place,
-    /// The index of the last scope name, to which the next one is relative.
+    /// The index of the last scope name. The next index is relative to it.
     name: i64,
-    /// The index of the authored scope to which the last range belongs, to which the next one is relative.
+    /// The index of the authored scope to which the last range belongs. The next index is relative to it.
     definition: i64,
 }
 

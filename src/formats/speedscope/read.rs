@@ -324,7 +324,7 @@ struct RoundedRows {
     scale: f64,
     /// The start of the profile in nanoseconds; `None` if its weights aren't times.
     start: Option<f64>,
-    /// The rounding error of the rows so far, which is added to the next weight. In the series' unit.
+    /// The rounding error of the rows so far, in the series' unit. It is added to the next weight.
     rounding_error: f64,
     /// The sum of the weights so far, in the series' unit.
     sum: f64,

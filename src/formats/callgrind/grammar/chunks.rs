@@ -111,6 +111,7 @@ impl<R: Read> ReadChunks<R> {
                 .take(missing)
                 .read_to_end(bytes)
                 .map_err(|error| Error::from(error).at_offset(self.offset + bytes.len() as u64))?;
+            // Fewer bytes than asked for mean that the input has ended.
             self.ended = got == 0 || (got as u64) < missing;
         }
         // `FUNCTION_START` may straddle the end of the bytes that an earlier call has read.
@@ -125,6 +126,7 @@ impl<R: Read> Iterator for ReadChunks<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_chunk();
+        // After an error, the iterator yields nothing more.
         if next.is_err() {
             self.ended = true;
             self.rest.clear();

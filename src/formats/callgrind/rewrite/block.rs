@@ -233,6 +233,7 @@ impl<'a> ChunkParser<'a, '_> {
     /// True if a cost line begins with an absolute address in JIT code. Relative addresses needn't be looked at: a jump
     /// from an object into JIT code is far, so the first address there is absolute.
     fn has_jit_address(&self, text: &[u8]) -> bool {
+        // Only an address in the first column is at the beginning of a line.
         if self.columns.instr != Some(0) {
             return false;
         }

@@ -326,6 +326,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
+            // Never `None`: lines without a position belong to the head, so the other groups have none.
             let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
             let home = self.writer.home(other.entry);

@@ -61,6 +61,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
+            // If the name has an ID, the callers are replaced where the ID is written.
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };

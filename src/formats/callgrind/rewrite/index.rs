@@ -190,7 +190,7 @@ impl<'a> FileIndex<'a> {
             b"positions" => {
                 let columns = Columns::parse(value);
                 let has_instr = columns.is_some_and(|columns| columns.instr.is_some());
-                // True if this line and all before it list addresses.
+                // True if this `positions:` line and all earlier ones list instruction addresses.
                 header.has_instr = has_instr && (header.has_instr || !self.saw_positions);
                 self.saw_positions = true;
                 self.end.columns = columns.unwrap_or(self.end.columns);

@@ -190,8 +190,8 @@ struct CalleeEditor<'a> {
 }
 
 impl<'a> CalleeEditor<'a> {
-    /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
-    /// so these statements are kept in `pending` until the callee is known.
+    /// Replaces the name in a statement if the name is that of JIT code. The object and file of a callee precede its
+    /// name, so these statements are kept in `pending` until the callee is known.
     fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
         let field = name_field(statement.value);
         match statement.keyword {
@@ -270,8 +270,8 @@ impl<'a> CalleeEditor<'a> {
         }
     }
 
-    /// Copies everything before a statement, and leaves out the statement. Returns true if it ends with a line feed,
-    /// which the last line of a file may lack.
+    /// Copies everything before a statement, and leaves out the statement. Returns true if the statement ends with a
+    /// line feed, which the last line of a file may lack.
     fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut Output) -> bool {
         output.put(&self.chunk[self.copied..statement.start]);
         let line = &self.chunk[statement.start..];

@@ -54,9 +54,8 @@ impl Default for RewriteStats {
 pub struct Misattributed {
     /// The self cost of each JIT function, by its number in [`JitFunctions`].
     costs: FxHashMap<usize, u64>,
-    /// Listed functions in which a known object's function starts, so they are code of the object and not JIT code:
-    /// perf maps also list code of the program itself, such as V8's embedded builtins. Their costs are not
-    /// misattributed.
+    /// JIT functions (by number) in which a function of a known object starts. They are code of that object: perf maps
+    /// also list code of the program itself, such as V8's embedded builtins. Their costs are not misattributed.
     native_entries: FxHashSet<usize>,
 }
 
@@ -68,7 +67,7 @@ impl Misattributed {
     }
 
     /// Adds the self costs at addresses of JIT code in a block of a known object. If the block's function itself starts
-    /// at such an address, what is listed there is part of the object and not JIT code ([`Self::native_entries`]).
+    /// in a JIT function, that JIT function is really code of the object ([`Self::native_entries`]).
     pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
         let Some(column) = block.columns.instr else { return };
         let mut lookup = jit.find_range(0);

@@ -268,7 +268,7 @@ impl GraphReader {
                 Ok(())
             }
             Some(Record::SelfCost { function, file, cost }) => {
-                // Comes first, so that the graph contains the function even if its costs are malformed.
+                // The function is looked up first, so that the graph contains it even if its costs are malformed.
                 let index = self.self_cost_index(function);
                 let fits_events = self.parse_costs(cost.costs)?;
                 let thread = &mut self.graph.threads[self.thread];

@@ -34,7 +34,7 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
     let runtimes = RuntimeSet::from_program(program(&graph.command));
-    // If a JIT compiler runs in the program, memory without a file holds its code.
+    // If the program has a JIT compiler, code in memory without a file is taken for JIT code.
     let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames::default();

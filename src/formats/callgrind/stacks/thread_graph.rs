@@ -14,7 +14,7 @@ pub(super) struct ThreadGraph<'g> {
     /// For each function, the index of its self cost in the thread's costs; `None` if it has none.
     cost_indices: Vec<Option<usize>>,
     thread: &'g Thread,
-    /// Functions sorted so that callers come before callees.
+    /// Functions sorted so that callers come before callees, as far as cycles allow.
     pub(super) order: Vec<u32>,
 }
 

@@ -59,7 +59,7 @@ pub(super) struct LookupState {
     pub(super) markers: usize,
 }
 
-/// The new text of a frame.
+/// What is remembered about a frame: its new text, or that it has no name.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
     /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has

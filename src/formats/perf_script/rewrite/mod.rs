@@ -96,7 +96,7 @@ struct Sample {
     tid: Option<Tid>,
     /// The time as of which code is looked up ([`Header::lookup_time`]).
     time: Option<Nanos>,
-    /// False between samples, and if the text shows no headers.
+    /// True if the sample began with a header. False between samples, and in a text without headers.
     has_header: bool,
     /// True if the sample has a frame on a line of its own, or if more follows the event in its header.
     has_frame: bool,
@@ -163,7 +163,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         match line {
             Line::Empty => self.end_sample(),
             Line::Header(header, _) => {
-                // In a text with headers, samples need not be separated by empty lines.
+                // A header also ends the previous sample, because samples need not be separated by empty lines.
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
                 self.name_frames_after_event(header, range);
             }
@@ -406,9 +406,9 @@ fn object_len(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Length in bytes of the frame at the end of a one-line sample. It is only asked for if the line doesn't contain
-/// `[unknown]`: the frame has a symbol, or the text shows no symbols. Fields may follow a frame and symbols may contain
-/// anything, so the line must end with the frame's object; otherwise `None`.
+/// Length in bytes of the frame at the end of a one-line sample. Only called if the line doesn't contain `[unknown]`:
+/// the frame has a symbol, or the text shows no symbols. Fields may follow a frame and symbols may contain anything, so
+/// the line must end with the frame's object; otherwise `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
     // The frame follows the event (`tail`). If the header has no event, the beginning of a symbol such as `Eval: main`
     // may have been taken for one. Then try all that follows the time (`rest`).
