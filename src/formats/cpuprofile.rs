@@ -34,8 +34,8 @@ use std::fmt;
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
-    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. Where it saved several
-    // profiles in one file, DevTools wrote `title` before `head`.
+    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. If a file contains
+    // several profiles, DevTools wrote `title` before `head`.
     const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
@@ -314,7 +314,7 @@ struct LinesOfNodes<'n>(FxHashMap<u64, RemainingLines<'n>>);
 struct RemainingLines<'n> {
     /// The line to assign next, with its remaining ticks.
     current: LineTicks,
-    /// The lines after it.
+    /// The node's lines after `current`.
     next_lines: std::slice::Iter<'n, LineTicks>,
 }
 

@@ -74,8 +74,8 @@ const MOST_VALUES: usize = 1 << 28;
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each
-/// encoded sample lists all its frames. So they are encoded one by one while they are written.
+/// A profile whose samples are not encoded yet. Encoded samples can be far larger together than everything else,
+/// because each lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,

@@ -227,7 +227,7 @@ fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
         let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);
         one_at_a_time(MAGIC.iter().chain(contents))
     };
-    // The two lowest bits say what kind of hash it is.
+    // In V8, the two lowest bits state the kind of the value: 2 means a hash.
     Some(WasmHash { hash: hash << 2 | 2, code: code? })
 }
 

@@ -185,7 +185,7 @@ struct RowParts<'d> {
 /// A `backtrace` that hasn't ended yet.
 struct OpenBacktrace {
     id: Option<u64>,
-    /// Innermost first.
+    /// The frames read so far, innermost first.
     frames: Vec<FrameId>,
 }
 
@@ -280,7 +280,7 @@ impl<'d> XctraceReader<'d> {
         }
         let is_tagged = tag.name == b"tagged-backtrace";
         if is_tagged && tag.is_end {
-            // Other rows may refer to the backtrace inside by this ID, too.
+            // Other rows may refer to the backtrace by the ID of the `tagged-backtrace` around it, too.
             if let Some(id) = row.tagged_id.take()
                 && let Some(stack) = row.stack
             {

@@ -14,7 +14,7 @@ pub struct InstructionCosts {
     pub events: Vec<Vec<u8>>,
     /// The process ID; `None` if the file doesn't state it.
     pub pid: Option<i32>,
-    /// True if positions include addresses.
+    /// True if the file states addresses of instructions (`--dump-instr=yes`), not only lines.
     pub has_addresses: bool,
     /// The functions in order of appearance. Each combines the costs of all its source files and recursion levels.
     pub functions: Vec<CostedFunction>,

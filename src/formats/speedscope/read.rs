@@ -134,7 +134,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
-    // Profilers of native code write the module into the field for the source file. With a line, it is a source file.
+    // Profilers of native code write the module into the field for the source file. If the frame states a line, the
+    // field does contain a source file.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();

@@ -58,7 +58,7 @@ pub(super) struct BlockStatement<'a> {
 pub(super) struct Item<'a> {
     /// Position of the line; `None` for unknown lines, which belong to the function as a whole.
     pub(super) position: Option<Position>,
-    /// The last `fi=` or `fe=` in the block before the line; `None` if there is none.
+    /// The source file that the last `fi=` or `fe=` above the line states; `None` if the block has none there.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) kind: ItemKind<'a>,
 }
@@ -115,7 +115,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The last `fi=` or `fe=` in the block. Some readers assume that the next function is in this file.
+    /// The source file that the block's last `fi=` or `fe=` states. Some readers assume that the next function is in
+    /// this file.
     pub(super) fn open_file(&self) -> Option<NameRef<'a>> {
         let is_file = |statement: &&BlockStatement<'_>| matches!(statement.keyword, Keyword::Fi | Keyword::Fe);
         let last = self.statements.iter().rfind(is_file)?;

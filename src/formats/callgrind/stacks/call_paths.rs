@@ -73,7 +73,7 @@ struct PathFinder<'f> {
     /// it received too much.
     owed: Vec<f64>,
     /// For each function, the costliest call to it: the cost of the call, and the caller's largest stack. If no path
-    /// reaches the function, its stack is put on top of that stack.
+    /// reaches the function, the function's own stack continues this stack of the caller.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 

@@ -89,7 +89,7 @@ impl Btf {
 }
 
 /// Reads all types and appends one entry per type to `functions`: for a function its name, as an offset in the strings;
-/// 0 for other types. If a type can't be read, the entries of the types before it are there nevertheless.
+/// 0 for other types. If a type can't be read, the entries of the types before it are still appended.
 fn read_function_names(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
     while !types.is_empty() {
         let start = types;
