@@ -34,11 +34,12 @@ use std::fmt;
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
-    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. Where it saved several
-    // profiles in one file, DevTools wrote `title` before `head`.
+    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. If a file contains
+    // several profiles, DevTools wrote `title` before `head`.
     const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
+    // Traces can contain the same keys, but have a reader of their own.
     if has("\"traceEvents\"") {
         return false;
     }
@@ -70,7 +71,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 /// A profile that V8 wrote into trace events: in pieces (a `Profile` and several `ProfileChunk` events) or as a whole
-/// (`CpuProfile`). Holds the time of each event, if it has one, and the JSON text of its `args`.
+/// (`CpuProfile`). Holds one pair per event: its time, if it has one, and the JSON text of its `args`.
 #[derive(Debug, Default)]
 pub(super) struct ProfileChunks(Vec<(Option<i64>, Vec<u8>)>);
 
@@ -92,7 +93,7 @@ impl ProfileChunks {
         for (_, args) in &self.0 {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
-                // serde's message may quote private data from the file.
+                // The message of serde is left out, because it may quote private data from the file.
                 Err(_) => skipped.add(Error::new("is not in V8's format")),
             }
         }
@@ -118,7 +119,7 @@ struct ProfileChunk<'a> {
     #[serde(borrow)]
     cpu_profile: ChunkProfile<'a>,
     time_deltas: Vec<i64>,
-    /// The sampled line of each sample, from 1; 0 if unknown. Absent if all are unknown.
+    /// The sampled line of each sample, from 1; 0 if unknown. The list is absent if all lines are unknown.
     lines: Vec<i64>,
 }
 
@@ -169,7 +170,7 @@ impl<'a> ProfileMembers<'a> {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
         self.nodes.extend(cpu_profile.nodes);
-        // Earlier events may have stated no lines for their samples.
+        // Earlier events may have stated samples without lines, so their lines are filled up with 0 first.
         self.lines.resize(self.samples.len(), 0);
         self.lines.extend(lines.into_iter().map(|line| u32::try_from(line).unwrap_or(0)));
         self.samples.extend(cpu_profile.samples);
@@ -188,7 +189,7 @@ impl<'a> ProfileMembers<'a> {
         self.nodes = head::nodes(head.get().as_bytes())?;
         // Old profiles state the start and the end in seconds, but the times of samples in microseconds.
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
-        // Samples without times get times at equal distances, as in DevTools.
+        // If the file has no times of samples, spread the samples evenly between start and end, as in DevTools.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
             self.timestamps = (0..self.samples.len()).map(|index| self.start + length * index as f64 / count).collect();
@@ -238,6 +239,7 @@ impl<'a> ProfileMembers<'a> {
             let WeighedNode { line, weight, count, time, .. } = *sample;
             let stack = match stack {
                 Some(stack) => Some(with_line(stack, line, profile)),
+                // The root isn't a function, so a sample of the root has an unknown stack.
                 None => Some(profile.unknown_stack()),
             };
             profile.push(series, Row { track, stack, weight, count, time });
@@ -312,7 +314,7 @@ struct LinesOfNodes<'n>(FxHashMap<u64, RemainingLines<'n>>);
 struct RemainingLines<'n> {
     /// The line to assign next, with its remaining ticks.
     current: LineTicks,
-    /// The lines after it.
+    /// The node's lines after `current`.
     next_lines: std::slice::Iter<'n, LineTicks>,
 }
 
@@ -391,10 +393,10 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
 /// The stack of a node: that of its caller, extended by the node's function.
 fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
-    // Names of V8's own states, such as (garbage collector), are in parentheses.
+    // V8's own states, such as `(garbage collector)`, have names in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
-    // During such a state, the engine's native code runs.
+    // During such a state, the engine's native code runs, so the frame is no JIT code.
     let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
     let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
     if !url.is_empty() {
@@ -427,8 +429,8 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
         f.write_str("a .cpuprofile")
     }
 
-    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes,
-    /// which is converted at the end, because its times depend on other members.
+    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes.
+    /// The tree is converted after all members were read, because its times depend on other members.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {

@@ -61,8 +61,8 @@ struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
     namesakes: Namesakes,
-    /// The label of each frame, which also depends on whether the rules for Java names apply to the frame's thread
-    /// (true).
+    /// The label of each frame, as it is in the threads of Java programs (true) or in other threads (false): the rules
+    /// for Java names change labels.
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }
@@ -110,7 +110,7 @@ impl Cells<'_> {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        // Leave out the tier, which has its own column.
+        // The tier has its own column, so it is left out of the kind.
         let kind = csv_cell(Category::from_frame(frame).without_tier().name().as_bytes());
         let function = match (self.profile.name_of(frame.name), self.namesakes.location(frame)) {
             (UNKNOWN, _) => Cow::Owned(label::unnamed_at(self.profile, frame, self.annotate).into_bytes()),

@@ -21,8 +21,9 @@ use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
 /// Names of the kernel modules of Solaris, FreeBSD and macOS.
 const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
 
-/// True if an input is DTrace's output: after a blank line there is a stack of ``module`function``, then a number.
+/// True if an input is DTrace's output: after a blank line there are frames such as ``module`function``, then a number.
 pub fn sniff(head: &[u8]) -> bool {
+    // A quick test for texts in other formats: every frame contains a backquote or is an address.
     if memchr::memchr(b'`', head).is_none() && memchr::memmem::find(head, b"0x").is_none() {
         return false;
     }
@@ -78,7 +79,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             let track = profile.track(std::mem::take(&mut track));
             profile.push(series, Row { track, stack, weight, count: weight, time: None });
         } else if frames.is_empty() && !is_frame(line) {
-            // A key of the aggregation before the stack, usually the program's name.
+            // A key of the aggregation that precedes the stack. The last key is usually the program's name.
             track.comm = line.to_vec();
         } else {
             frames.push(named.frame(&mut profile, stated_frame(line)));

@@ -67,8 +67,8 @@ fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#") && memchr::memchr(b';', line).is_none()
 }
 
-/// True if each line means the same in any input, so that inputs can be concatenated as text. False if weights are
-/// fractions, or if the text has async-profiler's suffixes for tiers or its frames for threads.
+/// True if each line means the same in any input, so that several such inputs can be concatenated as text. False if
+/// weights are fractions, or if the text has async-profiler's suffixes for tiers or its frames for threads.
 pub fn is_plain(head: &[u8]) -> bool {
     Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid=", "[tid="].iter().any(|mark| contains(head, mark))
 }
@@ -134,7 +134,8 @@ impl Scale {
         }
     }
 
-    /// The number of samples that a weight stands for. Unknown for fractions, which count as one sample.
+    /// The number of samples that a weight stands for: the weight itself if it is a whole number. A fraction counts as
+    /// one sample, because its number of samples is unknown.
     fn count(self, weight: u64) -> u64 {
         match self {
             Self::Whole => weight,
@@ -199,8 +200,8 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let exponent = exponent?;
     let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
     let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
-    // The index in the digits at which the decimal point belongs. Zeros are added if that is before the first digit or
-    // after the last one.
+    // The index in `digits` at which the decimal point belongs. If the index is before the first digit or after the
+    // last one, zeros are added in between.
     let mut point = dot as i32 + exponent;
     while point < 0 {
         digits.insert(0, b'0');
@@ -321,9 +322,9 @@ impl ReadLines for FoldedReader {
 /// Finds the stacks of lines. Lines usually are sorted, so that most share their outer frames with the previous line.
 struct StackReader<'r, 't> {
     reader: &'r mut FoldedReader,
-    /// The frames of the previous line as text, joined by `;`.
+    /// The frames of the previous line, as text: their labels joined by `;`.
     previous: &'t [u8],
-    /// The frames of the previous line, outermost first.
+    /// The frames of the previous line with their stacks, outermost first.
     open: Vec<OpenFrame>,
 }
 
@@ -339,8 +340,8 @@ impl<'t> StackReader<'_, 't> {
     /// frames that the line has in common with the previous one.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
-        // A frame of the previous line is the same in this line if both lines are equal up to its end, and it ends
-        // there in this line, too.
+        // A frame of the previous line is also in this line if both lines are equal up to the frame's end, and the
+        // frame's label ends there in this line too.
         let is_shared =
             |frame: &OpenFrame| frame.end <= shared && names.get(frame.end).is_none_or(|&byte| byte == b';');
         while self.open.last().is_some_and(|frame| !is_shared(frame)) {
@@ -391,8 +392,8 @@ fn parse_frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameI
         let name = profile.name(label);
         return profile.frame(Frame::new(name, kind));
     }
-    // async-profiler states the tier instead of the kind. Interpreted and compiled code of a method is the same
-    // function, so both get the suffix for JIT code in its place.
+    // async-profiler's suffixes `_[0]` and `_[1]` state the tier instead of the kind. Interpreted and compiled code of
+    // a method belongs to the same function, so its name gets the suffix for JIT code instead.
     let stated_tier = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),
@@ -443,7 +444,7 @@ impl<'o> FoldedLines<'o> {
     }
 }
 
-/// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.
+/// Writes one event, the one that the options select ([`WriteOptions::series`]), with one line per distinct stack.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);

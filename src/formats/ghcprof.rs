@@ -112,8 +112,8 @@ struct Totals {
 }
 
 impl Default for Totals {
-    /// The totals that are assumed if the file states none. With these, the smallest share, 0.1%, becomes one tick of a
-    /// millisecond, or one byte.
+    /// The totals that are assumed if the file states none. With these totals, the smallest share, 0.1%, becomes one
+    /// tick of a millisecond, or one byte.
     fn default() -> Self {
         Self { ticks: 1000.0, tick_nanos: 1e6, bytes: 1000.0 }
     }
@@ -147,9 +147,9 @@ struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
-    /// The source file, and line and column where the cost center starts. Empty and 0 if unknown. The constants of a
-    /// module (`CAF`) are in all of the module. Its name is their file, which tells those of several modules apart in
-    /// formats that only have names.
+    /// The source file (empty if unknown), and the line and column at which the cost center starts (0 if unknown). The
+    /// constants of a module (`CAF`) have no source position. Their file is the module's name, so that those of several
+    /// modules differ even in formats without modules.
     file: &'d [u8],
     start: (u32, u32),
     /// Share of the total in percent, without callees: `time` of the time, `alloc` of the allocated bytes.
@@ -160,8 +160,8 @@ struct CenterLine<'d> {
 }
 
 impl<'d> CenterLine<'d> {
-    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so what a number means
-    /// is told by its position from the end of the line.
+    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so numbers are told
+    /// apart by their position from the end of the line.
     fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();

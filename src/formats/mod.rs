@@ -47,8 +47,8 @@ use crate::runtimes::jit_names::JitNames;
 const PLAIN: Format =
     Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
 
-/// The writer of a format that holds every sample of all events with all addresses, and that is written by `run` once
-/// the profile is complete. Entries of [`FORMATS`] change what differs.
+/// Makes a writer with default values: the format holds every sample of all events with all addresses, and `run` writes
+/// it once the profile is complete. Entries of [`FORMATS`] override the values that differ.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
     Writer {
@@ -67,8 +67,8 @@ const fn writer(run: WriteFn) -> Writer {
     }
 }
 
-/// Like [`writer`], for a format of which each row can be written as soon as it was read: `start` begins the output,
-/// and `run` writes a profile that is complete.
+/// Like [`writer`], for a format of which each row can be written as soon as it was read. `start` begins such an
+/// output; `run` writes a profile that is already complete.
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
@@ -305,8 +305,8 @@ pub const LEFT_OUT: &[LeftOut] =
 
 const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
-/// The format that this build doesn't include for an output with this file name; `None` if the file's extension isn't
-/// that of such a format.
+/// Finds the format that an output with this file name would have, among the formats that this build doesn't include.
+/// `None` if the file's extension is that of no such format.
 pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
@@ -342,7 +342,7 @@ fn find_for_file(name: &[u8]) -> Option<(&'static str, &'static Format)> {
 
 /// True if a file name matches a pattern such as `*.pb.gz`.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // A name such as `.csv` is that of a hidden file, not an extension.
+    // A name such as `.csv` has no extension: it is that of a hidden file.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
     !is_hidden && matches_glob(pattern, name)
 }

@@ -66,16 +66,16 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     Ok(())
 }
 
-/// Upper limit for the number of values in all samples together. Each sample has a value for every type, most of them
-/// 0.
+/// Upper limit for the number of values in all samples together. Each sample has a value for every type, so a profile
+/// with many types is mostly zeros.
 const MOST_VALUES: usize = 1 << 28;
 
 /// Profiles with at most this many value types are written without checking [`MOST_VALUES`]. Profilers have a few
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each
-/// encoded sample lists all its frames. So they are encoded one by one while they are written.
+/// A profile whose samples are not encoded yet. Encoded samples can be far larger together than everything else,
+/// because each lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
@@ -85,7 +85,7 @@ struct PprofDraft {
     time_label: Option<WrittenTimeLabel>,
 }
 
-/// The label for the times of samples. Key and unit are indices of strings.
+/// The label that holds the time of a sample. Key and unit are indices of strings.
 struct WrittenTimeLabel {
     key: i64,
     unit: i64,
@@ -139,7 +139,7 @@ impl SampleSum {
     }
 }
 
-/// Builds everything of the file but its encoded samples.
+/// Builds the whole file, except that its samples are not encoded yet.
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
@@ -218,7 +218,8 @@ struct ValueIndices {
     counts: Option<usize>,
     /// The index of the weight.
     weights: usize,
-    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
+    /// How many of the event's units one unit of the pprof file is, such as 1000 if the file counts microseconds and
+    /// the event nanoseconds.
     scale: u64,
 }
 
@@ -250,7 +251,7 @@ fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut Str
     } else if let Some(series) = profile.series.first() {
         let first_type = value_type(series, strings);
         (file.period_type, file.period) = (Some(first_type), clamp(series.period()));
-        // Without a default, viewers start with the last type, which is the least important event.
+        // Without a default sample type, viewers start with the last type, which is the least important event.
         file.default_sample_type = first_type.r#type;
     }
     if let Some(command) = command_line(&about.command) {
@@ -286,8 +287,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // The index in `sums` of each sample of the events that share samples. The flag is true for negative weights
-        // that are kept apart.
+        // The index in `sums` of the sum for each thread, stack and time, among the events that share samples. The flag
+        // is true for sums of negative weights, which are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
@@ -302,8 +303,9 @@ impl PprofDraft {
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
                 let time = row.time.filter(|_| self.time_label.is_some());
-                // Samples with negative weights stay apart, or their counts would cancel out with those of others. This
-                // can't be done if a sample has values of several events: these may have different signs.
+                // Negative weights get sums of their own, or their sample counts would cancel out with those of
+                // positive weights. This can't be done if a sample has values of several events: these may have
+                // different signs.
                 let is_negative = weight < 0 && sharing == Sharing::OneEvent;
                 let sum_index = *indices.entry((track, stack, time, is_negative)).or_insert(self.sums.len());
                 if sum_index == self.sums.len() {
@@ -407,7 +409,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // With these flags, readers don't look for the mapped files to symbolize the profile.
+        // These flags say that the profile is symbolized, so that readers don't look for the mapped files.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -76,9 +76,9 @@ impl SampleTreeReader {
         let Some(line) = SampleLine::parse(line) else { return false };
         let mut stack = None;
         if line.depth == 0 {
-            // The tree of the previous thread has ended.
+            // A line of depth 0 begins a thread, so the tree of the previous thread has ended.
             self.self_weights.end(0, &mut self.profile, self.series);
-            // A thread isn't a function, so `stack` stays empty for its samples outside of all functions.
+            // The thread isn't a function. So `stack` stays empty for samples of the thread outside of all functions.
             self.track = self.profile.track(parse_thread(&self.process, line.name));
         } else {
             stack = self.tree.at(line.depth - 1, line.name, line.module, &mut self.profile);
@@ -133,7 +133,7 @@ impl<'d> SampleLine<'d> {
         let samples = number(samples)?;
         let rest = rest.trim_ascii();
         let (mut name, mut module) = (rest, &b""[..]);
-        // The last occurrence counts, because a function's name may contain this text, too.
+        // The last occurrence begins the module, because a function's name may contain this text, too.
         if let Some(name_end) = memchr::memmem::rfind(rest, MODULE) {
             name = &rest[..name_end];
             module = &rest[name_end + MODULE.len()..];

@@ -210,7 +210,7 @@ impl MapReader<'_> {
     /// Adds the authored files that the map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
-        // The root is repeated in each path, which `room` limits.
+        // The root is repeated in each path, so `room` limits how many bytes all copies take.
         let added = root.len().checked_mul(json.sources.len());
         let Some(room) = added.and_then(|added| self.room.checked_sub(added)) else {
             return Err(Error::new("is not a source map: the paths of its sources are too long"));
@@ -283,8 +283,8 @@ pub struct Mention<'a> {
 
 impl<'a> Mention<'a> {
     /// Finds the comments in a script's text, such as `//# sourceMappingURL=…` (or with `@`). They are on lines of
-    /// their own after all code, so the lines are searched backwards. The last line of code ends the search; it may
-    /// have a comment with a URL itself.
+    /// their own after all code, so the lines are searched backwards. The search ends at the last line of code, which
+    /// may itself end with a comment that has a URL.
     pub fn find(text: &'a str) -> Self {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
@@ -325,7 +325,7 @@ fn url_after_code(line: &str) -> Option<&str> {
 
 /// Decodes a map in a `data:` URL. `url` is what follows the scheme. `None` if it can't be decoded.
 pub fn decode_data_url(url: &str) -> Option<Vec<u8>> {
-    /// Some tools omit the padding.
+    /// Accepts data with and without padding, because some tools omit it.
     const BASE64: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,
         GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),

@@ -46,8 +46,8 @@ struct FrameEntry<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     col: Option<u32>,
-    /// If `line` is where the function starts: the executed line, 0 if unknown. speedscope ignores this field; our
-    /// reader uses it.
+    /// The executed line (0 if unknown), in frames whose `line` is where the function starts. speedscope ignores this
+    /// field; our reader uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed_line: Option<u32>,
     /// True if `file` is that of the executed line, and the function's own file is unknown. speedscope ignores this
@@ -61,7 +61,8 @@ struct FrameEntry<'a> {
 struct ThreadProfile<'a> {
     r#type: &'static str,
     name: String,
-    /// The event, and its unit if speedscope has no name for it. speedscope ignores both; our reader uses them.
+    /// The event's name and, in `event_unit`, its unit if speedscope has no name for it. speedscope ignores both
+    /// fields; our reader uses them.
     event: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     event_unit: Option<&'a str>,
@@ -153,7 +154,7 @@ fn thread_profile<'a>(
     };
     let name = thread_name(&thread);
     let start_value = if unit == "nanoseconds" { first_sample(profile, &thread) } else { 0 };
-    // The viewer takes the difference between end and start for the total weight.
+    // The viewer computes the total weight as the difference between end and start.
     let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));
     let sampled = ThreadProfile {
         r#type: "sampled",
@@ -189,7 +190,7 @@ fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
     }
 }
 
-/// The name to show for a thread: its name, followed by the IDs that are known, as `PID/TID`. If both are the same,
+/// The name to show for a thread: its name, followed by the IDs that are known, as `PID/TID`. If both IDs are equal,
 /// only one is written. `/TID` is a thread of an unknown process.
 fn thread_name(thread: &ThreadRows<'_>) -> String {
     let mut name = String::from_utf8_lossy(thread.comm).into_owned();

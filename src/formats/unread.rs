@@ -273,7 +273,7 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "a Sysprof profile",
         remedy: "record the program with perf record -g",
-        // The magic number of a capture file, in either byte order; or the XML of old versions.
+        // Sysprof's capture files start with a magic number in either byte order, files of old versions with XML.
         signature: Is(|head| {
             let is_capture = head.starts_with(&[0x5e, 0x97, 0xca, 0xfd]) || head.starts_with(&[0xfd, 0xca, 0x97, 0x5e]);
             is_capture || Words(&["<profile><size>", "<objects>"]).fits(head)
@@ -457,13 +457,13 @@ pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Opt
 }
 
 impl Signature {
-    /// True if an input that starts with `head` may be of the format.
+    /// True if `head`, the start of an input, matches the signature.
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
             Words([]) => false,
             Words([first, others @ ..]) => {
-                // Programs that write JSON may put blanks between its words.
+                // Programs that write JSON may put blanks between its words, so blanks are ignored.
                 let head = remove_whitespace(&head[..head.len().min(4096)]);
                 head.starts_with(&remove_whitespace(first.as_bytes()))
                     && others.iter().all(|word| contains(&head, &remove_whitespace(word.as_bytes())))
@@ -495,12 +495,12 @@ fn first_line(head: &[u8]) -> &[u8] {
     head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
 }
 
-/// V8's log. Its first line is the version; up to Chrome 27, it was the first mapped library.
+/// True for V8's log. Its first line states V8's version or, up to Chrome 27, the first mapped library.
 fn is_v8_log(head: &[u8]) -> bool {
     head.starts_with(b"v8-version,") || head.starts_with(b"shared-library,\"") && has(first_line(head), "\",0x")
 }
 
-/// gprof's flat profile or call graph (GNU, BSD, AIX), or the data file it reads.
+/// True for gprof's flat profile or call graph (GNU, BSD, AIX), and for the data file that gprof reads.
 fn is_gprof(head: &[u8]) -> bool {
     let text = head.trim_ascii_start();
     head.starts_with(b"gmon\x01")
@@ -511,7 +511,8 @@ fn is_gprof(head: &[u8]) -> bool {
         || text.starts_with(b"granularity: each sample hit covers ")
 }
 
-/// The table that Instruments copies as text: tabs separate its columns, the last of which is the symbol's name.
+/// True for the table that Instruments copies as text: tabs separate its columns, the last of which is the symbol's
+/// name.
 fn is_instruments_copy(head: &[u8]) -> bool {
     let line = first_line(head);
     let starts: [&[u8]; 3] = [b"Weight\tSelf Weight\t", b"Running Time\tSelf", b"Bytes Used\tCount\t"];
@@ -528,7 +529,7 @@ fn is_own_json(head: &[u8]) -> bool {
     STARTS.iter().any(|start| start.fits(head))
 }
 
-/// True for folded stacks whose lines end with two counts each: before and after.
+/// True for the difference of two profiles: folded stacks whose lines end with two counts, one from each profile.
 fn has_two_counts(head: &[u8]) -> bool {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
     let (mut lines, mut has_callers) = (0, false);
@@ -557,19 +558,20 @@ fn is_decimal(word: &[u8]) -> bool {
         && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// UTF-16 text without a byte order mark: every second byte of ASCII characters is zero. Up to a quarter of the
-/// characters may be others, as in names of functions in other languages.
+/// True for UTF-16 text without a byte order mark: every second byte of ASCII characters is zero. Up to a quarter of
+/// the characters may be others, as in names of functions in other languages.
 fn is_unmarked_utf16(head: &[u8]) -> bool {
     const LOOKED_AT: usize = 256;
     let (pairs, _) = head[..head.len().min(LOOKED_AT)].as_chunks::<2>();
     let little_endian = pairs.iter().filter(|[low, high]| *high == 0 && is_ascii_text(*low)).count();
     let big_endian = pairs.iter().filter(|[high, low]| *high == 0 && is_ascii_text(*low)).count();
-    // A character that isn't ASCII has no zero byte at the place of ASCII's character, so pairs of zeros are no text.
+    // No text contains the character zero, so two zero bytes show that this isn't text.
     let has_zeros = pairs.contains(&[0, 0]);
     pairs.len() >= 4 && !has_zeros && little_endian.max(big_endian) * 4 >= pairs.len() * 3
 }
 
-/// The functions of a callgrind file without its headers: file or object, function, and lines of numbers.
+/// True for the functions of a callgrind file that has lost its headers: file or object, function, and lines of
+/// numbers.
 fn lacks_events(head: &[u8]) -> bool {
     let mut has_function = false;
     for line in head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
@@ -625,7 +627,7 @@ fn is_go_dump(head: &[u8]) -> bool {
     digits > 0 && rest[digits..].starts_with(b" [")
 }
 
-/// A debugger's backtrace: `#0  0x00007f1b in poll () from /lib/libc.so.6`, perhaps after lines about threads.
+/// True for a debugger's backtrace: `#0  0x00007f1b in poll () from /lib/libc.so.6`, perhaps after lines about threads.
 fn is_backtrace(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').take(16).any(|line| {
         let Some(frame) = line.strip_prefix(b"#0 ").map(<[u8]>::trim_ascii_start) else { return false };
@@ -633,7 +635,8 @@ fn is_backtrace(head: &[u8]) -> bool {
     })
 }
 
-/// A dump of raw records (`perf script -D`). It shows samples too, but not as `perf script` does.
+/// True for a dump of raw records (`perf script -D`). It contains samples too, but in another layout than `perf
+/// script`.
 fn is_raw_dump(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"0x") && has(head, "raw event: size ")
 }
@@ -643,7 +646,7 @@ pub fn looks_like_another(head: &[u8]) -> bool {
     has_two_counts(head) || is_raw_dump(head)
 }
 
-/// The Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
+/// True for the Gecko profiler's unprocessed JSON: it lacks the version field that processed profiles have.
 fn is_gecko(head: &[u8]) -> bool {
     // Cleopatra, the first viewer for such profiles, saved them in this form.
     if Words(&["{\"format\":\"profileJSON"]).fits(head) {
@@ -652,10 +655,10 @@ fn is_gecko(head: &[u8]) -> bool {
     Words(&["{\"meta\"", "\"stackwalk\""]).fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. A
-/// protobuf begins with four nested fields with the number 1: the signal's data, a resource, an attribute of the
-/// resource, and the attribute's key, which is a word. A Perfetto trace also begins with a field 1, but doesn't lead to
-/// a word. Profiles of OpenTelemetry are recognized before this is called.
+/// True for OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key.
+/// A protobuf begins with four nested fields with the number 1: the signal's data, a resource, an attribute of the
+/// resource, and the attribute's key, which is a word. In a Perfetto trace, the nested fields don't lead to a word.
+/// Profiles of OpenTelemetry are recognized before this is called.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -679,7 +682,8 @@ fn first_message(bytes: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// A Perfetto trace: a protobuf list of packets. Each packet is a field 1 that is a message.
+/// True for a Perfetto trace: a protobuf list of packets. Each packet is a field with the number 1 that holds a
+/// message.
 fn is_perfetto(head: &[u8]) -> bool {
     if is_other_otlp(head) {
         return false;
@@ -688,11 +692,11 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
-    // Three packets are proof enough.
+    // If three packets fit, the rest needn't be examined.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
         let fits = match (fields.cut(), fields.next()) {
-            // The head ends within this packet.
+            // The head ends within this packet, so there is no other one to examine.
             (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, PacketEnd::CutOff),
             (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, PacketEnd::Complete),
             (None, None) => break,
@@ -727,8 +731,8 @@ fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     fields > 0
 }
 
-/// Arrow: a file or Feather file by its magic, or a stream. A stream begins with the bytes FF FF FF FF, the length of
-/// its first message, and the offset of that message's root table.
+/// True for Arrow: a file or Feather file by its magic, or a stream. A stream begins with the bytes FF FF FF FF, the
+/// length of its first message, and the offset of that message's root table.
 fn is_arrow(head: &[u8]) -> bool {
     if head.starts_with(b"ARROW1") || head.starts_with(b"FEA1") {
         return true;
@@ -739,19 +743,19 @@ fn is_arrow(head: &[u8]) -> bool {
     marker == [0xff; 4] && len % 8 == 0 && (8..1 << 24).contains(&len) && (4..256).contains(&table)
 }
 
-/// Go's text heap profile: its first line ends with `@ heap/` and the sampling rate.
+/// True for Go's text heap profile: its first line ends with `@ heap/` and the sampling rate.
 fn is_go_heap_profile(head: &[u8]) -> bool {
     let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
     line.starts_with(b"heap profile:") && has(line, "] @ heap/")
 }
 
-/// The text reports of gperftools, such as `--- contentionz 1 ---`.
+/// True for the text reports of gperftools, such as `--- contentionz 1 ---`.
 fn is_gperftools_text(head: &[u8]) -> bool {
     let Some(rest) = head.trim_ascii_start().strip_prefix(b"--- ") else { return false };
     ["contentionz ", "threadz ", "heapz ", "growthz ", "profilez "].iter().any(|name| rest.starts_with(name.as_bytes()))
 }
 
-/// Text that `pprof` prints: it starts with the program's name and the sample type. `pprof -raw` starts with
+/// True for text that `pprof` prints: it starts with the program's name and the sample type. `pprof -raw` starts with
 /// `PeriodType:`.
 fn is_pprof_text(head: &[u8]) -> bool {
     if head.starts_with(b"PeriodType: ") {
@@ -764,7 +768,7 @@ fn is_pprof_text(head: &[u8]) -> bool {
     head.starts_with(b"Showing nodes accounting for ")
 }
 
-/// The output of `callgrind_annotate`, `cg_annotate` or `ms_print`: a line of dashes, then a known heading.
+/// True for the output of `callgrind_annotate`, `cg_annotate` or `ms_print`: a line of dashes, then a known heading.
 fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     let Some(rest) = head.trim_ascii_start().strip_prefix(b"--------------------") else { return false };
     let line = rest.split(|byte| *byte == b'\n').nth(1).unwrap_or_default();
@@ -772,8 +776,8 @@ fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     words.iter().any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// A binary profile of gperftools. Its header is five words of 4 or 8 bytes: 0, the number of the other header words
-/// (3), the version (0; 1 from Java), the sampling period, 0.
+/// True for a binary profile of gperftools. Its header is five words of 4 or 8 bytes: 0, the number of the other header
+/// words (3), the version (0; 1 from Java), the sampling period, 0.
 fn is_gperftools(head: &[u8]) -> bool {
     let (words, _) = head.as_chunks::<8>();
     let is_64_bit = words.first_chunk().is_some_and(|header| is_gperftools_header(&header.map(u64::from_le_bytes)));
@@ -788,19 +792,19 @@ fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> 
     zero == 0 && words == 3 && version <= 1 && period > 0 && padding == 0
 }
 
-/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
+/// True for a Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
 fn is_pstats(head: &[u8]) -> bool {
     let [dictionary, key, len, ..] = *head else { return false };
-    // The highest bit of a type only says that something refers to the object later.
+    // The highest bit of a type is masked out: it only says that something refers to the object later.
     dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 
-/// JSON from `perf data convert --to-json`, as perf writes it or with its keys sorted (`jq -S`).
+/// True for JSON from `perf data convert --to-json`, as perf writes it or with its keys sorted (`jq -S`).
 fn is_perf_json(head: &[u8]) -> bool {
     Words(&["{\"linux-perf-json-version\""]).fits(head) || Words(&["{\"headers\":{", "\"captured-on\":"]).fits(head)
 }
 
-/// bpftrace's output of stacks as map keys: `@[` or `@name[PID, COMM,`, the frames, `]: 12`.
+/// True for bpftrace's output of stacks as map keys: `@[` or `@name[PID, COMM,`, the frames, `]: 12`.
 fn is_bpftrace(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let is_start =
@@ -808,7 +812,7 @@ fn is_bpftrace(head: &[u8]) -> bool {
     lines.any(is_start) && lines.any(|line| has(line, "]: "))
 }
 
-/// Stacks with the count in front: most lines are `  12 main;work`.
+/// True for stacks with the count in front: most lines are like `  12 main;work`.
 fn has_counts_in_front(head: &[u8]) -> bool {
     let (mut counted, mut others) = (0, 0);
     for line in whole_lines(head) {
@@ -821,8 +825,8 @@ fn has_counts_in_front(head: &[u8]) -> bool {
     counted > others
 }
 
-/// Lines such as `main;work 5ms` or `main;work 1,000`: most have a `;`, and their last word starts with a digit but
-/// isn't a number. Lines of JSON don't count as such.
+/// True for lines such as `main;work 5ms` or `main;work 1,000`: most have a `;`, and their last word starts with a
+/// digit but isn't a number. Lines of JSON don't count as such.
 fn has_odd_weights(head: &[u8]) -> bool {
     let (mut odd, mut others) = (0, 0);
     for line in whole_lines(head) {
@@ -844,8 +848,8 @@ fn ends_with_number(line: &[u8]) -> bool {
     line.rsplit(u8::is_ascii_whitespace).next().is_some_and(is_number)
 }
 
-/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack. The
-/// first line has depth 0, and a later one depth 1. An unknown line number is -1.
+/// True for phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each
+/// stack. The first line has depth 0, and a later one depth 1. An unknown line number is -1.
 fn is_phpspy(head: &[u8]) -> bool {
     let mut words = first_line(head).split(u8::is_ascii_whitespace);
     let (depth, function, place) = (words.next(), words.next(), words.next());

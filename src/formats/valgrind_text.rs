@@ -155,7 +155,7 @@ impl<'a> Grafter<'a, '_> {
     fn copy_lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
         while self.next_line(input)? {
             let line = std::mem::take(&mut self.line);
-            // The number of bytes of the line that are written. A line of DHAT may have many frames.
+            // Offset in the line up to which it was written or replaced. One line of DHAT may contain many frames.
             let mut written = 0;
             for addr_end in memmem::find_iter(&line, UNKNOWN) {
                 let end = addr_end + UNKNOWN.len();

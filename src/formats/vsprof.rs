@@ -85,6 +85,7 @@ fn add_line(
             return false;
         }
     }
+    // The process itself gets a row only if it has time of its own.
     if stack.is_some() || weight > 0 {
         profile.push(series, Row { track, stack, weight, count: line.calls, time: None });
     }
@@ -147,9 +148,9 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds, which the file doesn't state. It is computed from one line: calls × average is
-    /// the line's time, and the file states its share of the total. Of all lines, the one with the smallest rounding
-    /// error is used. `None` if there are no shares, or if all of them are zero or damaged.
+    /// The total time in milliseconds, which the file doesn't state. It follows from any line: the line's time is calls
+    /// × average, and the line states which share of the total that is. Of all lines, the one with the smallest
+    /// rounding error is used. `None` if there are no shares, or if all of them are zero or damaged.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);
@@ -171,7 +172,7 @@ impl VsprofColumns {
         total
     }
 
-    /// Parses a line of the table. `None` if a field is missing or isn't a number where one is needed.
+    /// Parses a line of the table. `None` if a field that is needed is missing or damaged.
     fn parse(&self, line: &[u8]) -> Option<VsprofLine> {
         let fields = fields(line);
         let level = usize::try_from(parse_integer(fields.get(self.level)?)?).ok()?;
@@ -191,7 +192,8 @@ impl VsprofLine {
     /// The time without callees in nanoseconds. `total` is the total time in milliseconds.
     fn nanos(&self, total: Option<f64>) -> u64 {
         let millis = match (self.share, total) {
-            // The share was rounded to 0.00, so it is less than 0.005%. Calls × average may be more precise.
+            // The share was rounded to 0.00, so it is less than 0.005%. Within this limit, calls × average is more
+            // precise.
             (Some(0.0), Some(total)) => self.millis.min(total * 0.005 / 100.0),
             (Some(share), Some(total)) => total * share / 100.0,
             _ => self.millis,

@@ -119,7 +119,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     let mut rest = Bytes::new(contents, LittleEndian);
     let mut functions = 0;
     for _ in 0..number(&mut rest).filter(|imports| *imports <= MOST_FUNCTIONS)? {
-        // The names of the module and of what is imported from it.
+        // Skips the name of the module that is imported from, and that of what is imported.
         text(&mut rest)?;
         text(&mut rest)?;
         match rest.read_u8().ok()? {
@@ -134,7 +134,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
             MEMORY => limits(&mut rest)?,
             GLOBAL => {
                 value_type(&mut rest)?;
-                // Whether the global can be changed.
+                // Skips the flag that tells whether the global can be changed.
                 rest.read_u8().ok()?;
             }
             TAG => {
@@ -165,7 +165,7 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
 /// Reads the contents of the name section. Returns the module's name, and the names of functions by index. Names of
 /// functions that don't exist are ignored; `functions` is the number of functions. `None` if the section is damaged.
 fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
-    /// Numbers of subsections.
+    /// Numbers of the subsections of the name section.
     const MODULE: u8 = 0;
     const FUNCTIONS: u8 = 1;
     let (mut module, mut names) = (None, BTreeMap::new());
@@ -209,7 +209,7 @@ fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
     name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
 }
 
-/// V8's hash of a module that only has the sections `kept`. `None` if it has no code section.
+/// V8's hash of the module that would remain if only the sections `kept` were in it. `None` if it has no code section.
 fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut len = MAGIC.len();
     let mut code = None;
@@ -227,7 +227,7 @@ fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
         let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);
         one_at_a_time(MAGIC.iter().chain(contents))
     };
-    // The two lowest bits say what kind of hash it is.
+    // In V8, the two lowest bits state the kind of the value: 2 means a hash.
     Some(WasmHash { hash: hash << 2 | 2, code: code? })
 }
 

@@ -176,7 +176,7 @@ struct RowParts<'d> {
     open_frame: Option<Tag<'d>>,
     /// The ID of the `tagged-backtrace` element around the backtrace, if there is one.
     tagged_id: Option<u64>,
-    /// The stack, once the backtrace was read; the inner `None` is the empty stack.
+    /// The stack of the row, once its backtrace was read. If the backtrace has no frames, this is `Some(None)`.
     stack: Option<Option<StackId>>,
     /// True if the row refers to a backtrace that wasn't defined. The row has then been counted as skipped.
     is_skipped: bool,
@@ -185,7 +185,7 @@ struct RowParts<'d> {
 /// A `backtrace` that hasn't ended yet.
 struct OpenBacktrace {
     id: Option<u64>,
-    /// Innermost first.
+    /// The frames read so far, innermost first.
     frames: Vec<FrameId>,
 }
 
@@ -245,7 +245,8 @@ impl<'d> XctraceReader<'d> {
         self.profile.push(series, row);
     }
 
-    /// Parses a thread: `fmt="Main Thread 0x1a2b (node, pid: 77)"`.
+    /// Reads a `thread` element, such as one with `fmt="Main Thread 0x1a2b (node, pid: 77)"`. `None` if it refers to a
+    /// thread that wasn't defined.
     fn read_thread(&mut self, tag: &Tag<'_>) -> Option<TrackId> {
         if let Some(id) = tag.number("ref") {
             return self.defined.threads.get(&id).copied();
@@ -255,6 +256,7 @@ impl<'d> XctraceReader<'d> {
         let (name, process) = text.rsplit_once(" (").unwrap_or((&text, ""));
         let (process, pid) = process.trim_end_matches(')').rsplit_once(", pid: ").unwrap_or((process, ""));
         let name = name.rsplit_once(" 0x").map_or(name, |(name, _)| name);
+        // Every process has a main thread, so the name of the process says more.
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };
         let pid = pid.trim().parse().ok().map(Pid);
         let track = self.profile.track(Track { comm: comm.as_bytes().to_vec(), pid, ..Track::default() });
@@ -278,7 +280,7 @@ impl<'d> XctraceReader<'d> {
         }
         let is_tagged = tag.name == b"tagged-backtrace";
         if is_tagged && tag.is_end {
-            // Other rows may refer to the backtrace inside by this ID, too.
+            // Other rows may refer to the backtrace by the ID of the `tagged-backtrace` around it, too.
             if let Some(id) = row.tagged_id.take()
                 && let Some(stack) = row.stack
             {
@@ -307,7 +309,7 @@ impl<'d> XctraceReader<'d> {
         row.stack = Some(stack);
     }
 
-    /// Reads the binary (the module) of the frame that is open, which completes that frame.
+    /// Reads the binary (the module) of the open frame, and thereby completes the frame.
     fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
         let Some(frame) = row.open_frame.take() else { return };
         let binary = match tag.number("ref") {
@@ -323,8 +325,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Reads the start or the end of a `frame`. It is a reference to an earlier frame, or a new one, which stays open
-    /// until its binary has been read. Completes the frame that is still open.
+    /// Reads the start or the end of a `frame` element. Both complete the frame that was open before. A start refers to
+    /// an earlier frame or begins a new one, which stays open until its binary was read.
     fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
         if tag.is_end {

@@ -10,14 +10,15 @@ use crate::error::{Error, Result};
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 
-/// Number of a text in [`CostReader::texts`]. 32 bits suffice, because every distinct text takes up memory.
+/// Number of a text in [`CostReader::texts`]. 32 bits suffice, because memory runs out before there are 2^32 distinct
+/// texts.
 pub(super) type TextNumber = u32;
 
 /// The number of the empty text. It is the name of the current object and file until the first `ob=` and `fl=` lines,
 /// and of objects and files whose ID isn't defined.
 const NO_TEXT: TextNumber = 0;
 
-/// A function. The fields are numbers of texts in [`CostReader::texts`].
+/// Identifies a function by its name, source file and object. The fields are numbers of texts in [`CostReader::texts`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FunctionName {
     pub(super) name: TextNumber,
@@ -25,8 +26,8 @@ pub(super) struct FunctionName {
     pub(super) object: TextNumber,
 }
 
-/// What a line contains. Lines that only name a file or an object have no record. Functions are indices into
-/// [`CostReader::functions`].
+/// What [`CostReader::read`] reports about a line. Lines that only name a file or an object have no record. Functions
+/// are given as indices into [`CostReader::functions`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Record<'a> {
     Header {
@@ -52,7 +53,8 @@ pub(super) enum Record<'a> {
     },
 }
 
-/// Follows the lines that set the current function, file and object, and numbers the functions in order of appearance.
+/// Reads the lines of a file in order. Remembers which function, file and object the lines set, and numbers the
+/// functions in order of appearance.
 #[derive(Debug)]
 pub(super) struct CostReader {
     /// Names of functions, files and objects.
@@ -63,9 +65,10 @@ pub(super) struct CostReader {
     function_numbers: FxHashMap<FunctionName, u32>,
     /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
     text_ids: [FxHashMap<u32, TextNumber>; 2],
-    /// Numbers of functions by their IDs.
+    /// For each function ID that is defined so far, the function's index in `functions`.
     function_ids: FxHashMap<u32, u32>,
-    /// The names of IDs that are used before the file defines them. Only filled by [`CostReader::with_definitions`].
+    /// The names that the whole file gives to IDs, for IDs that are used before their definition. Only filled by
+    /// [`CostReader::with_definitions`].
     later_names: FxHashMap<(IdSpace, u32), TextNumber>,
     /// The current object (`ob=`).
     pub(super) object: TextNumber,
@@ -122,7 +125,8 @@ impl CostReader {
         reader
     }
 
-    /// Reads the next line. Returns `None` if it only affects the lines after it, or says nothing about costs.
+    /// Reads the next line. Returns `None` if the line only names something for the lines after it, or has no costs,
+    /// such as a jump or a comment.
     pub(super) fn read<'a>(&mut self, line: Result<Line<'a>>) -> Result<Option<Record<'a>>> {
         match line {
             Ok(Line::Header { word, value }) => Ok(Some(Record::Header { word, value })),
@@ -152,8 +156,8 @@ impl CostReader {
         self.callee.take()
     }
 
-    /// Reads a call. Its callee is the function that the preceding `cfn=` line named. That line applies to no other
-    /// call, even if this one is malformed.
+    /// Reads a call. Its callee is the function that the preceding `cfn=` line named. The `cfn=` line is used up even
+    /// if the call is malformed, so that it can't name the callee of a later call.
     fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
         let callee = self.take_callee();
         let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
@@ -180,7 +184,7 @@ impl CostReader {
                 return Ok(Some(Record::Function(function)));
             }
             Keyword::Cfn => {
-                // If the name is invalid, there is no callee.
+                // If the name is invalid, the next call has no callee, rather than that of an earlier `cfn=` line.
                 self.callee = None;
                 let (object, file) = (self.cob.unwrap_or(self.object), self.cfi.unwrap_or(self.file));
                 self.callee = Some(self.function(field, object, file)?);
@@ -198,7 +202,8 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Updates the current object or file after a line that sets it.
+    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is that of
+    /// the line with the text.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,
@@ -226,8 +231,8 @@ impl CostReader {
         }
     }
 
-    /// The number of a function, which is added if it is new. `object` and `file` are those in effect at this line.
-    /// They don't matter if the function is given by an ID that is already defined.
+    /// Returns the number of a function, which is added if it is new. `object` and `file` are those in effect at this
+    /// line. They are ignored if `field` is an ID that is already defined, because the definition determined them.
     fn function(&mut self, field: NameField<'_>, object: TextNumber, file: TextNumber) -> Result<u32> {
         let (id, name) = match field {
             NameField::Refer(id) => match self.function_ids.get(&id) {

@@ -14,7 +14,7 @@ pub struct InstructionCosts {
     pub events: Vec<Vec<u8>>,
     /// The process ID; `None` if the file doesn't state it.
     pub pid: Option<i32>,
-    /// True if positions include addresses.
+    /// True if the file states addresses of instructions (`--dump-instr=yes`), not only lines.
     pub has_addresses: bool,
     /// The functions in order of appearance. Each combines the costs of all its source files and recursion levels.
     pub functions: Vec<CostedFunction>,
@@ -115,7 +115,7 @@ struct InstructionReader {
     files: FxHashMap<TextNumber, usize>,
     /// Index in [`InstructionCosts::functions`] of each function, by object and by name without recursion level.
     functions: FxHashMap<(TextNumber, Vec<u8>), usize>,
-    /// Index in [`InstructionCosts::stated`] of each function of `names`.
+    /// Index in [`InstructionCosts::stated`] of each function, by the function's number in `names`.
     stated: FxHashMap<u32, usize>,
     /// For each function, calling address and callee: the index in the list of calls at that address. Avoids searching
     /// the list, because a single instruction may call thousands of functions.
@@ -123,8 +123,8 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
-    /// Adds the costs or the call in a record. `columns` are those of its position. If they have no instruction
-    /// address, the costs are ignored. Fails if a number is malformed.
+    /// Adds the costs or the call in a record. `columns` are the position columns of its line. Costs at positions
+    /// without an instruction address are ignored. Fails if a number is malformed.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value, columns),
@@ -245,7 +245,7 @@ impl InstructionReader {
     }
 }
 
-/// Where the code of an instruction is from: an index into [`InstructionCosts::files`], and the line.
+/// The source position of an instruction: an index into [`InstructionCosts::files`], and the line.
 #[derive(Debug, Clone, Copy)]
 struct Source {
     file: usize,

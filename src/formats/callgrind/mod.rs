@@ -48,6 +48,8 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Header(b"version", value) => is_known |= value == b"1",
             Statement::Header(..) => {}
             Statement::Spec(Keyword::Fn, _) => return events,
+            // After the events, a file or object begins the description of the first function, so the headers are
+            // complete.
             Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob, _) if events => return true,
             // Some writers state the object or file of the first function before the events.
             Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob | Keyword::Frfn | Keyword::Rec, _) => {}

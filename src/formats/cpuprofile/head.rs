@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// Like the column, counted from 1; 0 if absent.
+    /// The line at which the function starts. Like the column, counted from 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,
@@ -41,7 +41,7 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
     let mut nodes: Vec<ProfileNode<'static>> = Vec::new();
     for NodeText { parent, json } in split_nodes(tree) {
         let node: HeadNode = serde_json::from_slice(&json)?;
-        // Lines and columns of old profiles count from 1, those of new ones from 0.
+        // Lines and columns count from 1 in old profiles, but from 0 in new ones and in `CallFrame`.
         let call_frame = CallFrame {
             function_name: node.function_name.into(),
             url: node.url.into(),
@@ -74,7 +74,7 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
         let start = next;
         next = if tree[start] == b'"' { end_of_string(tree, start) } else { start + 1 };
         let (top, token) = (levels.last().copied(), &tree[start..next]);
-        // The root, or an element of a list of children.
+        // A node begins: the root, or an element of a list of children.
         if token == b"{" && matches!(top, None | Some(Level::Children)) {
             levels.push(Level::Node(nodes.len()));
             let parent = open.last().copied();
@@ -125,7 +125,8 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// If the key that ends at `key_end` has a list as its value, the position after the opening bracket.
+/// The position of the first element of a list, given the end of the key whose value the list is. `None` if the key has
+/// another kind of value.
 fn start_of_list(text: &[u8], key_end: usize) -> Option<usize> {
     let rest = text.get(key_end..)?.trim_ascii_start();
     let value = rest.strip_prefix(b":")?.trim_ascii_start();

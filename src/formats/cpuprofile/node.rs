@@ -13,7 +13,7 @@ pub(super) struct ProfileNode<'a> {
     pub(super) hit_count: u64,
     #[serde(default, deserialize_with = "list_or_null")]
     pub(super) children: Vec<u64>,
-    /// Profiles that are streamed while they are recorded state the parent instead of the children.
+    /// ID of the parent. Only in profiles that are streamed while they are recorded; other profiles state the children.
     pub(super) parent: Option<u64>,
     #[serde(default, deserialize_with = "list_or_null")]
     pub(super) position_ticks: Vec<LineTicks>,
@@ -28,7 +28,7 @@ pub(super) fn list_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(json:
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "WrittenTicks")]
 pub(super) struct LineTicks {
-    /// Counted from 1; 0 if unknown.
+    /// The line, counted from 1; 0 if unknown.
     pub(super) line: u32,
     pub(super) ticks: u64,
 }
@@ -57,7 +57,7 @@ pub(super) struct CallFrame<'a> {
     pub(super) function_name: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) url: Cow<'a, str>,
-    /// Counted from 0; -1 if absent.
+    /// The line at which the function starts. Like the column, counted from 0; -1 if absent.
     #[serde(default)]
     pub(super) line_number: i64,
     #[serde(default)]

@@ -51,7 +51,8 @@ impl EventAttr {
                 Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at_offset(base + 4)
             );
         }
-        // The first versions of perf wrote a size of 0. Like perf, don't read beyond the end of `bytes`.
+        // The first versions of perf wrote a size of 0, which means the size of the first version. If the stated size
+        // is beyond the end of `bytes`, only the bytes that are there are used, as in perf.
         let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
         let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
         cursor.bytes(8, "attr type and size")?;
@@ -69,8 +70,8 @@ impl EventAttr {
         Ok(attr)
     }
 
-    /// Parses the fields that newer versions of perf added, as far as the attr has them. They were added in groups, so
-    /// an attr ends after one of these groups.
+    /// Parses the fields that newer versions of perf added. They were added in groups, so an attr ends after one of
+    /// these groups. The fields that it lacks stay 0.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());
@@ -99,7 +100,7 @@ impl EventAttr {
         self.sample_type & bit != 0
     }
 
-    /// `sample_id_all`: records other than samples end with a [`super::SampleId`].
+    /// True if records other than samples end with a [`super::SampleId`] (`sample_id_all`).
     pub fn sample_id_all(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_SAMPLE_ID_ALL != 0
     }
@@ -132,7 +133,7 @@ impl EventAttr {
         self.is_frequency().then_some(self.period_or_frequency)
     }
 
-    /// `freq`: a sampling frequency was requested, not a fixed period.
+    /// True if a sampling frequency was requested, not a fixed period (`freq`).
     pub fn is_frequency(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_FREQ != 0
     }
@@ -145,7 +146,7 @@ impl EventAttr {
         (self.flags >> PRECISE_IP & 3) as u8
     }
 
-    /// `inherit`: child threads are counted as well, and their samples have the same event IDs.
+    /// True if child threads are counted as well (`inherit`). Their samples have the same event IDs.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }
@@ -155,10 +156,10 @@ impl EventAttr {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }
 
-    /// The name that perf would give the event. It is used if the recording doesn't contain a name.
+    /// The name that perf would give the event, for recordings that don't contain a name.
     fn default_name(&self) -> String {
         let known = match self.kind {
-            // The upper bits of `config` choose a PMU on machines with several kinds of cores.
+            // Only the lowest byte is the event. On machines with several kinds of cores, the upper bits choose a PMU.
             abi::PERF_TYPE_HARDWARE => HARDWARE.get(usize::try_from(self.config & 0xff).unwrap_or(usize::MAX)),
             abi::PERF_TYPE_SOFTWARE => SOFTWARE.get(usize::try_from(self.config).unwrap_or(usize::MAX)),
             _ => None,

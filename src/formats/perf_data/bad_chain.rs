@@ -12,7 +12,8 @@ use super::walk::RawRecord;
 use super::words::Words;
 use crate::error::Result;
 
-/// True if an entry of a call chain makes perf drop the chain.
+/// True if an entry of a call chain makes perf drop the whole chain: it is in the range of the context markers, but no
+/// known marker.
 #[inline]
 pub fn is_bad_entry(word: u64) -> bool {
     is_marker(word) && !is_known_marker(word)

@@ -10,7 +10,7 @@ use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
 use linux_perf_event_reader::constants as abi;
 
-/// A word of a record that is a code address.
+/// A word of a record that holds a code address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CodeAddress {
     /// Offset of the word in bytes, from the start of the record.

@@ -36,9 +36,8 @@ impl std::fmt::Debug for Decompressor {
 
 /// Limit in bytes for the decompressed size of one compressed record, whatever the recording says. perf compresses at
 /// most one full buffer of a CPU per record. The recording states the length of the buffers, but a hostile file can
-/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). The
-/// compressed record has at most 64 KiB. Samples with times differ from each other, so they can't be compressed from
-/// more than this limit to that little.
+/// state anything. perf's default is 512 KiB; users who lose samples choose a few MiB (`perf record -m`). A compressed
+/// record has at most 64 KiB, and no real samples would compress by the factor of 1,024 that exceeds this limit.
 const MAX_UNPACKED: usize = 64 << 20;
 
 /// Limit in bytes for the output of one decompression step. zstd's own blocks are not larger.
@@ -92,7 +91,7 @@ impl Decompressor {
                 format!("zstd data: a record unpacks to more than {} bytes, the recorder's buffer", self.max_unpacked);
             return Err(Error::new(message));
         }
-        // If the step filled all the room for its output, the decoder may hold more.
+        // If the step filled all the room for its output, the decoder may hold more output, so the record isn't done.
         packed.is_done = packed.remaining.is_empty() && end - start < STEP;
         Ok(())
     }
@@ -116,7 +115,7 @@ impl Decompressor {
 /// The part of a compressed record that is not decompressed yet.
 #[derive(Debug)]
 pub struct Packed<'data> {
-    /// The compressed bytes that the decoder hasn't taken yet.
+    /// The compressed bytes that were not passed to the decoder yet.
     remaining: &'data [u8],
     /// Offset of the record in the file, for messages.
     offset: u64,

@@ -13,7 +13,7 @@ use linux_perf_event_reader::constants as abi;
 /// The `PERF_SAMPLE_*` bits of the fields that the conversion removes from samples.
 const REMOVED: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
-/// Offsets in `struct perf_event_attr`.
+/// Byte offsets of fields in `struct perf_event_attr`.
 const SAMPLE_TYPE: usize = 24;
 const FLAGS: usize = 40;
 const SAMPLE_REGS_USER: usize = 80;
@@ -39,7 +39,7 @@ impl Recording {
 /// bytes.
 fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
-    // The flag says that chains have no frames of user space.
+    // With this flag, the attr would say that chains have no frames of user space, but the new chains have some.
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
     attr.sample_regs_user = 0;
     attr.sample_stack_user = 0;

@@ -23,7 +23,7 @@ use crate::model::{Addr, Nanos, Tid};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
-/// `attr.defer_callchain`
+/// The flag `defer_callchain` of an attr: the user part of call chains may come in later records.
 const DEFER_CALLCHAIN: u64 = 1 << 38;
 
 /// A user call chain that completes earlier samples.
@@ -31,14 +31,14 @@ const DEFER_CALLCHAIN: u64 = 1 << 38;
 pub struct DeferredChain<'data> {
     /// The CALLCHAIN_DEFERRED record in the form of a sample, with process, thread, time and call chain.
     pub sample: Sample<'data>,
-    /// The record's offset in the file.
+    /// The offset in the file of the CALLCHAIN_DEFERRED record.
     pub offset: u64,
 }
 
 /// All deferred chains of a recording.
 #[derive(Debug, Default)]
 pub struct DeferredChains<'data> {
-    /// Chains by thread and cookie. Each list is in order of time after [`Self::settle`].
+    /// Chains by thread and cookie. [`Self::settle`] sorts each list by time.
     by_cookie: FxHashMap<(Tid, u64), Vec<DeferredChain<'data>>>,
     skipped: Skipped,
 }
@@ -66,7 +66,8 @@ impl<'data> DeferredChain<'data> {
 }
 
 impl<'data> DeferredChains<'data> {
-    /// Adds a CALLCHAIN_DEFERRED record; ignores all others.
+    /// Adds a CALLCHAIN_DEFERRED record; ignores all others. A record without a thread ID is ignored too, because it
+    /// can't be matched with samples.
     pub fn add(&mut self, recording: &Recording, raw: &RawRecord<'data>) {
         if raw.kind != kind::CALLCHAIN_DEFERRED {
             return;
@@ -82,8 +83,9 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// Sorts the chains after the last call of [`Self::add`], which [`Self::find`] needs, and warns about samples
-    /// without a chain and chains without a sample. `records` must yield all records of the recording.
+    /// Call this after the last [`Self::add`] and before the first [`Self::find`], which needs sorted chains. Also
+    /// warns about samples without a chain and chains without a sample. `records` must yield all records of the
+    /// recording.
     pub fn settle<'r>(
         &mut self,
         recording: &Recording,
@@ -95,7 +97,7 @@ impl<'data> DeferredChains<'data> {
         for chains in self.by_cookie.values_mut() {
             chains.sort_by_key(DeferredChain::sort_key);
         }
-        // Without deferred chains, don't parse all samples.
+        // If the recording can't have deferred chains, save the time to parse all samples.
         let may_defer = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
         if !may_defer && self.by_cookie.is_empty() {
             return;

@@ -43,7 +43,7 @@ impl FeatureSection {
         cursor.u32("number of processors online")
     }
 
-    /// Parses BUILD_ID. Entries that cannot be read are left out.
+    /// Parses BUILD_ID: the build IDs of files. Entries that cannot be read are left out.
     pub fn build_ids(&self, endian: Endian) -> Vec<BuildIdRecord<'_>> {
         let records = Records::new(&self.bytes, self.offset, endian);
         // Older recorders leave the type of these records 0, so set it before parsing.
@@ -63,8 +63,9 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// Gives the events the names in this section, which must be EVENT_DESC. An entry describes the event that has the
-    /// entry's first ID or, if there is none, the event at the same position.
+    /// Gives the events the names that this section, which must be EVENT_DESC, has for them. Each entry of the section
+    /// names the event with the entry's first ID. If no event has that ID, the entry names the event at the same
+    /// position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;

@@ -29,7 +29,7 @@ impl FileSection {
 pub enum Form {
     /// File form: sections at offsets that the header gives.
     File,
-    /// A header of 16 bytes, then records up to the end.
+    /// Pipe form: a header of 16 bytes, then records up to the end.
     Pipe,
 }
 
@@ -46,7 +46,8 @@ pub struct Header {
     pub attr_entry_size: u64,
     /// The attrs section: one entry per event.
     pub attrs: FileSection,
-    /// The data section, which holds the records. Its `size` is 0 if the recorder was killed before it could write it.
+    /// The data section, which holds the records. Its `size` is 0 if the recorder was killed before it could write the
+    /// size.
     pub data: FileSection,
     /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
     pub features: [u128; 2],
@@ -120,8 +121,8 @@ impl Header {
         Ok(header)
     }
 
-    /// The header of a recording in pipe form. It only states the byte order; what file form has in the header is
-    /// empty.
+    /// Makes the header of a recording in pipe form. Such a header only states the byte order, so the fields that
+    /// belong to file form are empty.
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };

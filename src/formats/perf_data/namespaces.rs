@@ -1,8 +1,8 @@
 //! Determines the ID of a process inside its PID namespace by counting forks.
 //!
 //! With `perf record --namespaces` the kernel writes a NAMESPACES record for every new thread (`perf_event_namespaces`
-//! in kernel/events/core.c). It identifies the namespace, but doesn't contain the thread's ID inside it. A namespace
-//! hands out IDs in sequence, so if it was created during the recording, the forks into it can be counted.
+//! in kernel/events/core.c). The record identifies the namespace, but doesn't contain the thread's ID inside it. A
+//! namespace hands out IDs in sequence, so if it was created during the recording, the forks into it can be counted.
 
 use super::record::{Namespaces, Task};
 use crate::model::{Pid, Tid};
@@ -20,7 +20,7 @@ const PID_NS_INDEX: usize = 3;
 pub(super) struct PidNamespaces {
     /// The PID namespace of each thread. A thread never leaves the one it was created in.
     by_thread: FxHashMap<Tid, Namespace>,
-    /// All new processes and threads.
+    /// All forks so far: one for each new process and thread.
     forks: Vec<Task>,
 }
 
@@ -49,6 +49,7 @@ impl PidNamespaces {
         let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
             let Some(namespace) = self.by_thread.get(&task.tid) else { continue };
+            // Without the parent's namespace, it is unknown whether the task's namespace is new.
             let Some(parent_namespace) = self.by_thread.get(&task.parent_tid) else { continue };
             match new_namespaces.get_mut(namespace) {
                 Some(tasks) => tasks.push(task),

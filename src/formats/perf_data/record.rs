@@ -12,8 +12,8 @@ use crate::model::process::{BuildId, CpuMode, FileId, TscConversion};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use linux_perf_event_reader::constants as abi;
 
-/// In a LOST_SAMPLES record: the samples were dropped by the user's BPF filter (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`,
-/// tools/lib/perf/include/perf/event.h).
+/// Bit of `misc` in a LOST_SAMPLES record: the samples were dropped by the user's BPF filter
+/// (`PERF_RECORD_MISC_LOST_SAMPLES_BPF`, tools/lib/perf/include/perf/event.h).
 const MISC_LOST_SAMPLES_BPF: u16 = 1 << 15;
 
 /// A record that is not a sample, parsed.
@@ -39,9 +39,10 @@ pub enum Record<'data> {
     TimeConv(TscConversion),
     /// The build ID of a file.
     BuildId(BuildIdRecord<'data>),
-    /// Number of records for which the kernel's buffer had no room.
+    /// The kernel's buffer was full. Holds the number of records that were lost.
     Lost(u64),
-    /// Number of lost samples. They may also be counted in LOST records, so the two numbers must not be added up.
+    /// Samples were lost. Holds their number. They may also be counted in LOST records, so the two numbers must not be
+    /// added up.
     LostSamples(u64),
     /// Any other record type.
     Other,
@@ -86,7 +87,7 @@ impl Mmap<'_> {
     /// Encodes an MMAP2 record with the build ID; device and inode (`file`) are left out. `trailer` is the sample ID to
     /// append, if any, and the event's `sample_type`. Returns `None` if the path is too long for a record.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        // Reserves room for the fixed fields and the longest trailer: up to a hundred thousand such records are
+        // Reserves room for the fixed fields and the longest trailer, because up to a hundred thousand such records are
         // written.
         let mut body = ByteWriter::append_to(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
@@ -115,7 +116,7 @@ pub struct Comm<'data> {
     pub tid: Tid,
     /// The new name.
     pub name: &'data [u8],
-    /// True if an exec set the name, and so replaced the process's memory.
+    /// True if an exec set the name. The exec also replaced the process's memory.
     pub exec: bool,
 }
 
@@ -260,7 +261,7 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         let mut device = *body;
         let identity = body.bytes(24, "device, inode and generation")?;
         if raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
-            // u8 size, three reserved bytes, 20 bytes of build ID.
+            // The layout of a build ID: u8 size, three reserved bytes, 20 bytes.
             build_id = BuildId::new(&identity[4..4 + usize::from(identity[0]).min(20)]);
         } else {
             let (major, minor) = (device.u32("major")?, device.u32("minor")?);
@@ -319,8 +320,8 @@ fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
     Ok(BpfEvent { kind, id, tag })
 }
 
-/// Reads a TIME_CONV record. Older recorders wrote the short form, which ends after `time_zero`; its conversion is used
-/// as it is (`cap_zero`). The long form has 18 more bytes.
+/// Reads a TIME_CONV record. Older recorders wrote a short form, which ends after `time_zero`. It lacks the flags that
+/// say whether the conversion is valid, and is taken for valid (`cap_zero`). The long form has 18 more bytes.
 fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
     let (shift, mult, zero) = (body.u64("time_shift")?, body.u64("time_mult")?, body.u64("time_zero")?);
     if body.left() < 18 {
@@ -334,7 +335,7 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Recorders that don't set this bit don't write the size either. They always wrote 20 bytes.
+    // Recorders that don't set this bit always wrote 20 bytes, and no size.
     let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
     let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })

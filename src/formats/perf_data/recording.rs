@@ -80,7 +80,7 @@ impl Recording {
                     warnings.push(error.into_warning());
                 }
                 if record.kind == kind::HEADER_TRACING_DATA {
-                    // The payload follows the record.
+                    // The record itself only states the length of its payload, which follows the record.
                     let offset = record.offset + record.bytes.len() as u64;
                     let (start, end) = (to_index(offset), to_index(record.end()));
                     let payload = bytes.get(start..end);
@@ -189,8 +189,8 @@ impl Recording {
     /// attrs section. `body` is the record without its header.
     fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length in its second word, so look ahead for it. The IDs of the event fill the rest
-        // of the record.
+        // The attr states its own length in its second word (0 in the first versions of perf), so look ahead for it.
+        // The IDs of the event fill the rest of the record.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -220,7 +220,7 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if there is an event for whose samples perf script prints more than the frames by default: tracepoints,
+    /// True if perf script, by default, prints more than the frames for the samples of some event: for tracepoints,
     /// output of BPF programs and raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
@@ -298,6 +298,7 @@ impl Recording {
         if sample_type & event_abi::PERF_SAMPLE_TIME == 0 {
             return None;
         }
+        // The fields before the time have 8 bytes each, like the record's header.
         let fields_before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
         let offset = 8 + (sample_type & fields_before).count_ones() as usize * 8;
         Cursor::new(record.bytes.get(offset..)?, 0, record.endian).u64("time").ok().map(Nanos)
@@ -311,12 +312,12 @@ impl Recording {
     /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
-        // It is preceded by four u32: version, type, level and ratio.
+        // The number is preceded by four u32: version, type, level and ratio.
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }
 
-    /// The clock of all times in the recording, with its distance to wall-clock time if CLOCK_DATA states it for this
+    /// The clock of all times in the recording, and its distance to wall-clock time if CLOCK_DATA states one for this
     /// clock. The clock's ID is `None` if the events use different clocks or perf's own. `tsc` is the conversion from a
     /// TIME_CONV record, if there is one.
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
@@ -425,6 +426,7 @@ fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_ID == 0 {
         return None;
     }
+    // The fields after the ID have 8 bytes each, like the ID itself.
     let fields_after = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
     Some(8 + (sample_type & fields_after).count_ones() as usize * 8)
 }

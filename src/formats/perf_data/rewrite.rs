@@ -20,7 +20,7 @@ use std::ops::Range;
 pub struct Edit {
     /// Where to edit: the offset of a record's start, or of the end of the stream.
     pub at: u64,
-    /// Number of bytes to remove, which are whole records with their payloads; 0 to only insert.
+    /// Number of bytes to remove. They must be whole records with their payloads. 0 to only insert.
     pub remove: u64,
     /// The bytes to insert.
     pub insert: Vec<u8>,
@@ -54,8 +54,8 @@ impl Edits {
         (len + inserted).saturating_sub(removed)
     }
 
-    /// By how many bytes the edits move the record at `offset` towards the end of the stream. If more was removed than
-    /// inserted, the number wraps around below 0, so callers must add it with wrapping.
+    /// How many bytes the edits move the record at `offset` towards the end of the stream. If they remove more than
+    /// they insert, the number wraps around below 0, so callers must add it with wrapping.
     fn shift(&self, offset: u64) -> u64 {
         let edits_before = self.list.partition_point(|edit| edit.at <= offset);
         let mut shift: u64 = 0;
@@ -69,7 +69,7 @@ impl Edits {
 
     /// Sends a range of the old stream to `sink`, with the edits applied. All edits must lie in the range.
     pub fn apply(&self, range: Range<u64>, sink: &mut dyn EditSink) -> Result<()> {
-        // The old stream is written or removed up to here.
+        // Offset up to which the old stream was copied or removed so far.
         let mut done = range.start;
         for edit in &self.list {
             if edit.at > done {
@@ -77,7 +77,7 @@ impl Edits {
                 done = edit.at;
             }
             sink.bytes(&edit.insert)?;
-            // `max`, because an edit that only inserts may follow a removal at the same offset.
+            // `max`, because the previous edit at the same offset may have removed more.
             done = done.max(edit.at.saturating_add(edit.remove));
         }
         if done < range.end { sink.copy(done..range.end) } else { Ok(()) }
@@ -91,12 +91,12 @@ pub struct Front {
     pub bytes: Vec<u8>,
 }
 
-/// Offsets in `struct perf_file_header`.
+/// Byte offsets of fields in `struct perf_file_header`.
 const DATA_SIZE: usize = 48;
 const FEATURE_BITS: usize = 72;
 
 impl Front {
-    /// Copies everything before the records of a recording in file form, which is `bytes`. Only the size of the data
+    /// Copies `bytes`, which is everything before the records of a recording in file form. Only the size of the data
     /// and the feature bits are updated.
     pub fn keep(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
@@ -108,6 +108,8 @@ impl Front {
     /// Builds header, attrs and IDs for a recording that was not in file form.
     pub fn build(recording: &Recording, data_size: u64, features: &Features) -> Self {
         let endian = recording.header.endian;
+        // All entries of the attrs section have the same length, so shorter attrs are padded to the length of the
+        // longest.
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
         let entry_size = attr_size + 16;
         // The IDs of all events follow the header, which is filled in last; so `ids.len()` is an offset in the file.
@@ -136,7 +138,7 @@ impl Front {
         front
     }
 
-    /// Overwrites the number at `offset`, which has `len` bytes. Does nothing if the front ends before it.
+    /// Overwrites the number of `len` bytes at `offset`. Does nothing if the front is too short for it.
     fn put(&mut self, offset: usize, len: usize, number: u64, endian: Endian) {
         if let Some(field) = self.bytes.get_mut(offset..offset + len) {
             endian.put(number, field);
@@ -288,7 +290,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
         if raw.kind == kind::HEADER_TRACING_DATA {
             let start = usize::try_from(raw.offset - base).unwrap_or(usize::MAX).saturating_add(raw.bytes.len());
             let mut body: Cursor<'_> = raw.body();
-            // `raw.payload` would include the padding.
+            // The record states the size without the padding, which `raw.payload` includes.
             let size = body.u32("size").unwrap_or_default() as usize;
             let payload = data.get(start..start.saturating_add(size)).unwrap_or_default();
             features.sections.insert(Feature::TRACING_DATA, payload.to_vec());

@@ -200,8 +200,8 @@ impl<'data> Sample<'data> {
         let time = fields.word(abi::PERF_SAMPLE_TIME, "time")?.map(Nanos);
         let addr = fields.word(abi::PERF_SAMPLE_ADDR, "addr")?.map(Addr);
         let id = fields.word(abi::PERF_SAMPLE_ID, "id")?;
-        // Each call of `fields` reads on where the one before ended. Rust evaluates the fields of a struct expression
-        // in the order written, so they must be written in the kernel's order.
+        // Each call reads the next field of the record. Rust evaluates the fields of a struct expression in the order
+        // written, so they must be written in the kernel's order.
         let mut sample = Self {
             event,
             cpumode: cpumode(raw.misc),
@@ -219,7 +219,7 @@ impl<'data> Sample<'data> {
         };
         // If the user part of the chain was deferred, a cookie takes its place.
         sample.take_cookie();
-        // Most samples end with their call chain.
+        // Most events have no fields after the call chain; their samples are complete.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
             sample.read_fields_after_chain(&mut fields)?;
         }
@@ -296,7 +296,8 @@ impl<'data> Sample<'data> {
 pub struct ChainContext {
     /// The CPU mode of the next addresses.
     mode: CpuMode,
-    /// True if the next frame is the first one of its context, and thus no return address.
+    /// True if the next frame is the first one after a marker (or at the start of the chain). Such a frame is an
+    /// instruction pointer, not a return address.
     is_first: bool,
 }
 
@@ -353,7 +354,8 @@ pub fn is_marker(word: u64) -> bool {
     word >= abi::PERF_CONTEXT_MAX
 }
 
-/// True if a word is a context marker that the kernel is known to write, not only in the range of markers.
+/// True if a word is a context marker that the kernel is known to write. A word that is only in the range of the
+/// markers isn't enough.
 #[inline]
 pub(super) fn is_known_marker(word: u64) -> bool {
     mode_of_marker(word).is_some() || word == USER_DEFERRED

@@ -17,7 +17,7 @@ use crate::model::mapping_kind::simpleperf_jit_cache;
 use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
 use linux_perf_data::Feature;
 
-/// Kinds of files (`enum DsoType`).
+/// Kinds of files as numbered by simpleperf (`enum DsoType`).
 const KERNEL_MODULE: u64 = 1;
 const ELF_FILE: u64 = 2;
 const DEX_FILE: u64 = 3;
@@ -26,7 +26,7 @@ const DEX_FILE: u64 = 3;
 #[derive(Debug, Default)]
 struct FileEntry {
     path: Vec<u8>,
-    /// `enum DsoType`.
+    /// The kind of the file, as numbered by simpleperf (`enum DsoType`).
     kind: u64,
     /// The lowest link-time address of code in the file.
     min_vaddr: u64,

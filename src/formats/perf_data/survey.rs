@@ -31,7 +31,8 @@ pub struct RecordSurvey {
     threads: Threads,
     /// Names of processes and threads, indexed by the numbers that `threads` gives them.
     names: Vec<Arc<[u8]>>,
-    /// From the TIME_CONV record, if there is one.
+    /// The conversion between time-stamp counter and nanoseconds from the TIME_CONV record; `None` if there is no such
+    /// record.
     tsc: Option<TscConversion>,
     namespaces: PidNamespaces,
     bpf: BpfSurvey,
@@ -55,7 +56,7 @@ impl RecordSurvey {
             Ok(record) => record,
             Err(error) => return self.skipped.add(error),
         };
-        // Only computed for the records that need it. 0 if the record has no time.
+        // A closure, so that the time is only looked up for the records that need it. 0 if the record has no time.
         let time = || recording.time(raw).unwrap_or_default();
         match record {
             Record::Mmap(mmap) => self.add_mapping(&mmap, time(), raw.offset),
@@ -73,13 +74,14 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // Reserves room for one name only, because most processes have just one and there may be many
-                    // processes.
+                    // The name of the main thread is that of the process. Reserves room for one name only, because most
+                    // processes have just one and there may be many processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }
             }
             Record::Fork(task) => self.add_fork(task),
+            // A process ends when its main thread does.
             Record::Exit(task) if task.tid.0 == task.pid.0 => {
                 self.add_moment(Moment { time: task.time, pid: task.pid, tid: task.tid, kind: MomentKind::Exited });
                 self.process(task.pid).exited = Some(task.time);
@@ -148,8 +150,8 @@ impl RecordSurvey {
         }
     }
 
-    /// Adds a FORK record. If it is about a new thread of a process, not about a new process, all it does is that the
-    /// thread inherits the name of the thread that started it.
+    /// Adds a FORK record. A new thread inherits the name of the thread that started it. Only a new process is also
+    /// added to `processes`.
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
@@ -159,14 +161,16 @@ impl RecordSurvey {
         let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
         self.add_moment(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
-        // If a process with this number already exited, this is a new process with a reused number.
+        // If a process with this ID exited before, this is a new process with a reused ID. Like an exec, it starts with
+        // new memory.
         if process.exited.is_some_and(|exited| exited <= task.time) {
             process.execs.push(task.time);
         }
         process.forked.get_or_insert((task.parent, task.time));
     }
 
-    /// Adds an MMAP record at `offset` of the file. A mapping of a jitdump is also a marker.
+    /// Adds an MMAP record at `offset` of the file. A mapping of a jitdump also becomes a [`Marker`], by which the
+    /// jitdump can be found.
     fn add_mapping(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
         let executable = mmap.executable();
         if let Some(pid_in_name) = jitdump_pid(mmap.path) {
@@ -243,7 +247,7 @@ impl RecordSurvey {
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
         let command = recording.features.get(&Feature::CMDLINE).and_then(|words| words.strings(endian).ok());
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
-        // Both count the same losses, so take the larger count.
+        // LOST and LOST_SAMPLES records count the same losses, so take the larger count.
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])

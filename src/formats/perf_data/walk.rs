@@ -100,8 +100,8 @@ fn is_plausible(record: &RawRecord<'_>) -> bool {
 /// Why a walk ended.
 #[derive(Debug)]
 pub enum Stop {
-    /// These bytes contain no further complete record. Holds the file offset at which the next record starts or would
-    /// start. It is beyond the bytes if they end within the payload of a record.
+    /// The bytes that were walked contain no further complete record. Holds the file offset at which the next record
+    /// starts or would start. It is beyond the bytes if they end within the payload of a record.
     Next(u64),
     /// The next record states an impossible size.
     Damage(Error),

@@ -17,7 +17,7 @@ use super::write::{Fields, Line};
 pub struct BranchLine<'a> {
     /// The branch instruction, printed like a frame.
     pub from: Line<'a>,
-    /// The branch target, printed like a frame.
+    /// The target of the branch, printed like a frame.
     pub to: Line<'a>,
     /// The flags of `struct perf_branch_entry`, as one word.
     pub flags: u64,

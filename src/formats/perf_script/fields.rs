@@ -47,7 +47,7 @@ fn is_indented_field(text: &[u8], columns: usize) -> bool {
     }
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
-    // BPF output continues on lines such as `0008:  00 00`.
+    // BPF output of more than eight bytes continues on lines such as `0008:  00 00`.
     let is_dump = first.strip_suffix(b":").is_some_and(|offset| offset.len() == 4 && is_hex(offset));
     if is_dump || is_page_size(first) || is_branch_line(text) {
         return true;
@@ -58,8 +58,8 @@ fn is_indented_field(text: &[u8], columns: usize) -> bool {
     is_hex(first) && is_alone
 }
 
-/// True for a line of branches. The names of their functions may contain blanks, so any word may be the one that looks
-/// like a branch. A line that begins with a number is a frame.
+/// True for a line of branches. The functions' names in it may contain blanks, so each word is tested for the form of a
+/// branch. A line that begins with a number is a frame.
 fn is_branch_line(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.clone().next() else { return false };
@@ -90,8 +90,8 @@ fn is_branch(word: &[u8]) -> bool {
     }
 }
 
-/// True if a line indented by a tab holds instructions of branches (`-F +brstackinsn`), metrics, or tracepoint fields
-/// as simpleperf prints them. `text` is the line without the tab.
+/// True if a line indented by a tab is no frame: it holds instructions of branches (`-F +brstackinsn`), metrics, or
+/// tracepoint fields as simpleperf prints them. `text` is the line without the tab.
 fn is_tabbed_field(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 4] = [b"metric:", b"tracing data:", b"...", b"mispred"];
     if text.starts_with(b"\t") || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {

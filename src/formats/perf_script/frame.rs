@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
         if rest.is_empty() {
             return Some(Self { addr, symbol: UNKNOWN, offset: None, dso: None, dso_offset: None, inlined: false });
         }
-        // The first versions of simpleperf's `report_sample.py` print a tab after the address.
+        // A blank follows the address or, in texts of simpleperf's first `report_sample.py`, a tab.
         let rest = rest.strip_prefix(b" ").or_else(|| rest.strip_prefix(b"\t"))?;
         let (rest, inlined) = match rest.strip_suffix(INLINED) {
             Some(rest) => (rest, true),
@@ -70,9 +70,9 @@ impl<'a> Frame<'a> {
             _ => return None,
         };
         let is_other_line = match line[0] {
-            // An instruction has a second tab. Few other lines have one, so test that first.
+            // A line with a second tab may be an instruction. Few lines have one, so test that first.
             b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
-            // A thread ID is padded less than an address.
+            // perf pads a thread ID less than an address, so a short line that only holds a number is a thread ID.
             _ => is_header(line) || line.len() < ADDRESS_WIDTH && is_number(line.trim_ascii()),
         };
         if is_other_line { None } else { Some(frame) }
@@ -113,7 +113,7 @@ impl<'a> Frame<'a> {
             // Leave out the fields that follow the object. `len` is the length of the address.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
             let frame = Self::parse(&line[..end]);
-            // A frame with an object isn't given up for a later one without.
+            // A frame with an object is kept, even if a later number looks like a frame without an object.
             if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
                 found = frame;
             }
@@ -129,7 +129,7 @@ impl<'a> Frame<'a> {
             return None;
         }
         let frame = Self::parse(line)?;
-        // In a perf map, the word after the address is a length.
+        // In a perf map, which has similar lines, the word after the address is a length. Such lines aren't frames.
         let begins_with_length =
             memchr::memchr(b' ', frame.symbol).is_some_and(|blank| is_number(&frame.symbol[..blank]));
         if frame.dso.is_none() || begins_with_length || is_header(line) {
@@ -209,7 +209,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
 /// The header of a one-line sample that has no event. `fields` is what precedes the frame, `tail` the rest of the line.
 /// `None` if the fields hold an event.
 fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
-    /// Columns to which perf pads a thread ID, and the blank before it.
+    /// The width to which perf pads a thread ID, plus one for the blank before the ID.
     const ID_WIDTH: usize = 6;
     // perf pads a thread ID, so a number without padding isn't one.
     let last_word_start = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
@@ -268,7 +268,7 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
-        // The offset of the opening parenthesis, which follows a blank.
+        // The offset of the opening parenthesis. A blank precedes it.
         let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {
@@ -295,9 +295,9 @@ pub(super) fn parse_address(line: &[u8]) -> Option<(u64, &[u8])> {
     Some((addr, &line[len..]))
 }
 
-/// Splits `symbol (object)`; the object is `None` if there is none. It is in the parentheses that the end of the text
-/// closes, if a space is before them. Thus `(/memfd:x (deleted))` stays whole and `f(int) (/lib/x.so)` is split
-/// correctly.
+/// Splits `symbol (object)`; the object is `None` if there is none. The object is in the parentheses that close at the
+/// end of the text, if a space precedes them. Parentheses can be nested: `(/memfd:x (deleted))` is one object, and
+/// `f(int) (/lib/x.so)` is split before the second opening parenthesis.
 fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);

@@ -67,11 +67,11 @@ impl<'a> Header<'a> {
             return header;
         }
         let mut words = Words { line, offset: 0 };
-        // Like an event, a time ends with a colon.
+        // A time ends with a colon like an event, so words that are times are excluded.
         let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header = Self { rest: &line[fields_end..], ..Self::default() };
-        // Where the command name ends: at the first field recognized so far.
+        // Where the command name ends: where the first field begins that was recognized so far.
         let mut comm_end = fields_end;
         // Where the previous word ends.
         let mut last_word_end = 0;
@@ -95,7 +95,7 @@ impl<'a> Header<'a> {
                 comm_end = comm_end.min(start);
                 header.rest = &line[start + word.len()..];
             } else if decimal(word).is_some() {
-                // The period. `rest` begins with its padding, by which `with_event` recognizes it.
+                // The word is the period. `rest` begins with the period's padding, by which `with_event` recognizes it.
                 comm_end = comm_end.min(start);
                 header.rest = &line[last_word_end..];
             }
@@ -109,7 +109,7 @@ impl<'a> Header<'a> {
     /// between the two. Everything before the thread ID is the command name, which may contain numbers and blanks, so
     /// any number may turn out to be a part of it. `None` if no word is a time.
     fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
-        // The last process and thread ID, with their offset in the line.
+        // The last word so far that can hold a process and thread ID: its offset in the line, and the IDs.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, word) in words {
@@ -142,7 +142,7 @@ impl<'a> Header<'a> {
     /// before it belongs to the command name, a number directly after it is the period. `None` if there is no event, or
     /// no number before it.
     fn parse_without_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
-        // The last process and thread ID, with their range in the line.
+        // The last word so far that can hold a process and thread ID: its range in the line, and the IDs.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
         // How many numbers (or pairs of IDs) directly precede the current word.
@@ -200,7 +200,8 @@ impl<'a> Header<'a> {
             if word.ends_with(b":") {
                 return Some(start + word.len());
             }
-            // Without a time, fields that follow the thread ID may come before the event.
+            // If no time was printed, fields that follow the thread ID may come before the event. Any other word shows
+            // that there is no event.
             let may_precede_event =
                 decimal(word).is_some() || is_misc(word) || is_time_of_day(word) || parse_cpu(word).is_some();
             if !may_precede_event {
@@ -279,9 +280,9 @@ fn strip_guest(comm: &[u8]) -> &[u8] {
     comm
 }
 
-/// Parses the time of a line that states a thread, with any number of digits up to nine: other tools and people who
-/// shorten a text print fewer than perf. simpleperf's first `report_sample.py`, which separates fields by tabs, prints
-/// the microseconds without leading zeros.
+/// Parses the time in a line that also states a thread. The time may have any number of digits up to nine: other tools,
+/// and people who shorten a text, print fewer than perf. simpleperf's first `report_sample.py`, which separates fields
+/// by tabs, prints the microseconds without leading zeros.
 fn parse_any_time(line: &[u8], word: &[u8]) -> Option<PrintedTime> {
     let time = parse_time(word);
     if time.is_some() {
@@ -302,7 +303,7 @@ fn parse_any_time(line: &[u8], word: &[u8]) -> Option<PrintedTime> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PrintedTime {
     time: Nanos,
-    /// True if it was printed with nine digits (`--ns`). Otherwise perf truncated it to microseconds.
+    /// True if the time was printed with nine digits (`--ns`). Otherwise perf truncated it to microseconds.
     has_nanos: bool,
 }
 

@@ -10,19 +10,20 @@ use super::record_lines::is_record_line;
 pub struct Layout {
     /// White space before each line, in a text that was pasted from an indented document. Empty in most texts.
     pub indent: Box<[u8]>,
-    /// What a sample begins with.
+    /// What each sample begins with.
     pub sample_start: SampleStart,
 }
 
 /// What each sample of a text begins with. It depends on `-F`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum SampleStart {
-    /// A header.
+    /// A header: the line with the sample's thread, time and event.
     #[default]
     Header,
-    /// Its first frame. There is an empty line after each sample (`perf script -F ip,sym`).
+    /// The sample's first frame, because samples have no headers. There is an empty line after each sample (`perf
+    /// script -F ip,sym`).
     Frame,
-    /// Its only frame: each line is a sample (`perf script -G -F ip,sym`).
+    /// The sample's only frame: each line is a sample (`perf script -G -F ip,sym`).
     OnlyFrame,
     /// Fields other than the event, with the only frame on the same line: each line is a sample (`perf script -G -F
     /// comm,ip,sym`).
@@ -60,9 +61,9 @@ impl Layout {
 /// What the frames of a text without headers look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FrameLines {
-    /// Each may be the only frame of a sample, as perf prints it without a call chain.
+    /// Each frame may be the only one of a sample, as perf prints it without a call chain.
     EachAlone,
-    /// Some belong to a call chain.
+    /// Some frames belong to a call chain.
     InChains,
 }
 
@@ -93,14 +94,15 @@ fn has_empty_line(text: &[u8]) -> bool {
     memchr::memmem::find(text, b"\n\n").is_some() || memchr::memmem::find(text, b"\n\r\n").is_some()
 }
 
-/// True if all lines are one-line samples without an event, source lines below them, or records. At least one sample
-/// must have a frame that hardly any other text has.
+/// True if every line is a one-line sample without an event, the source line below one, or a record. At least one
+/// sample must have a form that hardly any other text has.
 fn are_eventless_samples<'t>(lines: impl Iterator<Item = &'t [u8]>) -> bool {
     let mut has_sure_sample = false;
     for line in lines {
         let line = line.trim_ascii_end();
         match parse_eventless_sample(line) {
-            // perf prints a blank after each field, and another one before the frame.
+            // perf prints a blank after each field, and another one before the frame. So several blanks before the
+            // address also show that the line is perf's.
             Some(sample) => has_sure_sample |= is_unmistakable(&sample.frame) || sample.blanks > 1,
             None if is_source_line(line) || is_record_line(line) => {}
             None => return false,
@@ -155,8 +157,8 @@ pub fn sniff(head: &[u8]) -> bool {
         if is_padded_frame(line) || lines.peek().is_some_and(|below| is_header_above_frame(line, below)) {
             return true;
         }
-        // Numbers and words occur in many texts, so a frame, here or on the next line, only counts if nothing but perf
-        // prints such a line.
+        // Many texts contain numbers and words that look like a frame. So a frame, here or on the next line, only
+        // counts if nothing but perf prints such a line.
         let frame = lines.peek().and_then(|below| parse_frame(below)).or_else(|| parse_frame(line));
         if frame.is_some_and(|frame| is_unmistakable(&frame)) {
             return true;

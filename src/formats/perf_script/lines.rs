@@ -42,11 +42,11 @@ pub(super) struct Lines<'t, 'l> {
     next: usize,
     /// True between a header and the next empty line, and everywhere in a text without headers.
     in_sample: bool,
-    /// True if the current sample has a frame above the next line.
+    /// True if the current sample has had a frame, in its header or on a line of its own.
     has_frame: bool,
     /// How the current sample's frames are indented; `None` before the first one that is on a line of its own.
     indent: Option<Indent>,
-    /// True if the last line held another field of the sample.
+    /// True if the line above the next line holds a field of the sample other than a frame, such as registers.
     is_below_field: bool,
     /// True between the empty line that ended a sample and the next empty line. With `-F srccode`, perf prints source
     /// code there.
@@ -115,7 +115,8 @@ impl<'t, 'l> Lines<'t, 'l> {
     /// the kinds are tested in a fixed order: first those that can't be mistaken for others, last those that depend
     /// most on the lines above.
     fn classify(&mut self, line: &'t [u8]) -> Line<'t> {
-        // It concerns only this line; it is set again below if this line holds a field as well.
+        // `is_below_field` tells about the line above, so it is reset here. It is set again below if this line holds a
+        // field.
         let is_below_field = std::mem::replace(&mut self.is_below_field, false);
         if line.is_empty() {
             self.is_below_sample = self.in_sample;
@@ -123,7 +124,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             (self.has_frame, self.indent) = (false, None);
             return Line::Empty;
         }
-        // First the usual form of frames, which is cheap to recognize and never a record.
+        // The usual form of frames is tested first, because it is cheap to recognize and never a record.
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
@@ -134,7 +135,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(sample.header, Some(sample.frame));
         }
         if is_usual || self.is_frame(line) {
-            // Each line of such a text is a sample with one frame, and a header without any field.
+            // In such a text, each line is a sample with one frame and a header without any field.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -147,7 +148,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(header, frame);
         }
         if self.in_sample && is_source_line(line) {
-            // The source line without its two blanks.
+            // The source line follows two blanks.
             return Line::Source(&line[2..]);
         }
         // Without its indentation, a source line is less distinctive, so it only counts where frames lost theirs, too.
@@ -175,7 +176,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return false;
         }
         match self.indent {
-            // It would be the first frame of the sample.
+            // The line would be the first frame of its sample, so its indentation can be of any kind.
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
             Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
             Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
@@ -188,12 +189,12 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Parses a header and, if the sample is printed on one line, its frame. `is_below_field` says that the line above
-    /// holds another field than a frame, with which the previous sample may have ended.
+    /// Parses a header and, if the sample is printed on one line, its frame. `is_below_field` is true if the line above
+    /// holds a field other than a frame: the previous sample may have ended with that line.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
-            // If frames follow on lines of their own, the text after the event is something else.
+            // If frames follow on lines of their own, the text after the event isn't a frame but something else.
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
@@ -277,6 +278,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
+        // Only an empty line shows where such a sample ends.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
@@ -323,8 +325,8 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
-    // Only below a field of the previous sample can a line that depends on the frame below it be recognized: elsewhere
-    // it could as well be a line in a stack.
+    // Some lines are headers only because a frame follows. Elsewhere, such a line could as well be part of a stack. So
+    // it is only taken for a header below a field that ended the previous sample.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

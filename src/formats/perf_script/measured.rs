@@ -108,6 +108,7 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     }
     let (mut number, mut units) = (size, "BKMG".chars());
     let mut unit = units.next();
+    // As in perf, a larger unit is only used from 2 of it on.
     while number / 1024 > 1
         && let Some(next) = units.next()
     {
@@ -131,8 +132,8 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
         }
         // Pad the last line, so that the column with the characters is aligned.
         out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
-        // A text consists of printable characters, followed by nothing but zero bytes. `has_ended` is true from the
-        // first zero byte on.
+        // To be shown as a text, the bytes must be printable characters, followed by nothing but zero bytes.
+        // `has_ended` is true from the first zero byte on.
         for &byte in line {
             let is_shown = byte == b' ' || byte.is_ascii_graphic();
             if byte != 0 {
@@ -218,7 +219,8 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
-    // The names of the 14 bits are in `LEVELS`. Bits 1 and 2 say whether the access was a hit or a miss.
+    // `LEVELS` has the names of these 14 bits. Bits 1 and 2 say whether the access was a hit or a miss, the higher bits
+    // at which level of memory.
     let levels = bits(word, 5, 14);
     let found = match levels & 6 {
         0 => "",

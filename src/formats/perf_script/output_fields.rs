@@ -25,7 +25,8 @@ macro_rules! fields {
                 $($name: false,)* ns: false, is_given: false, asks_period: false, asks_ip: false
             };
 
-            /// The field with this name in perf's spelling, with underscores; `None` if there is none.
+            /// The field with this name; `None` if there is none. Names are spelled as in perf, but with underscores
+            /// instead of hyphens.
             fn field(&mut self, name: &str) -> Option<&mut bool> {
                 match name {
                     $(stringify!($name) => Some(&mut self.$name),)*
@@ -80,7 +81,7 @@ fields! {
     brstack: false,
     /// Branch stack with functions.
     brstacksym: false,
-    /// Address in the file, printed after the file.
+    /// The address in the file, printed after the file's name.
     dsoff: false,
     /// Flags from a decoder of hardware traces. Always blank here, because jitgraft doesn't decode traces.
     flags: false,
@@ -169,7 +170,8 @@ impl FromStr for Fields {
                 ))
             })?;
             *field = on;
-            // The file offset (`dsoff`) is printed as part of the object, so asking for it also asks for the object.
+            // The file offset (`dsoff`) is printed as part of the object (`dso`), so it only appears if the object is
+            // printed.
             fields.dso |= fields.dsoff && name == "dsoff";
             match name {
                 "period" => fields.asks_period = on,

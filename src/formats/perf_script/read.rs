@@ -45,7 +45,7 @@ pub struct PartReader {
     tiers: Tiers,
     /// The frames of the lines that were read so far.
     lines: LineMemo,
-    /// Demangles symbols.
+    /// Demangles symbols. Until [`Self::with_readable_names`] is called, symbols stay as they are.
     demangle: Demangler,
 }
 
@@ -56,7 +56,7 @@ impl PartReader {
     /// Creates a reader with an empty profile, for a text of this layout.
     pub fn new(keep: Keep, layout: Layout) -> Self {
         let mut profile = Profile::empty(keep);
-        // perf runs on no other system.
+        // Only Linux has perf.
         profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
         Self { layout, profile, tiers: Tiers::default(), lines: LineMemo::default(), demangle: |_| None }
@@ -317,7 +317,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         // Addresses of named functions are dropped; otherwise stacks of the same functions would differ.
         let addr = if frame.symbol == UNKNOWN { Some(frame.addr) } else { None };
         let is_jit = kind == FrameKind::Jit;
-        // The text doesn't show which runtimes the processes use.
+        // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
@@ -340,8 +340,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         self.part.profile.push(series, row);
     }
 
-    /// The stack of the current sample's frames; `None` if there are none. Most stacks share their callers with the
-    /// previous one.
+    /// The stack of the current sample's frames; `None` if there are none. Most stacks have the same callers as the
+    /// previous one, so only the frames that differ are looked up.
     fn make_stack(&mut self) -> Option<StackId> {
         // The number of frames, counted from the outermost one, that are the same in this stack and the last one.
         let mut shared = 0;

@@ -49,11 +49,11 @@ struct Facts {
     maps: BTreeMap<Pid, Mappings>,
     /// Each mapped file's path, with a number for it.
     paths: BTreeMap<Vec<u8>, u32>,
-    /// Ranks the mappings by their order, for `maps`.
+    /// Generates the random ranks that keep the trees in `maps` balanced.
     ranks: Ranks,
     /// The mappings of jitdumps, by process.
     markers: BTreeMap<Pid, Vec<JitdumpMarker>>,
-    /// All elements of `markers`, to skip repeated lines.
+    /// All elements of `markers`, so that a repeated line adds none.
     known_markers: BTreeSet<JitdumpMarker>,
     /// For each child process, its parent and the time of the fork.
     forks: BTreeMap<Pid, (Pid, Nanos)>,
@@ -76,7 +76,8 @@ pub struct JitdumpMarker {
     pub addr: Addr,
 }
 
-/// The mappings of a process; newer ones cover older ones. Copying it for a forked child is cheap.
+/// The mappings of a process. Where two of them overlap, the newer one is found. Copying them for a forked child is
+/// cheap.
 #[derive(Debug, Clone, Default)]
 struct Mappings {
     /// Mappings by their address in the process.
@@ -110,7 +111,7 @@ impl RecordLineFacts {
         self.facts.threads.get(&tid).copied()
     }
 
-    /// True if no record line so far showed a thread or a mapping.
+    /// True if no record line so far showed the process of a thread or a mapping.
     pub fn is_empty(&self) -> bool {
         self.facts.threads.is_empty()
     }
@@ -143,7 +144,7 @@ impl RecordLineFacts {
         match (by_address, by_offset) {
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
-            // Too large for an offset.
+            // The number is too large for an offset in a file, so it is an address.
             (None, None) if addr >= BEYOND_ANY_FILE => Some(addr),
             _ => None,
         }
@@ -177,7 +178,7 @@ impl RecordLineFacts {
         let (Some(maps), Some(&path)) = (maps, self.facts.paths.get(dso)) else { return MappingMatches::default() };
         let by_address = maps.in_memory.get(addr).map(|entry| entry.value);
         let by_offset = file_key(path, addr).and_then(|key| maps.in_files.get(key)).map(|entry| entry.value);
-        // At the address, another file may be mapped.
+        // The mapping at the address may be of another file; then the number isn't an address.
         MappingMatches { by_address: by_address.filter(|map| map.path == path), by_offset }
     }
 

@@ -46,7 +46,7 @@ pub struct Header<'a> {
     pub mode: CpuMode,
     /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
-    /// True if the command name is padded even if a call chain follows.
+    /// True if the command name is padded to 16 columns even though a call chain follows.
     pub pads_comm: bool,
 }
 
@@ -61,7 +61,7 @@ pub struct Line<'a> {
     pub offset: u64,
     /// The object (file or mapping); `None` prints `[unknown]`.
     pub dso: Option<&'a [u8]>,
-    /// The address in the file, for `-F +dsoff`. `None` if there is no file to open, as for kernel symbols and BPF
+    /// The address in the file, for `-F +dsoff`. `None` if there is no such file, as for kernel symbols and BPF
     /// programs.
     pub file_offset: Option<u64>,
     /// True if this call was inlined into the function of the next frame. It is printed without offset and object.

@@ -25,7 +25,7 @@ const HAS_KIND: u64 = 2;
 const HAS_LINE: u64 = 1;
 const HAS_DEFINITION: u64 = 2;
 const IS_HIDDEN: u64 = 8;
-/// A bit in the flags of both: the scope or range is a function.
+/// A bit in the flags of authored scopes and of ranges of the script: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
 /// Decodes the scopes of a map or section. `start` is where its code begins in the script. `names` is the number of its
@@ -52,14 +52,15 @@ struct ScopesReader {
     authored: Place,
     /// Where the last range started or ended in the script.
     generated: Place,
-    /// The index of the last scope name, to which the next one is relative.
+    /// The index of the last scope name. The next index is relative to it.
     name: i64,
-    /// The index of the authored scope to which the last range belongs, to which the next one is relative.
+    /// The index of the authored scope to which the last range belongs. The next index is relative to it.
     definition: i64,
 }
 
 impl ScopesReader {
-    /// Reads an item, whose first number says what it is. Items of other kinds are skipped. `None` if it is damaged.
+    /// Reads an item, whose first number says what the item is. Items of other kinds are skipped. `None` if the item is
+    /// damaged.
     fn read_item(&mut self, bytes: &[u8]) -> Option<()> {
         let mut item = ScopeItem(bytes);
         match item.tag()? {
@@ -79,7 +80,7 @@ impl ScopesReader {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         let name = if flags & HAS_NAME == 0 { NONE } else { self.next_name(item.signed()?)? };
-        // The kind isn't needed.
+        // The number of the kind is read over, because the kind isn't needed.
         if flags & HAS_KIND != 0 {
             item.signed()?;
         }
@@ -114,7 +115,8 @@ impl ScopesReader {
             self.definition = self.definition.checked_add(item.signed()?)?;
             definition = u32::try_from(self.definition).ok()?;
         }
-        // Only functions matter. A hidden one has no counterpart in the authored file.
+        // Only functions matter. A hidden function has no counterpart in the authored file, even if the range names
+        // one.
         if flags & IS_FUNCTION != 0 {
             let definition = if flags & IS_HIDDEN == 0 { definition } else { NONE };
             self.scopes.push_range(FunctionRange { start: self.generated, definition });
@@ -125,7 +127,7 @@ impl ScopesReader {
     /// Reads the end of a range in the script. `None` if the item is invalid.
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
-        // If there is only one number, it is the columns.
+        // A single number is that of the columns; the range then ends on the line of the last position.
         let (lines, columns) = match item.unsigned() {
             Some(columns) => (first, columns),
             None => (0, first),
@@ -135,8 +137,8 @@ impl ScopesReader {
     }
 }
 
-/// The position that is so many lines and columns after `place`. If `lines` isn't 0, `columns` counts from the start of
-/// the line. `None` on overflow.
+/// The position after `place` by this many lines and columns. If `lines` isn't 0, `columns` counts from the start of
+/// the new line. `None` on overflow.
 fn advance(place: Place, lines: u64, columns: u64) -> Option<Place> {
     let (lines, columns) = (u32::try_from(lines).ok()?, u32::try_from(columns).ok()?);
     let column = if lines == 0 { place.column.checked_add(columns)? } else { columns };

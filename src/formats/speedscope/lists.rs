@@ -18,7 +18,7 @@ pub(super) struct Changes<'a> {
     pub(super) lists: StackLists<'a>,
     /// The weight of each row.
     pub(super) weights: Vec<u64>,
-    /// The time at which the first row starts, in the unit of the weights.
+    /// The time at which the first row starts, in the same unit as `weights`.
     pub(super) start: u64,
 }
 
@@ -53,7 +53,7 @@ impl Depths {
         stack.map_or(0, |stack| self.0[stack.index()].into())
     }
 
-    /// Whether the lists of all frames of each sample are so long that the changes between consecutive stacks should be
+    /// True if the lists of all frames of each sample are so long that the changes between consecutive stacks should be
     /// written instead.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
         let listed = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));

@@ -46,9 +46,11 @@ struct SharedFrame {
     file: Option<String>,
     line: Option<f64>,
     col: Option<f64>,
-    /// If `line` is where the function starts: the executed line, 0 if unknown. Only jitgraft writes this field.
+    /// The executed line (0 if unknown), in frames whose `line` is where the function starts. Only jitgraft writes this
+    /// field.
     executed_line: Option<f64>,
-    /// True if `file` is that of the executed line, and the function's own file is unknown. Only jitgraft writes it.
+    /// True if `file` is that of the executed line, and the function's own file is unknown. Only jitgraft writes this
+    /// field.
     start_unknown: bool,
 }
 
@@ -85,7 +87,7 @@ impl OneProfile {
 
 #[derive(Deserialize)]
 struct FrameEvent {
-    /// `O` opens a frame, `C` closes it.
+    /// `O` if the event opens the frame, `C` if it closes the frame.
     r#type: char,
     at: f64,
     frame: u32,
@@ -132,7 +134,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
-    // Profilers of native code write the module into the field for the source file. With a line, it is a source file.
+    // Profilers of native code write the module into the field for the source file. If the frame states a line, the
+    // field does contain a source file.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
@@ -163,7 +166,7 @@ fn parse_track(name: &str) -> Track {
         return new_track(comm, number_after("Process", ids), number_after("Thread", ids));
     }
     let Some((comm, ids)) = name.rsplit_once(' ') else { return new_track(name, None, None) };
-    // A single ID is that of the process, and the main thread has the same.
+    // A single ID is that of the process. The main thread has the same ID, and the samples are taken for its samples.
     let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
     match (parse_id(pid), parse_id(tid)) {
         (None, None) => new_track(name, None, None),
@@ -218,9 +221,10 @@ impl SpeedscopeReading {
         let start = if unit == Unit::Nanos { Some(one_profile.start_value * scale) } else { None };
         let series = self.profile.series_named(name, unit);
         let mut rows = RoundedRows { series, track, scale, start, rounding_error: 0.0, sum: 0.0 };
-        // A sampled profile has no events, and an evented one no samples.
+        // One of these two adds nothing: a sampled profile has no events, and an evented one no samples.
         self.add_samples(one_profile, &mut rows);
         self.add_events(one_profile, &mut rows);
+        // In these cases, it is unknown how many samples a row stands for.
         if !one_profile.events.is_empty() || one_profile.are_sums() || self.has_fractions {
             self.profile.series[series].counting = Counting::Unknown;
         }
@@ -317,11 +321,11 @@ impl SpeedscopeReading {
 struct RoundedRows {
     series: usize,
     track: TrackId,
-    /// What weights are multiplied by to get the series' unit.
+    /// The factor that converts the file's weights to the series' unit.
     scale: f64,
     /// The start of the profile in nanoseconds; `None` if its weights aren't times.
     start: Option<f64>,
-    /// The rounding error of the rows so far, which is added to the next weight. In the series' unit.
+    /// The rounding error of the rows so far, in the series' unit. It is added to the next weight.
     rounding_error: f64,
     /// The sum of the weights so far, in the series' unit.
     sum: f64,
@@ -344,7 +348,7 @@ impl RoundedRows {
         }
     }
 
-    /// Skips time during which no frame is open.
+    /// Passes over a time during which no frame is open, so that later rows get the right times.
     fn skip_time(&mut self, weight: f64) {
         self.sum += (weight * self.scale).max(0.0);
     }

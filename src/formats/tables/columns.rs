@@ -25,7 +25,7 @@ pub(super) struct Column {
     /// it.
     id: i32,
     pub(super) name: &'static str,
-    /// Whether every row has a value.
+    /// True if every row has a value in this column.
     is_required: bool,
     pub(super) cells: Cells,
 }
@@ -37,9 +37,9 @@ pub(super) enum Cells {
     Int(fn(&RowCells<'_>) -> Option<i32>),
     Long(fn(&RowCells<'_>) -> Option<i64>),
     Double(fn(&RowCells<'_>) -> Option<f64>),
-    /// Days since 1970.
+    /// A date, as days since 1970.
     Day(fn(&RowCells<'_>) -> Option<i32>),
-    /// Microseconds since 1970. All engines read these, but not all read nanoseconds.
+    /// A time, as microseconds since 1970. All engines read these, but not all read nanoseconds.
     Moment(fn(&RowCells<'_>) -> Option<i64>),
     /// A map from label names to values, which Parquet stores as two columns.
     Labels,
@@ -153,8 +153,8 @@ impl Column {
         self.nested(LogicalType::List, "list", vec![element])
     }
 
-    /// A list or map column whose elements consist of `parts`. Parquet represents it as two nested groups; `repeated`
-    /// is the name that it prescribes for the inner one, which is repeated for each element.
+    /// A list or map column whose elements consist of `parts`. Parquet represents such a column as two nested groups.
+    /// The inner group is repeated for each element; `repeated` is the name that Parquet prescribes for it.
     fn nested(&self, logical: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
         let repeated =
             Type::group_type_builder(repeated).with_repetition(Repetition::REPEATED).with_fields(parts).build()?;

@@ -32,12 +32,12 @@ pub(super) struct FrameCells {
     pub(super) start_column: Option<i32>,
     pub(super) kind: TextNo,
     pub(super) tier: Option<TextNo>,
-    /// Kernel addresses exceed the column's signed type and become negative.
+    /// The frame's address. Kernel addresses exceed the column's signed type and become negative.
     pub(super) address: Option<i64>,
     /// True if the function is unknown.
     pub(super) is_unnamed: bool,
-    /// True if this isn't a frame but the marker for frames that were cut off. It doesn't count as a frame of the
-    /// stack.
+    /// True if this isn't a frame but marks that the stack's outermost frames are missing. It doesn't count as a frame
+    /// of the stack.
     pub(super) is_truncation: bool,
 }
 
@@ -105,7 +105,7 @@ pub(super) struct TableInput {
 }
 
 impl TableInput {
-    /// Prepares the tables of an input. They have no rows yet.
+    /// Prepares the cells of an input, still without any threads, stacks and frames. [`Self::extend`] adds those.
     pub(super) fn new(origin: &RowOrigin, profile: &Profile) -> Self {
         let mut texts = TextList::default();
         let recording = recording_cells(&origin.recording, &mut texts);
@@ -237,7 +237,7 @@ impl TableInput {
             start_file: frame.start.file.map(|file| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             start_line: known(frame.start.line),
             start_column: known(frame.start.column),
-            // Leave out the tier, which has a column of its own.
+            // The tier has a column of its own, so it is left out of the kind.
             kind: texts.number(Category::from_frame(frame).without_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),
@@ -264,8 +264,8 @@ fn known(number: u32) -> Option<i32> {
     i32::try_from(number).ok().filter(|number| *number != 0)
 }
 
-/// The module name to write. The module of JIT code is its jitdump. Its directory depends on the run and the machine,
-/// so it is left out; otherwise, rows of different recordings couldn't be compared.
+/// The module name to write. The module of JIT code is its jitdump, whose directory depends on the run and the machine.
+/// So the directory is left out; otherwise, rows of different recordings couldn't be compared.
 fn written_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => base_name(module),

@@ -57,7 +57,7 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 
 struct TableWriter<'o> {
     out: Box<dyn Write + 'o>,
-    /// Writes to memory; the bytes of finished groups are taken out and written to the output.
+    /// The library's writer. It writes to memory; the bytes of finished groups are moved from there to `out`.
     file: SerializedFileWriter<Vec<u8>>,
     columns: Vec<&'static Column>,
     bucket: Option<i64>,
@@ -69,7 +69,7 @@ struct TableWriter<'o> {
     waiting: Vec<WaitingRows>,
     /// True if a group of the current input has already been written.
     has_groups: bool,
-    /// The remaining rows of inputs that have ended, which will share a group.
+    /// The rows that were left when their inputs ended. They will share a group.
     pending: Vec<PendingRows>,
 }
 
@@ -79,9 +79,9 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// Rows of small inputs wait until their inputs hold more than this many stacks, or until there are more than
-/// [`PENDING_INPUTS`] inputs with such rows (counted once per event). Memory thus doesn't grow with the number of
-/// inputs.
+/// Limit for rows of small inputs that wait to share a group: they are written once their inputs hold more than this
+/// many stacks together, or once there are more than [`PENDING_INPUTS`] such inputs (counted once per event). Memory
+/// thus doesn't grow with the number of inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
@@ -132,7 +132,7 @@ impl RowWriter for TableWriter<'_> {
     /// them as a group.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
-        // This is the only reference to the input before its end, so `get_mut` succeeds.
+        // Until an input has ended, this is the only reference to it, so `get_mut` succeeds.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
         let epoch = input.recording.facts.epoch.map(i128::from);
@@ -179,8 +179,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two,
-/// as it is stored as two columns. Lists are written outermost frame first.
+/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two
+/// iterations, because it is stored as two columns. Lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,

@@ -35,7 +35,8 @@ impl WaitingRows {
 
     /// Adds a row with this weight, which may be negative. With a `bucket` (an interval in nanoseconds), the weight is
     /// added to the row for the same thread, stack and interval, if there is one. Intervals are aligned to the wall
-    /// clock: `epoch` is its time when the recording's clock was 0, in nanoseconds since 1970; `None` if unknown.
+    /// clock. `epoch` is the wall-clock time at the zero of the recording's clock, in nanoseconds since 1970; `None` if
+    /// unknown.
     pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, bucket: Option<i64>, epoch: Option<i128>) {
         let mut time = row.time.and_then(|time| i64::try_from(time.0).ok());
         if let Some(time) = time {

@@ -28,8 +28,8 @@ const FUNCTION_START: &[u8] = b"\nfn=";
 /// begins. If no block begins there, the chunk is longer.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     let (mut index, mut offset) = (0, 0);
-    // The text was searched for a place to cut up to this offset. After a long block, that may be more than `size`
-    // bytes beyond the start of the next chunk; then there is no place to cut before it.
+    // Offset of the end of the text that was searched so far. After a long block, it may be more than `size` bytes
+    // beyond the start of the next chunk. In this case, no block begins between that start and this offset.
     let mut searched = 0usize;
     std::iter::from_fn(move || {
         let rest = text.get(offset..).filter(|rest| !rest.is_empty())?;
@@ -61,7 +61,7 @@ pub(in super::super) struct ReadChunks<R> {
     size: usize,
     /// Offset of the next chunk in the file.
     offset: u64,
-    /// The bytes that were read after the last chunk. The next chunk begins with them.
+    /// Bytes that were read from the input but follow the last returned chunk. They become the start of the next chunk.
     rest: Vec<u8>,
     /// True if the input has no more bytes.
     ended: bool,
@@ -99,9 +99,9 @@ impl<R: Read> ReadChunks<R> {
         Ok(Some((offset, bytes)))
     }
 
-    /// Reads until `bytes` has `want` bytes or the input ends. Returns where to cut `bytes`: at the last position at
-    /// which a function's block begins or, if the input ended, at the end. `None` if no block begins in the bytes that
-    /// were read by this call.
+    /// Reads until `bytes` has `want` bytes or the input ends. Returns the offset in `bytes` at which to end the chunk:
+    /// the last one at which a function's block begins or, if the input ended, the end. `None` if no block begins in
+    /// the bytes that this call read; the caller then reads more.
     fn fill(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Option<usize>> {
         let old_len = bytes.len();
         bytes.reserve_exact(want.saturating_sub(old_len));
@@ -111,6 +111,7 @@ impl<R: Read> ReadChunks<R> {
                 .take(missing)
                 .read_to_end(bytes)
                 .map_err(|error| Error::from(error).at_offset(self.offset + bytes.len() as u64))?;
+            // Fewer bytes than asked for mean that the input has ended.
             self.ended = got == 0 || (got as u64) < missing;
         }
         // `FUNCTION_START` may straddle the end of the bytes that an earlier call has read.
@@ -125,6 +126,7 @@ impl<R: Read> Iterator for ReadChunks<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_chunk();
+        // After an error, the iterator yields nothing more.
         if next.is_err() {
             self.ended = true;
             self.rest.clear();

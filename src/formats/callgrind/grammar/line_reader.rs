@@ -4,10 +4,10 @@ use super::positions::{Columns, CostLine, Position, PositionDecoder};
 use super::statements::{Keyword, Statement, lines};
 use crate::error::{Error, Result};
 
-/// A line, together with the cost line after it if it describes a call or a jump.
+/// A line of a callgrind file. A call and a jump also contain the cost line that follows them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Line<'a> {
-    /// `word: value`
+    /// A header: `word: value`.
     Header {
         word: &'a [u8],
         value: &'a [u8],
@@ -31,7 +31,7 @@ pub(in super::super) struct CallLine<'a> {
     pub(in super::super) count: &'a [u8],
     /// The position of the callee; `None` if it is malformed.
     pub(in super::super) target: Option<Position>,
-    /// The line after `calls=`.
+    /// The line after `calls=`: the position of the call in the caller, and the inclusive cost.
     pub(in super::super) cost: CostLine<'a>,
 }
 
@@ -53,8 +53,8 @@ pub(in super::super) struct LineReader<'a, 'd> {
     text: &'a [u8],
     /// Offset of the next line.
     offset: usize,
-    /// Decodes the positions, also according to the headers read so far. It is borrowed so that its state outlives this
-    /// reader, because a file may be read in several parts.
+    /// Decodes positions, with the columns and the base position that earlier lines set. Borrowed, because a file is
+    /// read in chunks: each chunk has its own reader, and the next reader continues with this decoder.
     decoder: &'d mut PositionDecoder,
 }
 
@@ -85,7 +85,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
         })
     }
 
-    /// Remembers what a header line says about the positions in the lines that follow.
+    /// Tells the decoder what a header line says about positions: their columns, and whether valgrind wrote the file.
     fn apply_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         match word {
             b"positions" => {
@@ -123,7 +123,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
         Ok(Line::Jump(JumpLine { conditional, counts, target, position }))
     }
 
-    /// Takes the cost line that must follow a call or a jump. If there is another line, it remains the next one.
+    /// Consumes the cost line that must follow a call or a jump. Fails if the next line isn't a cost line, and leaves
+    /// that line for the next call of `read`.
     fn next_cost_line(&mut self) -> Result<&'a [u8]> {
         let next = self.text.get(self.offset..).and_then(|rest| lines(rest).next());
         let Some((_, line)) = next else {

@@ -14,22 +14,22 @@ use std::borrow::Cow;
 /// The three namespaces of IDs, each with the keywords whose values use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum IdSpace {
-    /// `ob`, `cob`
+    /// IDs of objects, in `ob=` and `cob=`.
     Object,
-    /// `fl`, `fi`, `fe`, `cfi`, `cfl`, `jfi`
+    /// IDs of source files, in `fl=`, `fi=`, `fe=`, `cfi=`, `cfl=` and `jfi=`.
     File,
-    /// `fn`, `cfn`, `jfn`, `frfn`
+    /// IDs of functions, in `fn=`, `cfn=`, `jfn=` and `frfn=`.
     Function,
 }
 
 /// The value of a statement that names something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum NameField<'a> {
-    /// `(id) name`
+    /// `(id) name`: defines the ID.
     Define(u32, &'a [u8]),
-    /// `(id)`
+    /// `(id)`: refers to an ID that is defined elsewhere.
     Refer(u32),
-    /// `name`
+    /// `name`: a name without an ID.
     Plain(&'a [u8]),
 }
 
@@ -75,7 +75,7 @@ pub(in super::super) const UNKNOWN: &[u8] = b"???";
 /// first basic block that a call entered, printed with `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
-    // The width of an address in 64-bit and in 32-bit programs.
+    // Number of hexadecimal digits of an address in 64-bit and in 32-bit programs.
     for len in [16, 8] {
         if let Some((digits, rest)) = digits.split_at_checked(len)
             && matches!(rest, [] | [b'\'' | b' ', ..])

@@ -79,13 +79,13 @@ pub(in super::super) struct PositionDecoder {
     pub(in super::super) columns: Columns,
     /// True if the position of the line after `calls=` or `jump=` also becomes the base, as the manual says.
     pub(in super::super) every_line_is_base: bool,
-    /// `None` before the first position.
+    /// The base: the position to which the next relative position refers. `None` before the first position.
     base: Option<Position>,
     /// True if any position so far was relative.
     pub(in super::super) saw_relative: bool,
 }
 
-/// What a cost line contains.
+/// A line with a position and costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct CostLine<'a> {
     /// `None` if the position is malformed, or relative to a position that is missing.
@@ -99,7 +99,7 @@ impl PositionDecoder {
         Self { columns, every_line_is_base, base: None, saw_relative: false }
     }
 
-    /// Changes the columns. Relative positions can't refer to earlier positions any more.
+    /// Sets the position columns and forgets the base, because its columns were others.
     pub(super) fn set_columns(&mut self, columns: Columns) {
         self.columns = columns;
         self.base = None;
@@ -115,7 +115,8 @@ impl PositionDecoder {
     /// Reads the cost line after `calls=` or `jump=`, whose position is that of the calling or jumping instruction.
     pub(super) fn read_site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let line = self.peek(text);
-        // As long as there is no base, relative positions have nothing else to refer to.
+        // The first position of all becomes the base in any case: later relative positions have nothing else to refer
+        // to.
         if self.every_line_is_base || self.base.is_none() {
             self.base = line.position.or(self.base);
         }
@@ -186,14 +187,14 @@ impl PositionEncoder {
     }
 
     /// Writes the position of the line after `calls=` or `jump=`. Readers disagree about whether it becomes the base.
-    /// That doesn't matter if it equals the base.
+    /// So unless it equals the base, the next position is written as absolute.
     pub(in super::super) fn write_site(&mut self, position: Position, out: &mut Vec<u8>) {
         self.write_target(position, out);
         self.disputed |= self.base != Some(position);
     }
 
-    /// Writes the position of a call's or jump's target. Later relative positions are still relative to the last cost
-    /// line, not to this position.
+    /// Writes the position of a call's or jump's target. It doesn't become the base: later relative positions still
+    /// refer to the last cost line.
     pub(in super::super) fn write_target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }

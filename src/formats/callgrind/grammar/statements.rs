@@ -35,7 +35,7 @@ impl Keyword {
     }
 }
 
-/// A parsed line. The cl-format manual calls most of them specifications.
+/// A parsed line. The cl-format manual calls most kinds of lines specifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Statement<'a> {
     /// `keyword=value`

@@ -58,14 +58,14 @@ pub(super) struct BlockStatement<'a> {
 pub(super) struct Item<'a> {
     /// Position of the line; `None` for unknown lines, which belong to the function as a whole.
     pub(super) position: Option<Position>,
-    /// The last `fi=` or `fe=` in the block before the line; `None` if there is none.
+    /// The source file that the last `fi=` or `fe=` above the line states; `None` if the block has none there.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) kind: ItemKind<'a>,
 }
 
 #[derive(Debug)]
 pub(super) enum ItemKind<'a> {
-    /// The text of self costs.
+    /// A line of self cost. Holds the costs as the text in the input.
     SelfCost(&'a [u8]),
     Call(Box<Call<'a>>),
     Jump(Box<Jump<'a>>),
@@ -76,10 +76,10 @@ pub(super) enum ItemKind<'a> {
 #[derive(Debug)]
 pub(super) struct Call<'a> {
     pub(super) callee: Callee<'a>,
-    /// The text of the number of calls.
+    /// The number of calls, as the text in the input.
     pub(super) count: &'a [u8],
     pub(super) target: Position,
-    /// The text of the inclusive costs.
+    /// The inclusive costs, as the text in the input.
     pub(super) costs: &'a [u8],
 }
 
@@ -98,7 +98,7 @@ pub(super) struct Callee<'a> {
 #[derive(Debug)]
 pub(super) struct Jump<'a> {
     pub(super) conditional: bool,
-    /// The text of the counts.
+    /// How often the jump was taken or, if it is conditional, executed and followed; as the text in the input.
     pub(super) counts: &'a [u8],
     pub(super) target: Position,
     /// The file and function of the target, from the last `jfi=` and `jfn=` before the jump, if any.
@@ -115,7 +115,8 @@ impl<'a> Block<'a> {
         })
     }
 
-    /// The last `fi=` or `fe=` in the block. Some readers assume that the next function is in this file.
+    /// The source file that the block's last `fi=` or `fe=` states. Some readers assume that the next function is in
+    /// this file.
     pub(super) fn open_file(&self) -> Option<NameRef<'a>> {
         let is_file = |statement: &&BlockStatement<'_>| matches!(statement.keyword, Keyword::Fi | Keyword::Fe);
         let last = self.statements.iter().rfind(is_file)?;
@@ -124,7 +125,8 @@ impl<'a> Block<'a> {
 }
 
 impl<'a> Item<'a> {
-    /// The text of the item's costs. For a call, these are its inclusive costs. Empty if it has none.
+    /// The item's costs, as the text in the input. For a call, these are its inclusive costs. Empty for jumps and for
+    /// lines that weren't understood.
     pub(super) fn costs(&self) -> &'a [u8] {
         match &self.kind {
             ItemKind::SelfCost(costs) => costs,
@@ -141,7 +143,7 @@ pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFu
     let every_line_is_base = !index.is_by_valgrind();
     let mut parser = ChunkParser { text, jit, every_line_is_base, columns, object, unknown_objects };
     let mut blocks = Vec::new();
-    // Where the block starts whose end hasn't been found yet.
+    // The start of the current block, until its end is found.
     let mut open: Option<usize> = None;
     for (start, statement) in statements(text) {
         let is_function = matches!(statement, Statement::Spec(Keyword::Fn, _));
@@ -166,7 +168,7 @@ struct ChunkParser<'a, 'j> {
     jit: &'j dyn JitFunctions,
     every_line_is_base: bool,
     columns: Columns,
-    /// The last `ob=`.
+    /// The current object, from the last `ob=`, which may be in an earlier chunk. `None` if there was none.
     object: Option<NameRef<'a>>,
     unknown_objects: UnknownObjects,
 }
@@ -232,6 +234,7 @@ impl<'a> ChunkParser<'a, '_> {
     /// True if a cost line begins with an absolute address in JIT code. Relative addresses needn't be looked at: a jump
     /// from an object into JIT code is far, so the first address there is absolute.
     fn has_jit_address(&self, text: &[u8]) -> bool {
+        // Only an address in the first column is at the beginning of a line.
         if self.columns.instr != Some(0) {
             return false;
         }
@@ -255,7 +258,7 @@ impl<'a> ChunkParser<'a, '_> {
 #[derive(Default)]
 struct ItemParser<'a> {
     items: Vec<Item<'a>>,
-    /// The last `fi=` or `fe=`.
+    /// The source file of the items that follow, from the last `fi=` or `fe=` in the block. `None` if there was none.
     file: Option<NameRef<'a>>,
     /// The `cob=`, `cfi=`, `cfn=`, `jfi=` and `jfn=` lines since the last call or jump. They describe the target of the
     /// next one.
@@ -279,7 +282,7 @@ impl<'a> ItemParser<'a> {
             Line::Unknown(text) => {
                 self.items.push(Item { position: None, file: self.file, kind: ItemKind::Unknown(text) });
             }
-            // A header ends the block.
+            // Headers don't occur here, because a block ends before the next header.
             Line::Blank | Line::Header { .. } => {}
         }
         Ok(())

@@ -6,21 +6,21 @@ use crate::formats::callgrind::grammar::{Keyword, NameRef, Statement, name_field
 /// The object and files in effect at a line of the input.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InputContext<'a> {
-    /// The last `ob=`.
+    /// The object, from the last `ob=`.
     pub(super) object: Option<NameRef<'a>>,
-    /// The last `fl=`, the file of the function.
+    /// The file of the function, from the last `fl=`.
     pub(super) fl: Option<NameRef<'a>>,
-    /// The last `fi=` or `fe=` since the last `fl=`; `None` if there was none. It matters beyond the end of a block,
-    /// because some readers assume that the next function is in this file.
+    /// The file of inlined code, from the last `fi=` or `fe=` since the last `fl=`; `None` if there was none. It
+    /// matters beyond the end of a block, because some readers assume that the next function is in this file.
     pub(super) open_file: Option<NameRef<'a>>,
 }
 
 /// The object and files in effect at the end of the output so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputContext<'a> {
-    /// The last `ob=`.
+    /// The object, from the last `ob=`.
     pub(super) object: Option<OutputName<'a>>,
-    /// The last `fl=`, to which `fn=` returns.
+    /// The file of the last `fl=`. The next `fn=` starts in this file, even after `fi=` or `fe=`.
     pub(super) fl: Option<OutputName<'a>>,
     /// The current file: the last `fl=`, `fi=` or `fe=`.
     pub(super) file: Option<OutputName<'a>>,

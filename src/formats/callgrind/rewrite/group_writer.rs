@@ -1,4 +1,4 @@
-//! Writes the groups of a block ([`BlockGroups`]), each as a block of its own.
+//! Writes a block that was split by JIT function ([`BlockGroups`]): each group of its lines becomes a block of its own.
 
 use super::block::{Call, Item, ItemKind, Jump};
 use super::context::OutputContext;
@@ -49,8 +49,9 @@ struct GroupWriter<'a, 'b, 'o> {
 }
 
 impl<'a> GroupWriter<'a, '_, '_> {
-    /// Writes the block's definitions of objects and files before the first group, because grouping changes the order
-    /// of the lines that contain them. Definitions of functions are written where the output first uses their IDs.
+    /// Writes the block's definitions of objects and files before the first group. Grouping changes the order of the
+    /// lines, so a line could otherwise use an ID before the line that defines it. Definitions of functions are written
+    /// where the output first uses their IDs.
     fn hoist_definitions(&mut self) {
         for (space, id, name) in self.groups.block.definitions() {
             let input = Some(OutputName::Input(NameRef::Id(id)));
@@ -78,7 +79,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Object and file of a JIT function, given by its entry. If there is no entry, object and file of the block.
+    /// Object and file of the JIT function with the number `entry`. If there is no such function, object and file of
+    /// the block.
     fn home(&self, entry: Option<usize>) -> FunctionHome<'a> {
         let jit = self.groups.names.jit;
         let context = self.groups.context;
@@ -166,9 +168,9 @@ struct GroupBody<'a, 'b, 'o, 'w> {
     encoder: PositionEncoder,
     /// The file of the group's function.
     fl: Option<OutputName<'a>>,
-    /// The line table of the JIT function; empty if it has none.
+    /// The line table of the JIT function. Empty if it has none, or if positions in the file have no source line.
     lines: Vec<CodeLine<'a>>,
-    /// The JIT function of the group; `None` if the group's code isn't in any.
+    /// Number of the group's JIT function (see `JitFunctions`); `None` if the group's code isn't in any.
     entry: Option<usize>,
 }
 
@@ -246,6 +248,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let callee = call.callee;
         let (home, name) = match groups.callee_name(callee) {
             NewName::Jit(entry, tail) => {
+                // The JIT function's name replaces the definition of this ID, so the next use of the ID has to define
+                // it.
                 if let NameField::Define(id, _) = callee.function {
                     self.writer.output.drop_definition(id);
                 }
@@ -312,8 +316,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.write_function(&group.function);
     }
 
-    /// Writes a call from the head to each of the other groups. Its cost is the sum of that group, so that the head
-    /// keeps its inclusive cost. The calls are written at the position of the head's first line.
+    /// Writes a call from the head to each of the other groups. Each call costs the sum of the called group, so that
+    /// the head keeps its inclusive cost. The calls are written at the position of the head's first line.
     fn write_synthetic_calls(&mut self, head: &Group<'a, '_>) {
         let groups = self.writer.groups;
         let first = head.items.iter().find_map(|item| Some((item, item.position?)));
@@ -322,6 +326,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
+            // Never `None`: lines without a position belong to the head, so the other groups have none.
             let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
             let home = self.writer.home(other.entry);

@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct BlockGroups<'a, 'b> {
     pub(super) block: &'b Block<'a>,
     pub(super) names: &'b InputNames<'a>,
-    /// What is in effect at the start of the block.
+    /// The object and files in effect at the start of the block.
     pub(super) context: InputContext<'a>,
     /// The first group is the head: that of the function that callgrind named (`fn=`).
     pub(super) groups: Vec<Group<'a, 'b>>,
@@ -28,7 +28,7 @@ pub(super) struct BlockGroups<'a, 'b> {
 
 /// The lines of a block that belong to the same JIT function, or to no known code.
 pub(super) struct Group<'a, 'b> {
-    /// The JIT function's entry; `None` if no code is known at the addresses of these lines.
+    /// Number of the JIT function (see `JitFunctions`); `None` if no code is known at the addresses of these lines.
     pub(super) entry: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b Item<'a>>,
@@ -40,7 +40,7 @@ pub(super) struct Group<'a, 'b> {
 pub(super) enum GroupName<'a> {
     /// The function keeps the name that it has in the input.
     Input(NameField<'a>),
-    /// The name of a JIT function, given by its entry, followed by a suffix.
+    /// The name of a JIT function, given by its number (see `JitFunctions`), followed by a suffix.
     Jit(usize, Vec<u8>),
     /// A new name for code that isn't in any JIT function.
     New(Vec<u8>),
@@ -51,7 +51,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// or a sum overflows.
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
         let head = names.resolve(block.function, ObjectKind::Unknown);
-        // All groups get the suffix of the function that callgrind named: its recursion level and callers.
+        // The names of all groups end like that of the function that callgrind named: with its recursion level and
+        // callers.
         let (head_entry, tail) = match &head {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
@@ -60,6 +61,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
+            // If the name has an ID, the callers are replaced where the ID is written.
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };
@@ -87,6 +89,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
             if index == self.groups.len() {
                 let name = match entry {
                     Some(entry) => GroupName::Jit(entry, tail.to_vec()),
+                    // The block is named by an address in a JIT function, but this line is in no JIT function.
                     None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function)].concat()),
                 };
                 self.push_group(entry, name);

@@ -84,11 +84,11 @@ impl UnknownObjects {
 pub struct ChunkFacts<'a> {
     /// Word and value of each header line that [`FileIndex`] needs.
     headers: Vec<(&'a [u8], &'a [u8])>,
-    /// The definitions that matter for JIT code, in the order of the chunk.
+    /// Definitions of objects, and functions that are named by an address, in the order of the chunk.
     definitions: Vec<Definition<'a>>,
     /// The largest ID in each namespace; the index is an [`IdSpace`].
     max_ids: [u32; 3],
-    /// The last `ob=`; `None` if the chunk has none.
+    /// The object that the chunk's last `ob=` names; `None` if the chunk has no `ob=`.
     object: Option<NameRef<'a>>,
 }
 
@@ -96,8 +96,8 @@ pub struct ChunkFacts<'a> {
 enum Definition<'a> {
     /// The definition of an object's ID.
     Object { id: u32, is_unknown: bool },
-    /// A function whose name is an address. `object` is the object in effect; `None` means the one at the start of the
-    /// chunk.
+    /// A function whose name is an address. `object` is the object in effect at its line; `None` if that is still the
+    /// object in effect at the start of the chunk.
     RawFunction { addr: u64, object: Option<NameRef<'a>> },
 }
 
@@ -106,7 +106,7 @@ enum Definition<'a> {
 /// chunks can be scanned in parallel.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut facts = ChunkFacts::default();
-    // The `cob=` since the last call.
+    // The object of the next callee, from the `cob=` since the last call.
     let mut callee_object = None;
     for (_, statement) in statements(chunk.bytes) {
         match statement {
@@ -190,7 +190,7 @@ impl<'a> FileIndex<'a> {
             b"positions" => {
                 let columns = Columns::parse(value);
                 let has_instr = columns.is_some_and(|columns| columns.instr.is_some());
-                // True if this line and all before it list addresses.
+                // True if this `positions:` line and all earlier ones list instruction addresses.
                 header.has_instr = has_instr && (header.has_instr || !self.saw_positions);
                 self.saw_positions = true;
                 self.end.columns = columns.unwrap_or(self.end.columns);
@@ -204,8 +204,8 @@ impl<'a> FileIndex<'a> {
         self.starts.get(chunk).cloned().unwrap_or_default()
     }
 
-    /// True if callgrind named a function in an unknown object by this address. Only then is such an address among the
-    /// callers in a name certainly absolute: it could also be an address in another object.
+    /// True if callgrind named a function of an unknown object by this address. An address among the callers in a name
+    /// may be relative to some object. It is certainly absolute only if this returns true.
     pub(super) fn is_unknown_function(&self, addr: u64) -> bool {
         self.unknown_functions.contains(&addr)
     }

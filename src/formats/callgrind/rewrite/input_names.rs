@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 /// The new name of a function.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NewName<'a> {
-    /// The name of a JIT function, given by its entry, followed by the suffix of the old name.
+    /// The name of a JIT function, given by its number (see [`JitFunctions`]), followed by the suffix of the old name.
     Jit(usize, Vec<u8>),
     /// The name stays, except that addresses of callers in it were replaced. Holds the ID, if there is one, and the new
     /// name.
@@ -36,7 +36,7 @@ pub(super) struct InputNames<'a> {
     index: &'a FileIndex<'a>,
     pub(super) jit: &'a dyn JitFunctions,
     unknown_objects: UnknownObjects,
-    /// The names by ID.
+    /// Names of functions that contain an address, by their IDs.
     raw_functions: FxHashMap<u32, &'a [u8]>,
 }
 
@@ -67,8 +67,9 @@ impl<'a> InputNames<'a> {
         self.raw_functions.get(&id).copied()
     }
 
-    /// Determines the new name of a function in an object of this kind: that of the JIT function whose address is its
-    /// name or, in any object, the same name with JIT functions among its callers.
+    /// Determines the new name of a function. A function of an unknown object whose name is an address in JIT code gets
+    /// the name of the JIT function. In any object, addresses among the callers in a name become names of JIT
+    /// functions.
     pub(super) fn resolve(&self, field: NameField<'a>, object: ObjectKind) -> NewName<'a> {
         let (id, name) = match field {
             NameField::Plain(name) => (None, name),
@@ -90,6 +91,7 @@ impl<'a> InputNames<'a> {
                 return NewName::Raw(id, name);
             }
         }
+        // A reference stays as it is, because the callers are replaced where the ID is defined.
         if matches!(field, NameField::Refer(_)) || !has_raw_caller(name) {
             return NewName::Unchanged;
         }

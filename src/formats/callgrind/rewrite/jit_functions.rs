@@ -5,20 +5,20 @@ use std::ops::Range;
 /// Looks up JIT-compiled functions in memory without a file. Each has a number, which is called its `entry` in this
 /// folder (a function's start is called its address), and a unique name.
 pub trait JitFunctions: Sync {
-    /// The entry of the function that contains an address; `None` if no function does.
+    /// The number (`entry`) of the function that contains an address; `None` if no function does.
     fn find(&self, addr: u64) -> Option<usize> {
         self.find_range(addr).entry
     }
     /// Like [`find`](Self::find), but also returns the range of addresses for which the answer is the same, so that
     /// callers need no lookup for each of many addresses.
     fn find_range(&self, addr: u64) -> CodeLookup;
-    /// The unique name of a function, by its entry.
+    /// The unique name of the function with this number.
     fn name(&self, entry: usize) -> &[u8];
-    /// The source file of a function, by its entry; `???` if unknown.
+    /// The source file of the function with this number; `???` if unknown.
     fn file(&self, entry: usize) -> &[u8];
     /// The object name (`ob=`) to write for all these functions.
     fn object(&self) -> &[u8];
-    /// The line table of a function, by its entry, sorted by address; empty if unknown. A line is valid up to the
+    /// The line table of the function with this number, sorted by address; empty if unknown. A line is valid up to the
     /// address of the next.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
@@ -28,7 +28,7 @@ pub trait JitFunctions: Sync {
 pub struct CodeLookup {
     /// The addresses, including the one that was looked up, for which the answer is the same.
     pub range: Range<u64>,
-    /// The function that contains these addresses; `None` if they are in no function.
+    /// The number of the function that contains these addresses; `None` if they are in no function.
     pub entry: Option<usize>,
 }
 

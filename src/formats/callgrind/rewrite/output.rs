@@ -15,7 +15,7 @@ pub(super) enum OutputName<'a> {
     New(&'a [u8]),
 }
 
-/// Text that isn't written to the file yet, and what readers of the output know so far.
+/// Collects the text of the rewritten file until it is written, and remembers which IDs readers of this text know.
 #[derive(Debug)]
 pub(super) struct Output {
     pub(super) text: Vec<u8>,
@@ -23,9 +23,9 @@ pub(super) struct Output {
     last_ids: [u32; 3],
     /// The IDs of new names, by name; the index of the array is an [`IdSpace`].
     names: [FxHashMap<Vec<u8>, AssignedId>; 3],
-    /// IDs of functions whose definitions were not copied from the input, and that were not defined since.
+    /// IDs of functions whose definitions were not copied from the input. The next use of such an ID has to define it.
     dropped: FxHashSet<u32>,
-    /// The number of headers so far at which readers forget all IDs.
+    /// The number of headers so far at which readers forget all IDs. See `AssignedId::era`.
     era: u32,
     /// True if there were not enough IDs for all new names.
     pub(super) ran_out_of_ids: bool,
@@ -96,7 +96,7 @@ impl Output {
         self.put(b"\n");
     }
 
-    /// Appends the name of a new function.
+    /// Appends the ID of a function name that the input doesn't have, and the name itself if readers don't know the ID.
     pub(super) fn put_function(&mut self, name: &[u8]) {
         self.put_new_name(IdSpace::Function, name);
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
 use std::io::Write;
 
-/// Writes the chunks of a file with names for JIT code. They must come in order.
+/// Writes a file with names for JIT code, chunk by chunk. The chunks must come in order.
 pub struct Rewriter<'a> {
     names: InputNames<'a>,
     /// The object and files in effect at the current line of the input.
@@ -86,9 +86,10 @@ impl<'a> Rewriter<'a> {
         self.output.put(text);
     }
 
-    /// Writes a block of lines. Only a block in the unknown object is written anew; in all others, only names change.
+    /// Writes a function's block. A block of the unknown object is split by JIT function; in all other blocks, only
+    /// names change.
     fn write_block(&mut self, chunk: &'a [u8], chunk_offset: u64, block: Block<'a>) {
-        // In effect at the start of the block. `self.context` becomes what is in effect after it.
+        // The object and files in effect at the start of the block. `self.context` becomes those in effect after it.
         let context = self.context;
         self.context.open_file = block.open_file().or(context.open_file);
         if block.in_unknown {
@@ -184,13 +185,13 @@ struct CalleeEditor<'a> {
     /// The `cob=` and `cfi=` lines since the last call. They are held back until it is known whether the callee gets
     /// another object and file.
     pending: Vec<BlockStatement<'a>>,
-    /// The last `cob=` since the last call.
+    /// The object of the next callee, from the last `cob=` since the last call; `None` if there was none.
     cob: Option<NameRef<'a>>,
 }
 
 impl<'a> CalleeEditor<'a> {
-    /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
-    /// so these statements are kept in `pending` until the callee is known.
+    /// Replaces the name in a statement if the name is that of JIT code. The object and file of a callee precede its
+    /// name, so these statements are kept in `pending` until the callee is known.
     fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
         let field = name_field(statement.value);
         match statement.keyword {
@@ -269,8 +270,8 @@ impl<'a> CalleeEditor<'a> {
         }
     }
 
-    /// Copies everything before a statement, and leaves out the statement. Returns true if it ends with a line feed,
-    /// which the last line of a file may lack.
+    /// Copies everything before a statement, and leaves out the statement. Returns true if the statement ends with a
+    /// line feed, which the last line of a file may lack.
     fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut Output) -> bool {
         output.put(&self.chunk[self.copied..statement.start]);
         let line = &self.chunk[statement.start..];

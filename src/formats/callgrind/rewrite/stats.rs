@@ -21,7 +21,7 @@ pub struct RewriteStats {
     pub named_cost: u64,
     /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,
-    /// The named functions with self cost, as entries in [`JitFunctions`].
+    /// The named functions with self cost, given by their numbers in [`JitFunctions`].
     pub functions: BTreeSet<usize>,
     /// Costs of JIT code that callgrind attributed to functions of known objects. They stay there.
     pub misattributed: Misattributed,
@@ -52,10 +52,10 @@ impl Default for RewriteStats {
 /// can't be distinguished with certainty.
 #[derive(Debug, Default)]
 pub struct Misattributed {
-    /// The self cost of each JIT function, by entry.
+    /// The self cost of each JIT function, by its number in [`JitFunctions`].
     costs: FxHashMap<usize, u64>,
-    /// Entries that contain the start of a known object's function. Perf maps also list code that is part of the
-    /// program (V8's embedded builtins), and such code is not misattributed.
+    /// JIT functions (by number) in which a function of a known object starts. They are code of that object: perf maps
+    /// also list code of the program itself, such as V8's embedded builtins. Their costs are not misattributed.
     native_entries: FxHashSet<usize>,
 }
 
@@ -66,9 +66,8 @@ impl Misattributed {
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
     }
 
-    /// Adds the costs that a block, which is a function of a known object, has at addresses of JIT code. If the
-    /// function itself starts in a JIT function, that one isn't JIT code but a part of the object
-    /// ([`Self::native_entries`]).
+    /// Adds the self costs at addresses of JIT code in a block of a known object. If the block's function itself starts
+    /// in a JIT function, that JIT function is really code of the object ([`Self::native_entries`]).
     pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
         let Some(column) = block.columns.instr else { return };
         let mut lookup = jit.find_range(0);

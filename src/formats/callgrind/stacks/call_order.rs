@@ -20,7 +20,7 @@ struct Rank {
     /// The cost that came from placed callers, as the bits of an `f64`. For non-negative numbers, these sort like the
     /// numbers.
     cost_bits: u64,
-    /// Among equals, the smallest number comes first.
+    /// The function's number. Among equals, the lowest number comes first.
     function: Reverse<u32>,
 }
 

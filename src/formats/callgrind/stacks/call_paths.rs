@@ -21,13 +21,14 @@ use crate::model::stacks::{FrameId, Profile, StackId};
 /// already far below a pixel.
 const MAX_UNITS: f64 = 262_144.0;
 
-/// The self costs of all functions add up to at most this many units.
+/// The unit is also chosen such that the self costs of all functions add up to at most this many units.
 const MAX_SELF_UNITS: f64 = 16_384.0;
 
 /// If a callee's proportional part of a stack is worth at least this many units, it is split off exactly.
 const LARGE_PART: f64 = 4.0;
 
-/// As long as a callee has fewer paths than this, it may get a part of a path that is worth less than a unit.
+/// A path worth less than a unit goes to one callee as a whole, unless that callee has fewer paths than this. Then the
+/// path can be cut, and the callee gets only a part of it.
 const FEW_PATHS: usize = 4;
 
 /// A function has at most this many paths, plus as many for each unit of its cost.
@@ -72,7 +73,7 @@ struct PathFinder<'f> {
     /// it received too much.
     owed: Vec<f64>,
     /// For each function, the costliest call to it: the cost of the call, and the caller's largest stack. If no path
-    /// reaches the function, its stack is put on top of that stack.
+    /// reaches the function, the function's own stack continues this stack of the caller.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
@@ -124,8 +125,9 @@ impl PathFinder<'_> {
         self.owed.len()
     }
 
-    /// Removes and returns the paths that reached a function. There is at least one: if no path arrived, it begins in
-    /// the function or, without cost, below the costliest caller. Too many paths are reduced.
+    /// Removes and returns the paths that reached a function, at least one. Cost that no call accounts for makes a path
+    /// that begins in the function. If there is no path at all, one without cost continues the largest stack of the
+    /// costliest caller. If there are too many, [`thin_out`] reduces them.
     fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
         let mut paths = std::mem::take(&mut self.arrivals[function]);
         let inclusive = self.flow.inclusive[function];
@@ -154,7 +156,7 @@ impl PathFinder<'_> {
         self.divide_rest(parts, whole, open);
         let self_taker = self.self_taker();
         let mut stacks = Vec::new();
-        // `give` stored the stacks that reach this function as callers, also in the paths given to the function itself.
+        // In the paths that the function gave to itself, `caller` is the stack that ends in the function.
         for path in std::mem::take(&mut self.arrivals[self_taker]) {
             if let Some(stack) = path.caller {
                 stacks.push((stack, path.cost));

@@ -121,7 +121,7 @@ impl DerivedEvent {
         if needs_sign && !terms.is_empty() { Some(Self(terms)) } else { None }
     }
 
-    /// The cost of the derived event for something with these costs.
+    /// Computes the derived event's cost from the costs of the events in the formula.
     fn cost(&self, costs: &Costs) -> i64 {
         let terms = self.0.iter().map(|(event, factor)| costs.get(*event).saturating_mul(*factor));
         terms.fold(0, i64::saturating_add)
@@ -268,7 +268,7 @@ impl GraphReader {
                 Ok(())
             }
             Some(Record::SelfCost { function, file, cost }) => {
-                // Comes first, so that the graph contains the function even if its costs are malformed.
+                // The function is looked up first, so that the graph contains it even if its costs are malformed.
                 let index = self.self_cost_index(function);
                 let fits_events = self.parse_costs(cost.costs)?;
                 let thread = &mut self.graph.threads[self.thread];
@@ -281,7 +281,7 @@ impl GraphReader {
                 check_excess_costs(fits_events)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {
-                // Calls are counted even if their costs are malformed, so an error is only returned after that.
+                // Calls are counted even if their costs are malformed, so the error is only returned after counting.
                 let fits_events = self.parse_costs(cost.costs);
                 let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
@@ -321,7 +321,8 @@ impl GraphReader {
                     ));
                 }
             }
-            // In a file that separates threads, each `part:` is followed by a `thread:` line.
+            // Until a `thread:` line, the costs of a part belong to no thread. In a file that separates threads, that
+            // line follows each `part:`.
             b"part" => self.enter_thread(None),
             b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
             b"event" => {
@@ -347,7 +348,8 @@ impl GraphReader {
     }
 }
 
-/// Fails if a line has more costs than there are events. This is only checked after its other costs were added.
+/// Fails if a line has more costs than there are events. This is checked after the costs that fit were added, so that
+/// they count.
 fn check_excess_costs(fits_events: bool) -> Result<()> {
     if fits_events {
         Ok(())

@@ -34,7 +34,7 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
     let runtimes = RuntimeSet::from_program(program(&graph.command));
-    // If a JIT compiler runs in the program, memory without a file holds its code.
+    // If the program has a JIT compiler, code in memory without a file is taken for JIT code.
     let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames::default();
@@ -244,8 +244,8 @@ fn split_number(text: &[u8]) -> Option<(&[u8], u32)> {
 }
 
 /// For each function, the source position in its name, if our writer put it there; `None` for all functions of files
-/// that jitgraft didn't write. It appends a position only if several functions share their name, file and object, so a
-/// number at the end of any other name belongs to the name.
+/// that jitgraft didn't write. Our writer appends a position only if several functions share their name, file and
+/// object, so a number at the end of any other name belongs to the name.
 fn start_positions(graph: &CallGraph) -> Vec<Option<NamedPosition<'_>>> {
     let mut positions = vec![None; graph.functions.len()];
     if !graph.creator.starts_with(b"jitgraft") {

@@ -14,11 +14,11 @@ pub(super) struct ThreadGraph<'g> {
     /// For each function, the index of its self cost in the thread's costs; `None` if it has none.
     cost_indices: Vec<Option<usize>>,
     thread: &'g Thread,
-    /// Functions sorted so that callers come before callees.
+    /// Functions sorted so that callers come before callees, as far as cycles allow.
     pub(super) order: Vec<u32>,
 }
 
-/// All calls from one function to another, which are indices into [`ThreadGraph::functions`].
+/// All calls from one function to another. The functions are given as indices into [`ThreadGraph::functions`].
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CallEdge<'g> {
     pub(super) caller: u32,
@@ -146,7 +146,7 @@ impl<'g> ThreadGraph<'g> {
             *weight /= sums[*callee as usize];
         }
         for (uncalled, sum) in uncalled.iter_mut().zip(&sums) {
-            // Nothing calls a function that no cost reaches, so it begins its own stacks.
+            // A function that no cost reaches by a call begins its own stacks.
             *uncalled = if *sum > 0.0 { *uncalled / sum } else { 1.0 };
         }
         let self_costs: Vec<f64> =

@@ -218,7 +218,7 @@ impl<'a> CostSums<'a> {
                 site: self.site(edge.caller),
                 callee: self.frame_functions[edge.callee.index()],
             });
-            // The graphs of all events have the same call counts.
+            // The graph of each event states the same call counts, so they aren't added up.
             calls.count = calls.count.max(edge.count);
             calls.costs[event] = calls.costs[event].saturating_add(edge.cost);
         }
@@ -252,7 +252,7 @@ impl<'a> CostSums<'a> {
             calls.count = calls.count.saturating_add(total.count);
             calls.costs[event] = calls.costs[event].saturating_add(total.weight);
         }
-        // Only the last call between two functions is counted.
+        // Only the last call between two functions is counted, so an earlier one is subtracted again.
         let previous_call = call.and_then(|call| open.last_calls.insert((call.caller, function), call));
         if let Some(previous_call) = previous_call {
             let calls = self.calls_mut(previous_call);
@@ -354,7 +354,7 @@ impl GraphWriter<'_> {
         if self.sums.has_addrs { Position([addr, line, 0]) } else { Position([line, 0, 0]) }
     }
 
-    /// Writes a function: its self costs, then its calls. Writes nothing for a function without any.
+    /// Writes a function: its self costs, then its calls. Writes nothing for a function that has neither.
     fn write_function(&mut self, id: FunctionId) {
         let function = &self.sums.functions[id];
         if function.self_costs.is_empty() && function.calls.is_empty() {
@@ -389,7 +389,7 @@ impl GraphWriter<'_> {
     }
 
     /// Writes an `fi=` or `fe=` line if the next costs are in another file than `current`, and updates `current`.
-    /// `function` is a frame of the function, to whose own file `fe=` returns.
+    /// `function` is a frame of the function that is written: `fe=` returns to its own file, `fi=` enters any other.
     fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
         if *current != file {
             let key = if file == function_file(function) { "fe" } else { "fi" };
@@ -445,7 +445,7 @@ impl GraphWriter<'_> {
     }
 }
 
-/// The file of a function, or else the file of one of its lines.
+/// The source file in which a function starts or, if unknown, the file of this frame's source line.
 fn function_file(frame: &Frame) -> Option<NameId> {
     frame.start.file.or(frame.file)
 }

@@ -1,4 +1,4 @@
-//! Parses BPF_BTF: u32 number of objects, then per object u32 ID, u32 size and the object.
+//! Parses the feature BPF_BTF: u32 number of objects, then per object u32 ID, u32 size and the object.
 //!
 //! An object (`struct btf_header`): u16 magic, u8 version, u8 flags, u32 header length, then u32 offset and u32 length
 //! of the types and of the strings, both relative to the end of the header. A type: u32 name (an offset in the
@@ -12,10 +12,10 @@ use rustc_hash::FxHashMap;
 use std::sync::Arc;
 
 const MAGIC: u16 = 0xeb9f;
-/// `BTF_KIND_FUNC`
+/// The kind of the types that describe functions (`BTF_KIND_FUNC`).
 const FUNC: u32 = 12;
 
-/// A BTF object, reduced to what we need: strings and function names.
+/// A BTF object, of which only the strings and the names of functions are kept.
 #[derive(Debug)]
 pub(super) struct Btf {
     pub(super) strings: Arc<BpfStrings>,
@@ -89,7 +89,7 @@ impl Btf {
 }
 
 /// Reads all types and appends one entry per type to `functions`: for a function its name, as an offset in the strings;
-/// 0 for other types. If a type can't be read, the entries of the types before it are there nevertheless.
+/// 0 for other types. If a type can't be read, the entries of the types before it are still appended.
 fn read_function_names(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()> {
     while !types.is_empty() {
         let start = types;

@@ -1,5 +1,5 @@
-//! Parses BPF_PROG_INFO: u32 number of programs, then per program (`struct perf_bpil`) u32 length of the info, u32
-//! length of the data, u64 mask of the arrays present, `struct bpf_prog_info`, the data.
+//! Parses the feature BPF_PROG_INFO: u32 number of programs, then per program (`struct perf_bpil`) u32 length of the
+//! info, u32 length of the data, u64 mask of the arrays present, `struct bpf_prog_info`, the data.
 //!
 //! Where the kernel has pointers to arrays, the file has offsets in the data. The struct is shorter or longer in other
 //! kernel versions; missing fields count as 0. `jited_line_info` has the address of each entry of `line_info`.
@@ -59,9 +59,9 @@ struct ArrayField {
 
 /// A BPF program as stored in the file.
 struct RawProgram<'data> {
-    /// `struct bpf_prog_info`.
+    /// The program's `struct bpf_prog_info`, which says where in `data` each array is.
     info: Cursor<'data>,
-    /// The arrays.
+    /// The arrays, such as machine code and line tables.
     data: Cursor<'data>,
     /// One bit per array that `data` contains (`PERF_BPIL_*`).
     array_mask: u64,
@@ -115,7 +115,7 @@ impl<'data> RawProgram<'data> {
             skipped.add(error);
             &[]
         });
-        // The length of the entries may be 0 if the array is empty, but `rows` and `len` divide by it.
+        // An empty array may state entries of length 0. `rows` and `len` divide by that length, so it becomes 1.
         InfoArray { bytes, entry_len: (field.entry_len as usize).max(1), endian: self.info.endian() }
     }
 
@@ -207,7 +207,7 @@ impl<'data> RawProgram<'data> {
     }
 
     /// The program's functions. Their machine code is stored back to back in `code`, so the lengths tell where each
-    /// begins. After a function that is longer than the rest of `code`, the others are left out.
+    /// begins. If a function is longer than what is left of `code`, it and all later ones are left out.
     fn functions(
         &self,
         mut code: &'data [u8],

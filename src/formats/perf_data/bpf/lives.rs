@@ -5,9 +5,9 @@ use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
 use rustc_hash::FxHashMap;
 
-/// `PERF_BPF_EVENT_PROG_LOAD`
+/// [`BpfEvent::kind`] of the loading of a program (`PERF_BPF_EVENT_PROG_LOAD`).
 const LOADED: u16 = 1;
-/// `PERF_BPF_EVENT_PROG_UNLOAD`
+/// [`BpfEvent::kind`] of the unloading of a program (`PERF_BPF_EVENT_PROG_UNLOAD`).
 const UNLOADED: u16 = 2;
 
 /// When each program was loaded, and which functions were at each address. Points in time are given as positions: a
@@ -32,7 +32,7 @@ struct ProgramLife {
 struct FunctionCandidate {
     life: ProgramLife,
     function: BpfFunctionId,
-    /// See [`KnownFunction::tags`].
+    /// The hashes that the symbol's name may contain (see [`KnownFunction::tags`]).
     tags: [Option<[u8; 8]>; 2],
 }
 
@@ -92,12 +92,15 @@ impl ProgramLives {
         let candidates = self.candidates.get(&moment.addr)?;
         // Candidates without a load event come first: `None` is less than any position.
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
+        // The normal case: the program was loaded after the symbol appeared, and before the next symbol at this
+        // address.
         if let Some(candidate) = candidates.get(next)
             && candidate.life.loaded < Some(until)
         {
             return Some(candidate.function);
         }
         let candidate = candidates[..next].last()?;
+        // The latest program that was loaded before the symbol appeared may be gone by then.
         if candidate.life.unloaded.is_some_and(|unloaded| unloaded < moment.position) {
             return None;
         }

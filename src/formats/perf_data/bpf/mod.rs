@@ -62,7 +62,7 @@ impl BpfSurvey {
         if functions.is_empty() {
             return (functions, skipped);
         }
-        // From here on, the position of an event in this list, which is sorted by time, stands for its time.
+        // From here on, an event's position in this list, which is sorted by time, is used instead of its time.
         let mut events = self.events;
         events.sort_by_key(|(time, _)| *time);
         let (mut lives, mut moments) = (ProgramLives::default(), Vec::new());

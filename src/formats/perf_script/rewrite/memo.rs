@@ -12,11 +12,11 @@ pub struct Memo {
     frames: LastingCache<FrameKey, RememberedFrame>,
     /// The texts of all frames, one after the other.
     texts: Vec<u8>,
-    /// Numbers the files.
+    /// The number of each file, for [`Object::File`].
     files: Interner<Box<[u8]>, u32>,
 }
 
-/// Identifies a frame.
+/// Identifies a frame by its process, its address, and what the address refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FrameKey {
     pub(super) pid: Pid,
@@ -59,7 +59,7 @@ pub(super) struct LookupState {
     pub(super) markers: usize,
 }
 
-/// The new text of a frame.
+/// What is remembered about a frame: its new text, or that it has no name.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
     /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has
@@ -76,8 +76,8 @@ const MAX_TEXT: usize = 4 << 20;
 const MAX_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time. The fact that a frame
-    /// has no name is only valid until the process maps another jitdump.
+    /// What is remembered about a frame; `None` if nothing is, or nothing that is valid at the sample's time. That a
+    /// frame has no name is only valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<KnownFrame<'_>> {
         let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
@@ -120,7 +120,8 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
-        // Only frames without a name depend on the jitdumps mapped so far (`markers`).
+        // Only the fact that a frame has no name depends on the jitdumps mapped so far, so `markers` doesn't matter
+        // here.
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, markers: 0 };
         self.frames.insert(key, Lasting { answer: frame, holds });
         &self.texts[text]

@@ -96,9 +96,9 @@ struct Sample {
     tid: Option<Tid>,
     /// The time as of which code is looked up ([`Header::lookup_time`]).
     time: Option<Nanos>,
-    /// False between samples, and if the text shows no headers.
+    /// True if the sample began with a header. False between samples, and in a text without headers.
     has_header: bool,
-    /// True if the sample has a frame, or if more follows the event in its header.
+    /// True if the sample has a frame on a line of its own, or if more follows the event in its header.
     has_frame: bool,
 }
 
@@ -148,7 +148,7 @@ impl EditedBlock<'_, '_> {
     /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
-            // Names are longer than `[unknown]`; half as much again is enough for most blocks.
+            // Names are longer than `[unknown]`. For most blocks, half as much room again as the block has is enough.
             self.out.reserve(self.block.len() + self.block.len() / 2);
         }
         self.out.extend_from_slice(&self.block[self.copied..range.start]);
@@ -158,11 +158,12 @@ impl EditedBlock<'_, '_> {
 }
 
 impl<'b> BlockRewriter<'b, '_, '_, '_> {
-    /// Names the frames in a line, which is in this range of the block.
+    /// Names the frames in a line. `range` is where the line is in the block.
     fn rewrite_line(&mut self, range: Range<usize>, line: &Line<'b>) {
         match line {
             Line::Empty => self.end_sample(),
             Line::Header(header, _) => {
+                // A header also ends the previous sample, because samples need not be separated by empty lines.
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
                 self.name_frames_after_event(header, range);
             }
@@ -181,7 +182,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         (self.sample, self.is_below_user_frame) = (Sample::default(), false);
     }
 
-    /// Names the frame on a line of its own.
+    /// Names the frame on a line that contains nothing else.
     fn name_frame_line(&mut self, line: Range<usize>) {
         self.sample.has_frame = true;
         let text = &self.block[line.clone()];
@@ -206,12 +207,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// two: `7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)`.
     fn name_frames_after_event(&mut self, header: &Header<'b>, line: Range<usize>) {
         let text = &self.block[..line.end];
-        // `header.rest` is the end of the line.
+        // `header.rest` ends where the line ends, so its length tells where it begins.
         let mut done = line.end - header.rest.len();
         let mut shows_unknown = false;
         while let Some(hit) = memmem::find(&text[done..], UNKNOWN) {
             shows_unknown = true;
-            // Where the symbol is in the block.
+            // The offset of the symbol in the block.
             let symbol = done + hit;
             let symbol_end = symbol + UNKNOWN.len();
             let object = object_len(&text[symbol_end..]);
@@ -241,7 +242,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             return;
         }
         let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        // What a name replaces: everything after the address.
+        // A name replaces everything after the address.
         let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
         if dso_kind != DsoKind::Other {
@@ -268,7 +269,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// The process of the current sample: as printed in the header, as record lines say, or as the object's name says.
-    /// If nothing shows it, the thread's ID is taken for the process ID. `None` if the thread is unknown, too.
+    /// If nothing shows the process, the thread's ID is taken for the process ID. `None` if the thread is unknown, too.
     fn process(&self, dso_kind: DsoKind) -> Option<Pid> {
         let Sample { pid, tid, .. } = self.sample;
         if pid.is_some() {
@@ -405,9 +406,9 @@ fn object_len(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Length in bytes of the frame at the end of a one-line sample. It is only asked for if the line doesn't contain
-/// `[unknown]`: the frame has a symbol, or the text shows no symbols. Fields may follow a frame and symbols may contain
-/// anything, so the line must end with the frame's object; otherwise `None`.
+/// Length in bytes of the frame at the end of a one-line sample. Only called if the line doesn't contain `[unknown]`:
+/// the frame has a symbol, or the text shows no symbols. Fields may follow a frame and symbols may contain anything, so
+/// the line must end with the frame's object; otherwise `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
     // The frame follows the event (`tail`). If the header has no event, the beginning of a symbol such as `Eval: main`
     // may have been taken for one. Then try all that follows the time (`rest`).

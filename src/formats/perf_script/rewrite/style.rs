@@ -29,6 +29,7 @@ impl Style {
         let (mut has_absolute, mut has_relative) = (false, false);
         for line in complete_lines(head).split(|&byte| byte == b'\n') {
             let Some(frame) = Frame::parse_indented(line.trim_ascii_end()) else { continue };
+            // An inlined frame has neither an offset nor an object.
             if frame.inlined {
                 continue;
             }
@@ -36,7 +37,8 @@ impl Style {
                 has_symbols = true;
                 has_offsets |= frame.offset.is_some();
             }
-            // The address in a shared library shows which kind it is: libraries are mapped far above any file offset.
+            // The address of a frame in a shared library shows whether it is absolute: libraries are mapped far above
+            // any file offset.
             if frame.dso.is_some_and(is_shared_library) {
                 has_absolute |= frame.addr >= BEYOND_ANY_FILE;
                 has_relative |= frame.addr < BEYOND_ANY_FILE;
