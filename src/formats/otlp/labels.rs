@@ -21,7 +21,8 @@ const NO_LABEL_PREFIXES: &[&str] = &["process.", "thread.", "cpu.", "host.", "os
 /// Attributes whose value is a number in the semantic conventions.
 const NUMBERS: &[&str] = &["process.pid", "thread.id", "cpu.logical_number"];
 
-/// The labels for a link to a trace span: the IDs of the trace and of the span, in hexadecimal digits.
+/// Label with the trace ID of a row's link to a trace span, in hexadecimal digits. [`SPAN`] is the label with the span
+/// ID.
 const TRACE: &str = "trace_id";
 const SPAN: &str = "span_id";
 

@@ -27,7 +27,7 @@ impl Owner {
         Self { track: Track { recording, ..Track::default() }, keeps_labels }
     }
 
-    /// The name of the machine; `None` unless machines are kept apart.
+    /// The name of the machine; `None` if it is unknown or machines aren't kept apart.
     pub(super) fn host(&self) -> Option<&str> {
         self.track.recording.as_ref()?.host.as_deref()
     }
@@ -142,7 +142,7 @@ impl Tracks {
         dictionary: &Dictionary,
         profile: &mut Profile,
     ) -> TrackId {
-        // Links only distinguish threads if they become labels.
+        // Links become labels only if labels are kept. Otherwise, samples with different links have the same thread.
         let link = if self.keeps_labels { sample.link_index } else { 0 };
         let key = (sample.attribute_indices.clone(), link);
         if let Some(&known) = self.known.get(&key) {
