@@ -13,7 +13,7 @@ use std::fmt;
 pub(super) struct TraceEvent<'a> {
     /// The event's name (`name`); empty if absent.
     pub(super) name: Cow<'a, str>,
-    /// The category (`cat`). `None` matches any category.
+    /// The category (`cat`); `None` if absent. A start and an end match if their categories are equal or one has none.
     pub(super) cat: Option<Cow<'a, str>>,
     /// The phase: the first byte of `ph`; 0 if absent.
     pub(super) phase: u8,
@@ -138,7 +138,8 @@ impl<'a> TraceEvent<'a> {
         }
         find.found.map(|value| {
             let text = value_text(value?.get());
-            // A text that is itself quoted, such as a Rust string that was formatted with `{:?}`.
+            // Remove quotes that are part of the text, too, such as those of a Rust string that was formatted with
+            // `{:?}`.
             match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
                 Some(inner) => Some(Cow::Owned(inner.to_owned())),
                 None => Some(text),
@@ -471,7 +472,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
             _ => return nanoseconds_from_float(text),
         }
     }
-    // No digit at all.
+    // The text has no digit, but at most a sign and a point.
     if digits.len() == usize::from(has_point) {
         return None;
     }

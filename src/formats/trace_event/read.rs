@@ -26,7 +26,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
             let is_whole = event.name == "CpuProfile";
             let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };
             let thread = v8_profiles.entry((pid, id)).or_insert_with(|| V8Profile::new(tid));
-            // `Profile` is on the thread that it describes. Chunks may be on any thread, and may be written first.
+            // The events `Profile` and `CpuProfile` are on the thread that they describe. The event `ProfileChunk` may
+            // be on any thread, and the first one may be written before `Profile`.
             if is_whole || event.name == "Profile" {
                 thread.tid = tid;
             }
@@ -35,7 +36,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Ok(())
     })?;
     warn_about_unread(unread_samples, warnings);
-    // Spans with one of these names are shown by their action instead: for Miri's `frame`, that is the function.
+    // The names of spans that are shown by their action instead: Miri's `frame` by the function that it interprets.
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());

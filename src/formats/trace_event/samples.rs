@@ -31,7 +31,7 @@ pub(super) struct StackFrameRecord {
     name: String,
     category: String,
     parent: Value,
-    /// Where the function starts, from 1. Only Hermes writes these two.
+    /// The line where the function starts, from 1. Only Hermes writes the line and the column.
     #[serde(rename = "funcLine")]
     function_line: Value,
     #[serde(rename = "funcColumn")]
@@ -183,8 +183,8 @@ impl TraceSamples {
         parent.is_empty() || self.frames.contains_key(&parent)
     }
 
-    /// The stack that ends with a frame, given by its ID; `None` if the file doesn't contain the frame. If the file
-    /// lacks a caller, the stack begins below it.
+    /// The stack whose innermost frame has this ID; `None` if the file doesn't contain the frame. If the file lacks one
+    /// of the callers, the stack only consists of the frames that this one called.
     fn make_stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());
