@@ -117,6 +117,7 @@ impl LineUnit {
         let root = self.dwarf.unit.get_mut(root);
         root.set(gimli::DW_AT_producer, AttributeValue::String(b"jitgraft".to_vec()));
         root.set(gimli::DW_AT_name, AttributeValue::String(file));
+        // The base to which the unit's ranges are relative.
         root.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
     }
 
@@ -128,10 +129,11 @@ impl LineUnit {
         for line in lines {
             let file = program.add_file(LineString::String(viewer_path(line.file)), directory, None);
             let row = program.row();
-            // Entries are sorted, so an offset is never less than the one before.
+            // Rows must not go back. Entries are sorted, so their offsets don't decrease; `max` only makes sure.
             row.address_offset = line.offset.max(row.address_offset);
             row.file = file;
             row.line = u64::from(line.line);
+            // Runtimes store the column in the field that jitdump calls discriminator.
             row.column = u64::from(line.discriminator);
             program.generate_row();
         }
