@@ -31,7 +31,8 @@ pub(super) struct CategoryPair {
 #[serde(transparent)]
 pub(super) struct Categories {
     list: Vec<CategoryEntry>,
-    /// The index of each subcategory in its category's list, by the indices of the category and of the library.
+    /// The position of each subcategory in the list of its category. The key is the index of the category, and that of
+    /// the library after which the subcategory is named.
     #[serde(skip)]
     subcategories: FxHashMap<(usize, usize), usize>,
 }

@@ -30,12 +30,13 @@ pub(super) fn write(
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
     // The sampling interval, in milliseconds.
     meta.field("interval", &interval(writing.series, threads))?;
-    // The wall-clock time that is shown as 0, in milliseconds since 1970.
+    // The wall-clock time of the first sample, which has the time 0 in the file: in milliseconds since 1970, or 0 if
+    // unknown.
     meta.field("startTime", &(epoch as f64 / 1e6))?;
     meta.field("processType", &0)?;
     meta.field("stackwalk", &1)?;
     meta.field("debug", &false)?;
-    // There is nothing left for the viewer to symbolize.
+    // Tells the viewer not to look for more names.
     meta.field("symbolicated", &true)?;
     meta.field("usesOnlyOneStackType", &false)?;
     meta.field("sourceCodeIsNotOnSearchfox", &true)?;

@@ -73,8 +73,8 @@ pub(super) struct StackTable {
 #[derive(Default)]
 pub(super) struct ThreadNumbers {
     stacks: Numbers,
-    /// Only frames that are neither inlined nor called by a garbage collector. The others are in
-    /// `Tables::frame_numbers`.
+    /// The index of each frame that is neither inlined nor called by a garbage collector. The indices of all other
+    /// frames are in `Tables::frame_numbers`.
     frames: Numbers,
     /// For each stack in the thread's stack table, the context of its innermost frame.
     contexts: Vec<FrameContext>,
@@ -108,7 +108,8 @@ pub(super) struct Tables<'k> {
     /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
+    /// The index of each frame that isn't in [`ThreadNumbers`], by the frame and its context: it is inlined or called
+    /// by a garbage collector.
     frame_numbers: FxHashMap<(FrameId, FrameContext), u32>,
     known: &'k mut ThreadNumbers,
 }
@@ -270,7 +271,7 @@ impl FuncTable {
 impl ResourceTable {
     /// Writes the columns of `resourceTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
-        /// `resourceTypes.library` in the viewer's source.
+        /// The type of all resources here, a library: `resourceTypes.library` in the viewer's source.
         const LIBRARY: &str = "1";
         object.field("length", &self.length)?;
         object.column("lib", &self.lib)?;
