@@ -84,6 +84,7 @@ impl<'a> TracepointRecord<'a> {
     fn print_argument(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
         let width = self.evaluate_size(&conversion.width)?;
         let precision = match &conversion.precision {
+            // A point without a number after it means 0, as in C.
             Some(precision) => Some(self.evaluate_size(precision)?.unwrap_or(0)),
             None => None,
         };
@@ -172,7 +173,8 @@ impl<'a> TracepointRecord<'a> {
 
     /// Offset and length in bytes of a field's data in the raw data.
     fn data_extent(&self, field: &Field) -> (usize, usize) {
-        // Only a field whose data are elsewhere contains their offset and length.
+        // A field whose data is elsewhere contains the offset and the length of that data. For other fields, these two
+        // numbers mean nothing and aren't used.
         let word = self.read_number(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
