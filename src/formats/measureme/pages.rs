@@ -61,7 +61,7 @@ impl<'data> Pages<'data> {
                 2 => pages.index.push(offset, len),
                 _ => {
                     skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
-                    // Don't report the page a second time.
+                    // A page that is cut off, too, would be reported a second time below.
                     if len < size {
                         break;
                     }
