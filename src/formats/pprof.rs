@@ -99,8 +99,8 @@ struct SampleSum {
     owner: (usize, TrackId),
     stack: Option<StackId>,
     time: Option<Nanos>,
-    /// The values that are not 0, each with the index of its type; a type may occur several times. The values of the
-    /// event that is being added come last.
+    /// The values that are not 0, each with the index of its type. Several values of one type are added up when the
+    /// sample is encoded. The values of the event that is being added come last.
     values: Vec<(usize, i64)>,
 }
 
@@ -131,7 +131,8 @@ impl SampleSum {
 
     /// Adds `number` to the value with this index. All rows of one event must be added before those of the next.
     fn add(&mut self, index: usize, number: i64) {
-        // An event has at most two values, the sample count and the weight. So only the last two can be of this event.
+        // An event has at most two values, the sample count and the weight, so only the last two of the list can be of
+        // the event that is being added.
         match self.values.iter_mut().rev().take(2).find(|(other, _)| *other == index) {
             Some((_, value)) => *value = value.saturating_add(number),
             None => self.values.push((index, number)),
@@ -316,7 +317,7 @@ impl PprofDraft {
                 if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                // A scale of 0 would divide by zero.
+                // Dividing by a scale of 0 would panic.
                 let scale = clamp(value_indices.scale.max(1));
                 sum.add(value_indices.weights, weight / scale);
             }

@@ -12,7 +12,8 @@ use prost::encoding::message::encoded_len_repeated;
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Numbers of the fields of `Profile` that aren't decoded together with the others.
+/// Numbers of fields of `Profile`: the value types, which come first in a file, and the samples, which aren't decoded
+/// together with the other fields.
 const VALUE_TYPE: u32 = 1;
 pub(super) const SAMPLE: u32 = 2;
 
