@@ -136,7 +136,7 @@ fn signed_difference(to: u64, from: u64) -> i64 {
 }
 
 fn is_usable(tsc: &TscConversion) -> bool {
-    // Without `cap_zero`, the long form of the record doesn't contain the zero of the recording's clock.
+    // Without `cap_zero`, the record lacks the time on the recording's clock at which the counter was 0.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
@@ -175,7 +175,8 @@ pub(super) fn explain_other_process(
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // Did the records end before the process began, or begin after it ended?
+    // A time at which the process can't have written these records: it began after the last one, or ended before the
+    // first one.
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0
     {

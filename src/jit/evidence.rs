@@ -40,7 +40,7 @@ impl Sign {
     }
 }
 
-/// How well a file fits a process. There is one for each file and process.
+/// How well one file fits one process. There is a `Fit` for each pair of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
     /// The file's index in the list of files.

@@ -37,7 +37,7 @@ pub struct Found {
 pub struct FoundFile<'a> {
     /// The path.
     pub path: &'a Path,
-    /// The file name that jitgraft looks for in a recording's directory.
+    /// The name that a copy of the file needs for jitgraft to find it in a recording's directory.
     pub name: OsString,
     /// Its contents.
     pub bytes: &'a [u8],
@@ -62,7 +62,7 @@ pub(super) struct Source {
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
-    /// Its permission bits.
+    /// The file's permission bits.
     pub(super) mode: u32,
     /// For a jitdump: when the process mapped it as its marker. `None` if the process didn't, or if that was before the
     /// recording began.

@@ -408,7 +408,7 @@ impl GuestFunctions {
             // Where every instruction ran, the functions of any file would seem to start at addresses that ran. So at
             // most 80% of the instructions in the functions may have run.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
-            // 95% ran from their start.
+            // At least 95% of the functions that ran must have run from their start.
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
         }
         // At least half of the addresses between the first function and the last one that ran are in functions, and 80%

@@ -144,7 +144,8 @@ impl<'a> CompileTask<'a> {
         } else if let Some(innermost) = late_callers.first() {
             (parent, bytecode) = (Some(self.find_late_caller(&late_callers)), innermost.bytecode);
         } else {
-            // A second `parse` that isn't inlined into anything: the compiler starts over.
+            // This is the method that the task compiles. If it was parsed before, the compiler starts over, so forget
+            // what it inlined then.
             self.parsed.clear();
             self.parsed_calls.clear();
         }

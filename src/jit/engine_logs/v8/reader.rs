@@ -53,7 +53,7 @@ struct V8LogReader<'a> {
     load_by_addr: FxHashMap<u64, u32>,
     /// The code that was created last, until a `code-source-info` for it was read.
     last_created: Option<Created<'a>>,
-    /// Reused for composing names.
+    /// A buffer for composing names, reused for each.
     scratch: Vec<u8>,
 }
 
