@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// `/proc/PID/mem`
+/// The memory of a running process, read from `/proc/PID/mem`.
 struct ProcessMemory(File);
 
 impl Memory for ProcessMemory {

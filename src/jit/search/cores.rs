@@ -27,7 +27,7 @@ const MAX_PER_DIRECTORY: usize = 32;
 struct CoreFile {
     named_path: NamedPath,
     id: LogId,
-    /// The process ID in the file's name.
+    /// The process ID in the file's name; `None` if it contains none.
     pid: Option<Pid>,
 }
 

@@ -237,7 +237,8 @@ impl PossibleOwner {
     }
 }
 
-/// The files in a directory that are named like jitdumps, perf maps or logs, newest first.
+/// The files in a directory that are named like jitdumps, perf maps or logs: the newest [`MAX_PER_DIRECTORY`], newest
+/// first.
 fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
     for (name, about) in door.entries(directory, |name| kind_by_name(name).is_some()) {

@@ -154,6 +154,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 /// Copies the code that running processes without any source have registered with GDB's JIT interface, and plans to use
 /// the copies.
 pub(super) fn registered_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    // The copies are core dumps, so they are read like these.
     let Some((log, _)) = LogId::find_by_name("core").next() else { return Vec::new() };
     let kind = Kind::Log(log);
     let mut steps = Vec::new();

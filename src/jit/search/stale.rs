@@ -50,8 +50,7 @@ impl Scene<'_> {
         }
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| *first != 0)?;
-        // Even if all records were as early as the first one, would the jitdump be stale? If not, the others needn't be
-        // read.
+        // If the first record doesn't rule the process out, later ones can't either, so they needn't be read.
         explain_other_process(source.pid, source.marker_time, self.processes, first, first)?;
         explain_other_process(source.pid, source.marker_time, self.processes, first, times.last()?)
     }
