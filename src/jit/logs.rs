@@ -183,7 +183,7 @@ fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
     i64::try_from(i128::try_from(created).ok()? - i128::from(wall.0) + i128::from(recorded.0)).ok()
 }
 
-/// Converts times of a log that count from its start.
+/// A log's times count from its start, so they are converted by adding the time of the start.
 impl From<LogStart> for Conversion {
     fn from(LogStart { time, error }: LogStart) -> Self {
         Self::Offset { offset: time, error }

@@ -76,7 +76,7 @@ impl Column {
         self.0.extend_from_slice(&fraction[..len]);
     }
 
-    /// Adds a count, spelled like a floating-point number.
+    /// Adds a count, spelled like a floating-point number: `3.0`.
     pub(super) fn count(&mut self, count: u64) {
         if count >= 1_000_000_000_000_000 {
             return self.json(&(count as f64));

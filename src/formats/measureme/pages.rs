@@ -30,7 +30,7 @@ pub(super) struct PageStream<'data> {
 /// A page of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
-    /// Position of its first byte in the stream.
+    /// Position of the page's first byte in the stream.
     pub(super) start: u64,
     offset: usize,
     len: usize,

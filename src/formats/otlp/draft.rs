@@ -88,7 +88,7 @@ const LONGEST_VARINT: usize = 10;
 /// added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SameTime {
-    /// Each has its own value and timestamp.
+    /// Each observation keeps its own value and timestamp.
     Keep,
     /// Their weights and counts are added up into one value: the time is the start of a bucket.
     AddUp,
@@ -189,7 +189,7 @@ impl Draft {
     /// (2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
-        // The resources are taken out, because encoding their profiles adds names to the tables.
+        // Take the resources out of `self`, because encoding their profiles also changes `self.tables`.
         for resource in std::mem::take(&mut self.resources) {
             let mut scope = Vec::new();
             put_field(1, &[&resource.scope], &mut scope);

@@ -49,7 +49,8 @@ pub(super) fn is_link_id(label: &str) -> bool {
     [TRACE, SPAN].contains(&label)
 }
 
-/// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
+/// Adds an attribute as a label. Attributes for which profiles have fields of their own, such as the process ID, are
+/// left out.
 pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
     let key = String::from_utf8_lossy(&attribute.key);
     let name = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);

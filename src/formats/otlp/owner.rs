@@ -15,13 +15,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// True if attributes without a field of their own become labels, and samples of different machines stay separate.
+    /// True if samples of different machines stay separate, and attributes for which [`Track`] has no field become
+    /// labels.
     keeps_labels: bool,
 }
 
 impl Owner {
-    /// An owner about which nothing is known. With `keeps_labels`, attributes that have no field of their own become
-    /// labels, and samples of different machines stay separate.
+    /// An owner about which nothing is known yet. With `keeps_labels`, samples of different machines stay separate, and
+    /// attributes for which [`Track`] has no field become labels.
     pub(super) fn new(keeps_labels: bool) -> Self {
         let recording = if keeps_labels { Some(Arc::default()) } else { None };
         Self { track: Track { recording, ..Track::default() }, keeps_labels }

@@ -154,7 +154,7 @@ fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     )))
 }
 
-/// An event, and where the values of a sample have its weight and its sample count.
+/// An event, and which of a sample's values are its weight and its sample count.
 struct EventValues {
     /// The index of the event in the profile.
     series: usize,

@@ -53,7 +53,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.track(pid, tid, b"samples"), warnings);
     if !takes_time {
-        // These spans have no times that could have been cut, and the samples may still be filtered by time.
+        // The samples can still be filtered by time, which the spans would prevent once they are in the same profile.
+        // Nothing was cut from these spans, because they take no time.
         spans.cut_to_time = false;
         profile.merge(&spans);
     }

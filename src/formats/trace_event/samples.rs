@@ -101,13 +101,13 @@ impl TraceSamples {
             && !number.is_nan()
         {
             self.rounded += u64::from(number.is_finite() && number.fract() != 0.0);
-            // Numbers beyond the range of the type become its limits.
+            // The cast turns numbers beyond the range of `i128` into its limits.
             number.round() as i128
         } else {
             self.invalid += 1;
             return 1;
         };
-        // Weights are signed 64-bit numbers.
+        // Weights have 64 bits and a sign, so larger ones are capped.
         let kept = weight.clamp(-i128::from(i64::MAX), i128::from(i64::MAX));
         self.capped += u64::from(kept != weight);
         kept as i64

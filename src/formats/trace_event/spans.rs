@@ -671,7 +671,7 @@ impl SpanEvent {
     }
 }
 
-/// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
+/// If the end event of a slice states an action, that replaces the action of the start event. Perfetto does the same.
 fn set_action(slice: &mut Slice, end: &SpanEvent) {
     if let Action::Name(action) = end.action {
         slice.action = action;

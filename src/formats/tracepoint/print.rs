@@ -102,7 +102,7 @@ impl<'a> TracepointRecord<'a> {
             }
             b'6' => put(out, format_args!("{}", ipv6(self.array_bytes(argument)?)?)),
             b'S' => {
-                // Addresses of other kinds are left out.
+                // Addresses that are neither IPv4 nor IPv6 are left out.
                 if let Some(address) = self.socket_address(argument)? {
                     put(out, format_args!("{address}"));
                 }

@@ -145,7 +145,7 @@ pub enum LogEventKind {
 /// A code range as a log describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct LogCode {
-    /// The name that the runtime's own perf map would use, if it has one.
+    /// The name of the code. If the runtime can also write a perf map, the name is spelled as there.
     pub name: TextId,
     /// First address.
     pub addr: u64,

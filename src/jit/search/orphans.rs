@@ -44,9 +44,9 @@ struct Orphan {
     id: Option<FileId>,
     /// When the file was last modified.
     written: Option<SystemTime>,
-    /// Address ranges of its code, sorted and disjoint.
+    /// Address ranges of the file's code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// The times of its first and last record, if it has times in nanoseconds.
+    /// The times of the file's first and last record; `None` if it has no times in nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
@@ -270,9 +270,9 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
 
 /// The code in a file, and when it was recorded.
 struct OrphanContents {
-    /// Address ranges of its code, sorted and disjoint.
+    /// Address ranges of the file's code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// The times of its first and last record, if it has times in nanoseconds.
+    /// The times of the file's first and last record; `None` if it has no times in nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
@@ -327,7 +327,7 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
         Some(Err(why)) => (false, Some(why)),
         None => (false, None),
     };
-    // The strongest evidence first.
+    // Only the strongest evidence counts, so look for that first.
     let sign = if file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id)) {
         Some(Sign::Inode)
     } else if times_fit {

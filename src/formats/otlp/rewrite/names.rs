@@ -133,7 +133,7 @@ struct StackCopier<'m> {
 }
 
 impl StackCopier<'_> {
-    /// Makes the samples of a resource refer to copies of their stacks where that is necessary.
+    /// Makes the samples of a resource refer to copies of their stacks if these contain locations that were copied.
     fn redirect_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
         let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
@@ -156,7 +156,8 @@ impl StackCopier<'_> {
         if let Some(&index) = self.known.get(&(stack.stack_index, stack.pid)) {
             return Ok(index);
         }
-        // `uses` must see the original locations, also after some of them were replaced.
+        // `uses` also looks at the neighbors of a location, so it must see the original stack, not the one in which
+        // some locations were replaced.
         let old_locations = self.dictionary.stack(stack.stack_index).to_vec();
         let mut locations = old_locations.clone();
         let mut has_copied_location = false;

@@ -65,7 +65,7 @@ enum Bare {
 pub(super) struct LocationUses {
     /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// For each location, whether it is in the kernel.
+    /// For each location, whether it is in the kernel. The code that the kernel interrupted made no call.
     in_kernel: Vec<bool>,
     /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,

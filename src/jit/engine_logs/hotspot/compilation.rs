@@ -203,7 +203,7 @@ impl Nmethod {
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
-        // The code ends where the first of the data after it begins.
+        // All data follows the code, so the code ends where the first part of the data begins.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);
         let first_data = data_offsets.into_iter().min().unwrap_or(size);
         let code = entry..header.checked_add(first_data)?;

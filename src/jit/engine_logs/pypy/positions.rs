@@ -9,7 +9,8 @@ use crate::model::code::{InlinedCall, Line, SourceMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The part of the log from which a trace's lines are decoded when they are needed, and what is needed for that.
+/// Where the lines of a trace are in the log, and the facts about the trace that decoding them takes. They are only
+/// decoded when they are asked for.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.

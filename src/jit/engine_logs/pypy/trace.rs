@@ -107,7 +107,7 @@ pub(super) struct MergePoint {
     text: (u64, u64),
     /// How deep the merge point is nested in calls that were traced through; 0 in the outermost function.
     pub(super) depth: u32,
-    /// The merge point in its caller; `None` if it has no known caller.
+    /// The last merge point in the calling function; `None` if the caller is unknown.
     pub(super) caller: Option<MergePointId>,
 }
 
