@@ -105,6 +105,7 @@ impl DumpTimes {
     /// Finds the offset between the two clocks if the source uses the wall clock; otherwise estimates the offset, or
     /// gives up. The warning begins with `why`, which says why a better conversion isn't possible.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
+        // Without records, there is nothing to convert or to warn about.
         let Some(first) = self.first_time else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
         // that clock. Any other clock is decades away, so the limit is large: about six weeks.

@@ -47,6 +47,7 @@ impl LiveProcess {
     /// belongs to another process in a container; then the error says why that process isn't the recorded one.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
+        // Other inputs don't state all the mappings by which a running process is recognized.
         if pid.0 <= 0 || !processes.is_recording {
             return None;
         }

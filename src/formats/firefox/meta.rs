@@ -24,7 +24,7 @@ pub(super) fn write(
     let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
     let os = about.os.as_deref().map(String::from_utf8_lossy);
     let release = about.os_release.as_deref().map(String::from_utf8_lossy);
-    // The versions of the format in which the file is written. Newer viewers convert it.
+    // The versions of the format that the file conforms to. Newer viewers convert the file to their own version.
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;

@@ -422,6 +422,7 @@ impl ReadSamples {
         };
         let counts_samples = unit == Unit::Samples;
         let series = profile.series_named(name.unwrap_or(unit_name), unit);
+        // Weights in another unit don't tell how many samples they stand for.
         if !counts_samples {
             profile.series[series].counting = Counting::Unknown;
         }

@@ -38,6 +38,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         _ => series,
     };
     let mut stacks = sums.into_profile(&tracks, labels.texts.list(), series, unit);
+    // The sums only cover the time range of `calls`.
     stacks.cut_to_time = true;
     warnings.extend(profile.skipped.into_warning());
     Ok(stacks)

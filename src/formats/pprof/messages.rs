@@ -73,7 +73,7 @@ pub(super) struct PprofSample {
 }
 
 impl PprofSample {
-    /// The number of the field with the values.
+    /// The number of the field `value`, which holds a sample's values.
     pub(super) const VALUE: u32 = 2;
 }
 

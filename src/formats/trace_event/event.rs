@@ -27,7 +27,8 @@ pub(super) struct TraceEvent<'a> {
     pub(super) pid: Option<Owner<'a>>,
     /// The thread (`tid`); `None` if absent.
     pub(super) tid: Option<Owner<'a>>,
-    /// The ID of a track: `id`, or the ID in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
+    /// The ID of the async track (`id`, or the ID in `id2`), as the file spells it: `1`, `-2` or `0x10`, for example.
+    /// Empty if absent.
     pub(super) id: &'a str,
     /// True if `id` is written as a string.
     pub(super) id_is_text: bool,

@@ -52,7 +52,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
-        // A thread without an ID is numbered by its position.
+        // A thread without an ID is numbered by its position, a process without one is number 1.
         let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
         if named_processes.insert(pid) {
             writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;

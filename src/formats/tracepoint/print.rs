@@ -509,6 +509,7 @@ impl Layout<'_> {
             b'o' => format!("{}{number:o}", if alternate && number != 0 { "0" } else { "" }),
             _ => number.to_string(),
         };
+        // glibc prints a null pointer like this.
         if kind == b'p' && number == 0 {
             return self.pad(b"(nil)", out);
         }

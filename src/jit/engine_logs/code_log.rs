@@ -172,12 +172,12 @@ impl LogCode {
         Self { name, addr, size, bytes: None, line_range, position_key: None, memory, unwind: None }
     }
 
-    /// The range of the log for [`CodeLog::line_decoder`].
+    /// The range of the log that [`CodeLog::line_decoder`] decodes, as indices of its bytes.
     pub fn line_range(&self) -> Range<usize> {
         to_range(self.line_range)
     }
 
-    /// The range of the log that is the machine code.
+    /// The range of the log that is the machine code, as indices of its bytes.
     pub fn memory(&self) -> Range<usize> {
         to_range(self.memory)
     }

@@ -385,8 +385,8 @@ fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) ->
             Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
         }
         Some(_) => Some(Ok(())),
-        // The process began before the recording did. Its jitdump may be that old, too, but if it is this process's,
-        // its last code was loaded while samples were taken and the process was running.
+        // The process began before the recording, at an unknown time, and its jitdump may be as old. The jitdump fits
+        // if its last code was loaded after the first sample and before the process ended.
         None if last >= when.extent.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
         None => None,
     }

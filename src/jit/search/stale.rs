@@ -12,7 +12,8 @@ use crate::model::Nanos;
 use crate::model::process::Process;
 use std::time::{Duration, SystemTime};
 
-/// Tolerance when comparing file times with process times. File times are from the file system's clock.
+/// Tolerance when comparing file times with process times. File times are from the file system's clock, which may
+/// differ.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Scene<'_> {

@@ -190,6 +190,7 @@ impl<'data> Fde<'data> {
             dw::DW_EH_PE_absptr => begin.wrapping_sub(code.addr.0),
             _ => return None,
         };
+        // Addresses of 32-bit programs wrap around.
         let start = if address_size == 4 { start & u64::from(u32::MAX) } else { start };
         // The length has the same format, but is always unsigned.
         let len = read_pointer(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;

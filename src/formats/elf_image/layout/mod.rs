@@ -49,12 +49,12 @@ pub(super) const SENTINEL_LEN: u64 = 16;
 /// Where `.eh_frame` and `.eh_frame_hdr` of an image go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FramesAt {
-    /// They follow the code. If there is no unwinding information, they are left out.
+    /// `.eh_frame` and `.eh_frame_hdr` follow the code. If there is no unwinding information, they are left out.
     AfterCode,
-    /// They follow the code, even if there is no unwinding information. The table is then empty, but libunwind only
-    /// falls back to frame pointers if there is one.
+    /// Like [`Self::AfterCode`], but they aren't left out even if there is no unwinding information. The table is then
+    /// empty, but libunwind only falls back to frame pointers if there is one.
     AfterCodeAlways,
-    /// They are between the file's header and the code. Holds their size in bytes.
+    /// `.eh_frame` and `.eh_frame_hdr` are between the file's header and the code. Holds their size in bytes.
     BeforeCode(u64),
 }
 
