@@ -60,7 +60,7 @@ impl Kind {
 /// What became of one source.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The file. For a missing one, the path where it should have been.
+    /// The path of the source. If it is missing, the path where it should have been.
     pub path: PathBuf,
     /// The kind of source.
     pub kind: Kind,

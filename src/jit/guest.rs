@@ -143,8 +143,8 @@ impl GuestNames {
         guest
     }
 
-    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened. In the last case, the
-    /// reason is stored.
+    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or can't be opened, because of its owner, for
+    /// example. In the last case, the reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
         let named_by = if *origin == CandidateOrigin::User { Named::User } else { Named::Recording };
@@ -215,7 +215,7 @@ impl GuestNames {
     }
 }
 
-/// True if the path is that of a regular file, whether or not it may be opened.
+/// True if the path is that of a regular file, even of one that can't be opened because of its owner.
 fn is_file(path: &Path, named_by: Named) -> bool {
     named_by.door(true).look(path).is_some_and(|about| about.is_file())
 }

@@ -179,7 +179,7 @@ fn read_source<'data>(
     ReadSource { list, account, machine, warnings }
 }
 
-/// Makes code events without times for a process, which apply to its whole run.
+/// Makes code events without times: they apply to the whole run of process `pid`.
 fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
     let count = codes.len() as u64;
     let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };

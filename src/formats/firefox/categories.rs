@@ -37,8 +37,8 @@ pub(super) struct Categories {
     subcategories: FxHashMap<(usize, usize), usize>,
 }
 
-/// The index of the category for garbage collection, after those of [`Category::ALL`]. It is recognized by function
-/// names.
+/// The index of the category for garbage collection, after those of [`Category::ALL`]. A collection is recognized by
+/// the names of its functions.
 const GC: usize = Category::ALL.len();
 /// The index of the category for everything that isn't code.
 pub(super) const OTHER: usize = GC + 1;

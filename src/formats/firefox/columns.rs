@@ -62,8 +62,8 @@ impl Column {
         }
         self.next();
         push_decimal(nanos / 1_000_000, &mut self.0);
-        // The fraction gets six digits, from the last to the first. `len` is its length without trailing zeros, but
-        // with the point and at least one digit.
+        // The six digits of the fraction are filled in from the last to the first. `len` is the length of the fraction
+        // without trailing zeros, but with the point and at least one digit.
         let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
         let (mut rest, mut len) = (nanos % 1_000_000, 2);
         for index in (1..fraction.len()).rev() {

@@ -194,7 +194,7 @@ impl<'k> Tables<'k> {
         let named_library = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } =
             shared.categories.find(Category::from_frame(frame), context.in_gc, named_library);
-        // The table has addresses in libraries. Addresses of JIT code aren't in any.
+        // The table states addresses in libraries. JIT code is in none, so its addresses are left out.
         let is_in_library = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
         table.address.number_or_minus_one(frame.addr.filter(|addr| is_in_library && i64::try_from(*addr).is_ok()));
@@ -310,7 +310,7 @@ impl StackTable {
 fn context_of(writing: &Writing<'_>, id: FrameId, caller: FrameContext) -> FrameContext {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { caller.inline_depth + 1 } else { 0 };
-    // A collector may call back into JIT code, such as finalizers, which isn't part of the collection.
+    // A collector may call back into JIT code, to run finalizers, for example. That isn't part of the collection.
     let in_gc = !frame.kind.is_jit() && (caller.in_gc || writing.collects_garbage(frame.name));
     FrameContext { inline_depth, in_gc }
 }

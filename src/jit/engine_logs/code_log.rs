@@ -27,7 +27,7 @@ pub struct JitLog {
     pub find_process: Option<FindProcess>,
 }
 
-/// A function that finds the process of a log; `None` if the log doesn't contain it.
+/// A function that finds the process of a log; `None` if the log doesn't state its process.
 pub type FindProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
 /// The process that a log belongs to, as far as the log shows it.
@@ -82,7 +82,7 @@ pub struct CodeLog {
 }
 
 impl CodeLog {
-    /// Creates an empty log. `what` names the thing that is counted when it must be skipped ("line").
+    /// Creates an empty log. `what` is the word for a part of such a log that is skipped and counted, such as "line".
     pub fn new(clock: LogClock, what: &'static str) -> Self {
         let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
         Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, line_decoder: None }

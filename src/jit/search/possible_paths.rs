@@ -167,7 +167,8 @@ fn directories_of_agents() -> Vec<PathBuf> {
     directories
 }
 
-/// Where agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
+/// Where perf's JVMTI agent and LLVM create a directory for each run: relative to `$JITDUMPDIR`, the home directory or
+/// `/tmp`.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {

@@ -180,7 +180,8 @@ impl Nmethod {
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
         let (mut entry, mut header, mut size) = (None, None, None);
-        // Offsets from the header. Offsets of data may be nonsense.
+        // All offsets count from the header. Those of data may lie outside of the method's memory, and are then
+        // ignored.
         let (mut insts_offset, mut stub_offset, mut data_offsets) = (None, 0, Vec::new());
         for (key, value) in attributes(tag) {
             match key {

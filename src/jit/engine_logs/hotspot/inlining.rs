@@ -158,8 +158,8 @@ impl<'a> CompileTask<'a> {
     }
 
     /// The index of the parsed method into which a postponed call was inlined. `callers` has the callers of that call,
-    /// the innermost first; the last one is the compiled method. Follows them from there inwards. If one of them is
-    /// unknown, returns the caller before it.
+    /// the innermost first; the last one is the compiled method. The search goes from the compiled method inwards. If
+    /// it comes to an unknown caller, the result is the caller before it.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         // The compiled method itself has index 0.
         let mut found = 0;

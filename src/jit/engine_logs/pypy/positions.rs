@@ -25,8 +25,8 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Takes what is needed from a trace. `block_start` is the start address of the trace's block of machine code;
-    /// `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
+    /// Takes from a trace what decoding its lines needs. `block_start` is the start address of the trace's block of
+    /// machine code; `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
     pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
         let start_point = trace.start_point;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);

@@ -129,7 +129,7 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Parses a dump of machine code: `7f82f0f51950 +0  4889…`.
+    /// Parses a dump of machine code, such as `7f82f0f51950 +0  4889…`: an address, an offset from it, and the bytes.
     fn read_dump(&mut self, dump: &[u8], offset: usize) {
         let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         let base = words.next().and_then(hex);
