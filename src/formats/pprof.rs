@@ -74,8 +74,8 @@ const MOST_VALUES: usize = 1 << 28;
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each
-/// encoded sample lists all its frames. So they are encoded one by one while they are written.
+/// A profile whose samples are not encoded yet. All encoded samples together can be far larger than the rest of the
+/// file, because each lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
@@ -287,8 +287,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // The index in `sums` of each sample of the events that share samples. The flag is true for negative weights
-        // that are kept apart.
+        // For events that share samples: the index of each sample in `sums`. The flag in the key is true for negative
+        // weights, which are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
@@ -408,7 +408,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // With these flags, readers don't look for the mapped files to symbolize the profile.
+        // These flags tell readers that they needn't look for the mapped files to symbolize the profile.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -123,7 +123,7 @@ impl<R: Read> EventReader<R> {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.position += 1,
                     Some(b'{') => self.read_event(each)?,
-                    // A misplaced bracket may look like the end of the list.
+                    // The list ends here, unless this bracket is misplaced and more objects follow.
                     Some(b']') => {
                         self.position += 1;
                         if self.list_continues()? {
@@ -308,7 +308,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // Other bytes, or the end of the file: go on with the outermost object.
+                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
                     self.count_damage("expected a sample here");
                     return Ok(());
                 }
@@ -342,7 +342,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // Other bytes, or the end of the file: go on with the outermost object.
+                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
                     self.count_damage("expected a stack frame here");
                     return Ok(());
                 }

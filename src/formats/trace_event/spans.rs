@@ -67,7 +67,7 @@ impl Trace {
         thread_track(name.as_deref(), pid, tid, &self.timeline.names, default_name)
     }
 
-    /// Notes for readers of the profile; `None` if there are none.
+    /// A note for users on clang's sums that were left out; `None` if there were none.
     pub(super) fn notes(&self) -> Option<String> {
         if self.clang_sums == 0 {
             return None;

@@ -49,7 +49,7 @@ pub(super) enum Argument {
         count: Box<Self>,
         size: Box<Self>,
     },
-    /// `__get_dynamic_array` or `__get_str`: the data that a field refers to, which are elsewhere in the sample. Holds
+    /// `__get_dynamic_array` or `__get_str`: the data that a field refers to, which is elsewhere in the sample. Holds
     /// the field's index.
     Data(usize),
     /// `__get_dynamic_array_len`: the length in bytes of the data that a field refers to. Holds the field's index.

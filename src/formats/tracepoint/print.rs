@@ -205,7 +205,8 @@ impl<'a> TracepointRecord<'a> {
             Argument::Unary(op, operand) => op.apply(0, self.evaluate(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
                 let left = self.evaluate(left)?;
-                // A true operand decides `||`, a false one decides `&&`. The right one isn't evaluated then, as in C.
+                // A left operand that is true decides `||`, one that is false decides `&&`. Then the right operand
+                // isn't evaluated, as in C.
                 let decides = (left != 0) == (*op == Op::AnyTrue);
                 let result = if decides { left } else { self.evaluate(right)? };
                 Some((result != 0).into())
