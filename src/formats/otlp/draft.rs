@@ -59,7 +59,7 @@ struct ProfileDraft {
     unit: String,
     /// The sampling period in the unit of the values; 0 if unknown.
     period: i64,
-    /// True if the number of samples behind each value is known. Only then a profile of sample counts can be written.
+    /// True if the number of samples behind each value is known. Only then can a profile of sample counts be written.
     is_counted: bool,
     /// True if the samples have timestamps.
     is_timed: bool,

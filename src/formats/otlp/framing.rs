@@ -72,8 +72,8 @@ fn first_tag(message: &[u8]) -> Option<u32> {
     Some(tag)
 }
 
-/// What a field or a message says about whether the input is a `ProfilesData` message. The order matters: of several
-/// values, the greatest one counts.
+/// What a field or a message says about whether the input is a `ProfilesData` message. The variants are in the order of
+/// their strength: of several values, the greatest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
     /// Inputs in other formats may have this, too.
@@ -186,7 +186,8 @@ fn examine_attribute(value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// Examines a text field. Valid UTF-8 is no evidence, because programs and services may have any name.
+/// Examines a text field. Text that isn't UTF-8 is a contradiction. UTF-8 is no evidence, because programs and services
+/// may have any name.
 fn examine_text(text: &[u8]) -> Evidence {
     if is_text(text) { Evidence::Nothing } else { Evidence::Contradiction }
 }

@@ -75,8 +75,8 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
         if runs.len() <= MAX_RUNS {
             return runs;
         }
-        // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both kinds
-        // are joined, and the ranges without code get zeros.
+        // If even a gap of 2^62 bytes isn't enough, code alternates with ranges of which only names are known. Then
+        // both kinds are joined, and the ranges without code get zeros.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }
