@@ -74,8 +74,8 @@ const MOST_VALUES: usize = 1 << 28;
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Encoded samples can be far larger together than everything else,
-/// because each lists all its frames. So they are encoded one by one while they are written.
+/// A profile whose samples are not encoded yet. All encoded samples together can be far larger than the rest of the
+/// file, because each lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
@@ -99,8 +99,8 @@ struct SampleSum {
     owner: (usize, TrackId),
     stack: Option<StackId>,
     time: Option<Nanos>,
-    /// The values that are not 0, each with the index of its type; a type may occur several times. The values of the
-    /// event that is being added come last.
+    /// The values that are not 0, each with the index of its type. Several values of one type are added up when the
+    /// sample is encoded. The values of the event that is being added come last.
     values: Vec<(usize, i64)>,
 }
 
@@ -131,7 +131,8 @@ impl SampleSum {
 
     /// Adds `number` to the value with this index. All rows of one event must be added before those of the next.
     fn add(&mut self, index: usize, number: i64) {
-        // An event has at most two values, the sample count and the weight. So only the last two can be of this event.
+        // An event has at most two values, the sample count and the weight, so only the last two of the list can be of
+        // the event that is being added.
         match self.values.iter_mut().rev().take(2).find(|(other, _)| *other == index) {
             Some((_, value)) => *value = value.saturating_add(number),
             None => self.values.push((index, number)),
@@ -287,8 +288,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // The index in `sums` of the sum for each thread, stack and time, among the events that share samples. The flag
-        // is true for sums of negative weights, which are kept apart.
+        // For events that share samples: the index of each sample in `sums`. The flag in the key is true for negative
+        // weights, which are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
@@ -318,7 +319,7 @@ impl PprofDraft {
                 if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                // A scale of 0 would divide by zero.
+                // Dividing by a scale of 0 would panic.
                 let scale = clamp(value_indices.scale.max(1));
                 sum.add(value_indices.weights, weight / scale);
             }
@@ -409,7 +410,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // These flags say that the profile is symbolized, so that readers don't look for the mapped files.
+        // These flags tell readers that they needn't look for the mapped files to symbolize the profile.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -60,7 +60,7 @@ impl Kind {
 /// What became of one source.
 #[derive(Debug, Clone)]
 pub struct Account {
-    /// The file. For a missing one, the path where it should have been.
+    /// The path of the source. If it is missing, the path where it should have been.
     pub path: PathBuf,
     /// The kind of source.
     pub kind: Kind,
@@ -83,13 +83,13 @@ impl Account {
 /// Whether a source was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {
-    /// It was loaded.
+    /// The source was loaded.
     Loaded {
         /// How many functions the source names: loads in a jitdump, or lines of a perf map.
         codes: u64,
         /// Records or lines that were skipped as unusable.
         skipped: u64,
-        /// How its times were converted to the recording's clock; `None` if it has no times.
+        /// How the source's times were converted to the recording's clock; `None` if it has no times.
         clock: Option<ClockUse>,
         /// True if the file ends in the middle of a record or line.
         torn: bool,

@@ -105,6 +105,7 @@ impl DumpTimes {
     /// Finds the offset between the two clocks if the source uses the wall clock; otherwise estimates the offset, or
     /// gives up. The warning begins with `why`, which says why a better conversion isn't possible.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
+        // Without records, there is nothing to convert or to warn about.
         let Some(first) = self.first_time else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
         // that clock. Any other clock is decades away, so the limit is large: about six weeks.
@@ -136,7 +137,7 @@ fn signed_difference(to: u64, from: u64) -> i64 {
 }
 
 fn is_usable(tsc: &TscConversion) -> bool {
-    // Without `cap_zero`, the long form of the record doesn't contain the zero of the recording's clock.
+    // Without `cap_zero`, the record lacks the time on the recording's clock at which the counter was 0.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
@@ -175,7 +176,8 @@ pub(super) fn explain_other_process(
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // Did the records end before the process began, or begin after it ended?
+    // A time at which the process can't have written these records: it began after the last one, or ended before the
+    // first one.
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0
     {

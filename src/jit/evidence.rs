@@ -20,9 +20,9 @@ pub(super) enum Sign {
     Written,
     /// The user passed the file or its directory with an option.
     Asked,
-    /// The times of its records fit the process.
+    /// The times of the file's records fit the process.
     Times,
-    /// It is the very file (device and inode) that the process mapped as its marker.
+    /// The file is the very one (device and inode) that the process mapped as its marker.
     Inode,
 }
 
@@ -40,7 +40,7 @@ impl Sign {
     }
 }
 
-/// How well a file fits a process. There is one for each file and process.
+/// How well one file fits one process. There is a `Fit` for each pair of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
     /// The file's index in the list of files.
@@ -77,13 +77,13 @@ impl Fit {
 /// What to do with a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict<'a> {
-    /// Use it for this process.
+    /// Use the file for this process.
     Used(&'a Fit),
-    /// It may belong to this process, but the user has to confirm it.
+    /// The file may belong to this process, but the user has to confirm it.
     Offered(&'a Fit),
-    /// It can't be used for this process, because it belongs to another run.
+    /// The file can't be used for this process, because it belongs to another run.
     Refused(&'a Fit),
-    /// It fits none of the processes.
+    /// The file fits none of the processes.
     Unmatched,
 }
 
@@ -110,7 +110,8 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let others = all.iter().filter(|fit| fit.file != file && (fit.pid, fit.kind) == (best.pid, best.kind));
     let mut rivals = others.filter(|fit| fit.is_possible() && fit.sign.is_some());
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
-    // Processes that share JIT memory also share the code in it, so the file may be used for one of them.
+    // Other processes that fit don't make the file ambiguous if they share their JIT memory with this one: they run the
+    // same code.
     let is_only_process =
         possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
     // Addresses alone don't prove anything: there must be other evidence, too (a sign).

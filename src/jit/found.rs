@@ -37,15 +37,15 @@ pub struct Found {
 pub struct FoundFile<'a> {
     /// The path.
     pub path: &'a Path,
-    /// The file name that jitgraft looks for in a recording's directory.
+    /// The name that a copy of the file needs for jitgraft to find it in a recording's directory.
     pub name: OsString,
-    /// Its contents.
+    /// The file's contents.
     pub bytes: &'a [u8],
-    /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
+    /// The file's metadata when it was opened; `None` if it is a copy of a process's memory.
     pub about: Option<&'a Metadata>,
     /// For a source: its kind, and the recorded ID of its process. `None` for other files.
     pub source: Option<(Kind, Pid)>,
-    /// Its permission bits.
+    /// The file's permission bits.
     pub mode: u32,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Source {
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
-    /// Its permission bits.
+    /// The file's permission bits.
     pub(super) mode: u32,
     /// For a jitdump: when the process mapped it as its marker. `None` if the process didn't, or if that was before the
     /// recording began.
@@ -158,7 +158,7 @@ impl Found {
         copyable.filter_map(|source| {
             let name = match source.about {
                 Some(_) => source.path.file_name()?.to_owned(),
-                // The file name that gcore would choose.
+                // gcore would choose this file name.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile {

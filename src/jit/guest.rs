@@ -77,9 +77,9 @@ struct GuestCandidate {
 enum CandidateOrigin {
     /// The user passed the file with `--guest`.
     User,
-    /// A word of the recorded command line is its path.
+    /// The file's path is a word of the recorded command line.
     CommandLine,
-    /// A file that is already used requires it.
+    /// Another guest file, which provided names, requires this file.
     Required,
 }
 
@@ -122,7 +122,7 @@ impl GuestNames {
         let mut candidates = first_candidates(files);
         let mut has_program = false;
         let mut next = 0;
-        // A file that is used appends the files that it requires to the candidates.
+        // The list grows in the loop: a file that is used adds the files that it requires.
         while next < candidates.len() {
             let candidate = candidates[next].clone();
             next += 1;
@@ -143,8 +143,8 @@ impl GuestNames {
         guest
     }
 
-    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened. In the last case, the
-    /// reason is stored.
+    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or can't be opened, because of its owner, for
+    /// example. In the last case, the reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
         let named_by = if *origin == CandidateOrigin::User { Named::User } else { Named::Recording };
@@ -215,7 +215,7 @@ impl GuestNames {
     }
 }
 
-/// True if the path is that of a regular file, whether or not it may be opened.
+/// True if the path is that of a regular file, even of one that can't be opened because of its owner.
 fn is_file(path: &Path, named_by: Named) -> bool {
     named_by.door(true).look(path).is_some_and(|about| about.is_file())
 }
@@ -408,11 +408,11 @@ impl GuestFunctions {
             // Where every instruction ran, the functions of any file would seem to start at addresses that ran. So at
             // most 80% of the instructions in the functions may have run.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
-            // 95% ran from their start.
+            // At least 95% of the functions that ran must have run from their start.
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
         }
-        // At least half of the addresses between the first function and the last one that ran are in functions, and 80%
-        // of the functions that ran did so from their start.
+        // At least half of the addresses between the first function and the last one that ran must be in functions, and
+        // 80% of the functions that ran must have run from their start.
         let first = self.ranges.first().map_or(0, |&(start, _)| index_of(start));
         let all = last_end.saturating_sub(first);
         ran >= 3 && inside * 2 >= all && ran_from_start * 5 >= ran * 4

@@ -47,6 +47,7 @@ impl LiveProcess {
     /// belongs to another process in a container; then the error says why that process isn't the recorded one.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
+        // Other inputs don't state all the mappings by which a running process is recognized.
         if pid.0 <= 0 || !processes.is_recording {
             return None;
         }
@@ -63,7 +64,7 @@ impl LiveProcess {
         let root = process_dir.join("root");
         let has_own_files = mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
         let inner = status_pid(&status, "NSpid:");
-        // The recording is from a machine with another name.
+        // The recording is from a machine with another name, so its processes don't run here.
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
             return None;
         }
@@ -230,9 +231,10 @@ pub(super) struct MapsLine<'a> {
     pub(super) end: u64,
     /// Major and minor number of the device that the file is on.
     device: (u32, u32),
-    /// 0 if no file is mapped.
+    /// The inode of the mapped file; 0 if no file is mapped.
     pub(super) inode: u64,
-    /// Empty if no file is mapped, unless the kernel has a name for the memory.
+    /// The path of the mapped file. If no file is mapped, the kernel's name for the memory, such as `[heap]`, or
+    /// nothing.
     path: &'a str,
 }
 
@@ -283,10 +285,10 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                     let addr = mapping.addr.0;
                     return Err(format!("its mapping at {addr:#x} is not the recorded one"));
                 }
-                // The two can't be compared.
+                // It isn't known whether the two are the same file.
                 None => {}
             },
-            // No mapping, or one of memory that no file backs.
+            // Nothing is mapped there any more, or memory that no file backs.
             _ => missing += 1,
         }
         // Comparing every build ID would take too long, so stop when there is enough agreement.
@@ -328,7 +330,8 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> O
 }
 
 /// Opens the file that a process has mapped. Opens the mapping itself if the kernel permits that, because users in the
-/// container may have replaced the file at the mapping's path; otherwise that path.
+/// container may have replaced the file at the mapping's path; otherwise opens the file at that path. Files of any
+/// owner are opened, because only their build IDs are compared.
 fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     // Following this link is safe: the kernel provides it, and it always leads to the mapped file.
     let link = process_dir.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));

@@ -65,11 +65,13 @@ impl Found {
             accounts.push(source.account);
             machines.push(source.machine);
         }
-        // Sources that couldn't be used come last, so that the index of every other account is its origin's ID.
+        // Sources that couldn't be used come last. So each other account is at the index that its source's `OriginId`
+        // states.
         accounts.extend(self.failed.iter().cloned());
         lists.extend(extra_lists);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let source_maps = self.find_source_maps(&lists, warnings);
+        // Code of generated scripts gets the names and lines of the sources that these were generated from.
         if !source_maps.is_empty() {
             for list in &mut lists {
                 list.use_authored(|name| source_maps.name_of(name), source_maps);
@@ -177,7 +179,7 @@ fn read_source<'data>(
     ReadSource { list, account, machine, warnings }
 }
 
-/// Makes code events without times for a process, which apply to its whole run.
+/// Makes code events without times: they apply to the whole run of process `pid`.
 fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
     let count = codes.len() as u64;
     let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };

@@ -93,8 +93,8 @@ fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogSt
     is_close.then(|| LogStart { time: earliest.midpoint(latest), error: Some(distance.div_ceil(2)) })
 }
 
-/// The log's start if it is the creation time of the log's file. `None` if that contradicts a bound, or if no latest
-/// start is known.
+/// The log's start, taken from the creation time of the log's file (`created`). `None` if that time contradicts a
+/// bound, or if no latest start is known.
 fn start_from_file(created: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
     let latest = latest?;

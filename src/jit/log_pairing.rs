@@ -99,7 +99,7 @@ type AddressAndSize = (u64, u64);
 /// For each address and size: the times at which such code was loaded, in the order of the file.
 type LoadTimes = HashMap<AddressAndSize, Vec<i64>>;
 
-/// The loads of code in a log that have a time, with that time.
+/// Each load of code in a log, with its time. Loads without a time are left out.
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     log.events.iter().filter_map(|event| match &event.kind {
         LogEventKind::Load(code) => Some((i64::try_from(event.time?).ok()?, code)),

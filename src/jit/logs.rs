@@ -94,7 +94,7 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
         name: log.texts.get(code.name),
         addr: Addr(code.addr),
         size: code.size,
-        // Drop the bytes if there are fewer than the code's size.
+        // Keep the bytes only if they are complete, which they aren't if the log is truncated.
         bytes: bytes.filter(|bytes| bytes.len() as u64 == code.size),
         lines: lines_of_code(code, log, source),
         unwind,
@@ -133,7 +133,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     let clock = &processes.clock;
     let conversion = match log.clock {
         LogClock::None => return (Conversion::None, None),
-        // As in a jitdump, but without a header or a marker.
+        // Such times are converted like those of a jitdump of which neither header nor marker is known.
         LogClock::Monotonic => {
             let times = DumpTimes { is_tsc: false, header_time: 0, first_time, marker_time: None };
             return Conversion::choose(clock, &times);
@@ -143,7 +143,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
             // Most recordings can't convert time-stamp counters, so there is no warning about that.
             return (Conversion::choose(clock, &times).0, None);
         }
-        // The moment 0 of the log's times is the wall clock's, 1970.
+        // The log's times are wall-clock times, so their moment 0 is 0 on the wall clock, too.
         LogClock::Wall => conversion_from_wall(clock, 0, 0),
         LogClock::SinceStart { began } => {
             // The log may say when it began.
@@ -183,7 +183,7 @@ fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
     i64::try_from(i128::try_from(created).ok()? - i128::from(wall.0) + i128::from(recorded.0)).ok()
 }
 
-/// Converts times of a log that count from its start.
+/// A log's times count from its start, so they are converted by adding the time of the start.
 impl From<LogStart> for Conversion {
     fn from(LogStart { time, error }: LogStart) -> Self {
         Self::Offset { offset: time, error }

@@ -68,7 +68,7 @@ pub(super) fn find_ranges_to_hide(
     hidden
 }
 
-/// A time at the end of the recording.
+/// Stands for the end of the recording: later than all its records.
 const END: Nanos = Nanos(u64::MAX - 1);
 
 /// The address range of an entry without a time, and that of a file mapping that overlaps it.

@@ -38,7 +38,7 @@ pub struct SourceOptions {
 pub struct GivenFile {
     /// The path.
     pub path: PathBuf,
-    /// The process that it belongs to, as recorded; `None` if the user didn't say.
+    /// The recorded ID of the process that the file belongs to; `None` if the user didn't state it.
     pub pid: Option<Pid>,
 }
 

@@ -15,7 +15,7 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-/// `/proc/PID/mem`
+/// The memory of a running process, read from `/proc/PID/mem`.
 struct ProcessMemory(File);
 
 impl Memory for ProcessMemory {
@@ -48,7 +48,7 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
     let machine = read_machine(process_dir)?;
     let memory = match open_system_file(&mem) {
         Ok(file) => ProcessMemory(file),
-        // The process has exited meanwhile.
+        // The process has exited since its mappings were read.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
             let why = "cannot read its memory, which may contain code registered with GDB's JIT interface";

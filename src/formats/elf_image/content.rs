@@ -6,7 +6,7 @@ use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
-/// Names the way in which images are written, and is a part of the hash. Must be changed when the same content is
+/// Identifies the version of this writer, and is a part of the hash. It must be changed when the same content is
 /// written differently, so that readers don't find the old form of an image in their caches.
 const WRITER: &[u8] = b"jitgraft image 3";
 
@@ -20,7 +20,7 @@ impl Image<'_, '_> {
         let Self { target, addressing, layout, .. } = self;
         let mut content = HashedContent::new();
         content.bytes(WRITER);
-        // Everything else that decides how the same code is written.
+        // What decides, beside the code itself, how the code is written.
         content.number(
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );

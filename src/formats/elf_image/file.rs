@@ -126,7 +126,7 @@ fn encode_start(image: &Image, end: &FileEnd, build_id: BuildId) -> Result<Vec<u
     let encoded = encoder.file_header(&mut out, &header, &layout);
     encoded.map_err(|error| Error::new("cannot write the ELF header of an image of JIT code").because(error))?;
     let segments = if run_time { run_time_segments(image) } else { segments(image, frames) };
-    // The room is for a fixed number of program headers; the others are marked as unused.
+    // The file has room for a fixed number of program headers. Those that aren't needed are marked as unused.
     let unused = segment(elf::PT_NULL, 0..0, elf::ProgramFlags(0), 0);
     for segment in segments.into_iter().chain(std::iter::repeat(unused)).take(image.layout.segments) {
         encoder.program_header(&mut out, &segment);

@@ -102,8 +102,8 @@ impl LineUnit {
     fn start(&mut self, first_file: &[u8]) {
         let file = viewer_path(first_file);
         let encoding = self.dwarf.unit.encoding();
-        // Directory 0 is the compilation directory, which would be an attribute of the unit. The attribute is left out,
-        // so that file names stay as given.
+        // Directory 0 stands for the compilation directory. The unit has no attribute that states this directory, so
+        // file names stay as given.
         let directory = LineString::String(b".".to_vec());
         self.dwarf.unit.line_program = LineProgram::new(
             encoding,
@@ -117,6 +117,7 @@ impl LineUnit {
         let root = self.dwarf.unit.get_mut(root);
         root.set(gimli::DW_AT_producer, AttributeValue::String(b"jitgraft".to_vec()));
         root.set(gimli::DW_AT_name, AttributeValue::String(file));
+        // The base to which the unit's ranges are relative.
         root.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
     }
 
@@ -128,10 +129,11 @@ impl LineUnit {
         for line in lines {
             let file = program.add_file(LineString::String(viewer_path(line.file)), directory, None);
             let row = program.row();
-            // Entries are sorted, so an offset is never less than the one before.
+            // Rows must not go back. Entries are sorted, so their offsets don't decrease; `max` only makes sure.
             row.address_offset = line.offset.max(row.address_offset);
             row.file = file;
             row.line = u64::from(line.line);
+            // Runtimes store the column in the field that jitdump calls discriminator.
             row.column = u64::from(line.discriminator);
             program.generate_row();
         }
@@ -156,8 +158,8 @@ impl LineUnit {
         set.u16(2); // version
         set.u32(unit_offset as u32);
         set.low_bytes(size as u64, 1).low_bytes(0, 1); // no segments
-        // A set starts aligned. Its first tuple is aligned to the size of a tuple, counted from the start of the set's
-        // length field.
+        // Sets start at aligned offsets. Within a set, the first tuple is aligned to the size of a tuple, counted from
+        // the start of the set's length field.
         let header = (LENGTH_FIELD + set.len()).next_multiple_of(2 * size) - LENGTH_FIELD;
         set.bytes(&vec![0; header - set.len()]);
         // A tuple of zeros ends the set.

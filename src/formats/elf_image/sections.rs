@@ -143,7 +143,7 @@ pub(super) fn write_headers<W: Write + Seek>(
     let offset = sink.offset();
     let encoder = target.encoder();
     let mut out = Vec::with_capacity((headers.len() + 1) * encoder.section_header_size() as usize);
-    // The first header is empty.
+    // ELF requires the first header to be empty.
     encoder.section_header(&mut out, &SectionHeader::default());
     for header in &headers {
         encoder.section_header(&mut out, header);

@@ -18,7 +18,8 @@ use std::ops::Range;
 pub struct ImageSet<'a, 'data> {
     /// The images, each with the parts that must be mapped in addition to its code.
     images: Vec<(Image<'a, 'data>, Vec<AuxMapping>)>,
-    /// For each code range of the set: the index of its image, and its slot in that image.
+    /// For each code range of the set: the index of its image, and its slot in that image. `None` for code of an absurd
+    /// size, which is in no image.
     slots: Vec<Option<(u32, SlotId)>>,
 }
 
@@ -130,9 +131,10 @@ fn plan_image(
     // Otherwise only the header goes before the code, and the table after it.
     let front = header + span.start % 16;
     let Some(base) = shared_base.or(span.start.checked_sub(front)) else { return ImagePlan::mirror(slots, target) };
-    // With an empty table, libunwind continues by frame pointers. Runtimes that only leave names rarely keep frame
-    // pointers, and every stack would end in a bogus frame (MoarVM). But if the image replaces a file, stacks that the
-    // file's own table could unwind must not end (Node.js's builtins, which do keep frame pointers).
+    // With an empty table, libunwind goes on by frame pointers. Code of which only names are known gets no table: its
+    // runtime rarely keeps frame pointers, so every stack would end in a bogus frame (MoarVM). But if the image
+    // replaces a file, it gets one, because stacks that the file's own table could unwind must not end (Node.js's
+    // builtins, which do keep frame pointers).
     let has_names_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if has_names_only { FramesAt::AfterCode } else { FramesAt::AfterCodeAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);

@@ -62,7 +62,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
         encoder.symbol(&mut batch, &function_symbol(names.add(SENTINEL_NAME), last_text, addr, SENTINEL_LEN));
     }
     sink.bytes(&batch)?;
-    // All symbols, with the null symbol.
+    // The number of all symbols, including the null symbol.
     let count = (image.layout.pieces.len() + sentinels.len()) as u32 + 1 + u32::from(!extra.is_empty());
     let strtab = sections.next_index() + 1; // the section after `.symtab`
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());

@@ -14,7 +14,7 @@ const NOTE: u64 = 12 + 4 + 20;
 /// The kind of program that the code belongs to: the recorded one, not the one reading the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// `e_machine`
+    /// The machine, as the ELF header states it (`e_machine`).
     pub machine: u16,
     /// True for ELFCLASS64.
     pub is_64: bool,

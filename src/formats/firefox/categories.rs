@@ -31,13 +31,14 @@ pub(super) struct CategoryPair {
 #[serde(transparent)]
 pub(super) struct Categories {
     list: Vec<CategoryEntry>,
-    /// The index of each subcategory in its category's list, by the indices of the category and of the library.
+    /// The position of each subcategory in the list of its category. The key is the index of the category, and that of
+    /// the library after which the subcategory is named.
     #[serde(skip)]
     subcategories: FxHashMap<(usize, usize), usize>,
 }
 
-/// The index of the category for garbage collection, after those of [`Category::ALL`]. It is recognized by function
-/// names.
+/// The index of the category for garbage collection, after those of [`Category::ALL`]. A collection is recognized by
+/// the names of its functions.
 const GC: usize = Category::ALL.len();
 /// The index of the category for everything that isn't code.
 pub(super) const OTHER: usize = GC + 1;

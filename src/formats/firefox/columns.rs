@@ -62,8 +62,8 @@ impl Column {
         }
         self.next();
         push_decimal(nanos / 1_000_000, &mut self.0);
-        // The fraction gets six digits, from the last to the first. `len` is its length without trailing zeros, but
-        // with the point and at least one digit.
+        // The six digits of the fraction are filled in from the last to the first. `len` is the length of the fraction
+        // without trailing zeros, but with the point and at least one digit.
         let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
         let (mut rest, mut len) = (nanos % 1_000_000, 2);
         for index in (1..fraction.len()).rev() {
@@ -76,7 +76,7 @@ impl Column {
         self.0.extend_from_slice(&fraction[..len]);
     }
 
-    /// Adds a count, spelled like a floating-point number.
+    /// Adds a count, spelled like a floating-point number: `3.0`.
     pub(super) fn count(&mut self, count: u64) {
         if count >= 1_000_000_000_000_000 {
             return self.json(&(count as f64));

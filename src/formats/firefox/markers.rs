@@ -18,7 +18,7 @@ pub(super) struct MarkerTable {
     data: Vec<MarkerData>,
     end_time: Vec<Option<f64>>,
     name: Vec<u32>,
-    /// Always 0, which stands for an instant.
+    /// Whether a marker is an instant or has a duration. Always 0: an instant.
     phase: Vec<u8>,
     start_time: Vec<f64>,
 }

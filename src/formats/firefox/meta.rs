@@ -24,18 +24,19 @@ pub(super) fn write(
     let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
     let os = about.os.as_deref().map(String::from_utf8_lossy);
     let release = about.os_release.as_deref().map(String::from_utf8_lossy);
-    // The versions of the format in which the file is written. Newer viewers convert it.
+    // The versions of the format that the file conforms to. Newer viewers convert the file to their own version.
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
     // The sampling interval, in milliseconds.
     meta.field("interval", &interval(writing.series, threads))?;
-    // The wall-clock time that is shown as 0, in milliseconds since 1970.
+    // The wall-clock time of the first sample, which has the time 0 in the file: in milliseconds since 1970, or 0 if
+    // unknown.
     meta.field("startTime", &(epoch as f64 / 1e6))?;
     meta.field("processType", &0)?;
     meta.field("stackwalk", &1)?;
     meta.field("debug", &false)?;
-    // There is nothing left for the viewer to symbolize.
+    // Tells the viewer not to look for more names.
     meta.field("symbolicated", &true)?;
     meta.field("usesOnlyOneStackType", &false)?;
     meta.field("sourceCodeIsNotOnSearchfox", &true)?;

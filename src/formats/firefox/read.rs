@@ -69,7 +69,6 @@ struct ReadThread {
     #[serde(default)]
     libs: Vec<Lib>,
     samples: ReadSamples,
-    /// JavaScript allocations.
     #[serde(default)]
     js_allocations: Option<ReadSamples>,
     /// Native allocations and deallocations.
@@ -221,7 +220,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 impl ReadFile {
     /// The libraries that shared tables refer to: those of the file. If the file has none, those of the threads,
-    /// provided that all threads have the same; otherwise it is unclear which thread's list is meant.
+    /// provided that all threads have the same. Otherwise empty, because it is unclear which thread's list is meant.
     fn shared_libs(&self) -> &[Lib] {
         let of_first = self.threads.first().map_or(&[][..], |thread| &thread.libs);
         if self.libs.is_empty() && self.threads.iter().all(|thread| thread.libs == of_first) {
@@ -232,7 +231,7 @@ impl ReadFile {
 }
 
 impl ReadThread {
-    /// The thread or process that the samples belong to.
+    /// The thread that the samples belong to. If the file states no name for it, it gets the name of its process.
     fn track(&self) -> Track {
         let process = self.process_name.as_deref().unwrap_or_default();
         let name = if self.name.is_empty() { process } else { &self.name };
@@ -264,7 +263,7 @@ impl<'f> ThreadTables<'f> {
     /// Chooses each table for a thread: its own or, if it has none, the one that all threads of the file share.
     fn new(file: &'f ReadFile, thread: &'f ReadThread, shared_libs: &'f [Lib], options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
-        // Only the thread's own functions refer to its own libraries.
+        // A thread's own libraries are only meant for its own functions. Shared functions refer to shared libraries.
         let has_own_libs = own.func_table.is_some() && !thread.libs.is_empty();
         Self {
             categories: &file.meta.categories,
@@ -394,7 +393,7 @@ fn kind_of_category(name: &str) -> Option<FrameKind> {
         return Some(FrameKind::Jit);
     }
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
-    // Other tools use these two names, too.
+    // Other tools have categories with the names of these two, so the names don't tell the kind of code.
     (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())
 }
 
@@ -423,6 +422,7 @@ impl ReadSamples {
         };
         let counts_samples = unit == Unit::Samples;
         let series = profile.series_named(name.unwrap_or(unit_name), unit);
+        // Weights in another unit don't tell how many samples they stand for.
         if !counts_samples {
             profile.series[series].counting = Counting::Unknown;
         }

@@ -73,8 +73,8 @@ pub(super) struct StackTable {
 #[derive(Default)]
 pub(super) struct ThreadNumbers {
     stacks: Numbers,
-    /// Only frames that are neither inlined nor called by a garbage collector. The others are in
-    /// `Tables::frame_numbers`.
+    /// The index of each frame that is neither inlined nor called by a garbage collector. The indices of all other
+    /// frames are in `Tables::frame_numbers`.
     frames: Numbers,
     /// For each stack in the thread's stack table, the context of its innermost frame.
     contexts: Vec<FrameContext>,
@@ -108,7 +108,8 @@ pub(super) struct Tables<'k> {
     /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
+    /// The index of each frame that isn't in [`ThreadNumbers`], by the frame and its context: it is inlined or called
+    /// by a garbage collector.
     frame_numbers: FxHashMap<(FrameId, FrameContext), u32>,
     known: &'k mut ThreadNumbers,
 }
@@ -193,7 +194,7 @@ impl<'k> Tables<'k> {
         let named_library = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } =
             shared.categories.find(Category::from_frame(frame), context.in_gc, named_library);
-        // The table has addresses in libraries. Addresses of JIT code aren't in any.
+        // The table states addresses in libraries. JIT code is in none, so its addresses are left out.
         let is_in_library = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
         table.address.number_or_minus_one(frame.addr.filter(|addr| is_in_library && i64::try_from(*addr).is_ok()));
@@ -270,7 +271,7 @@ impl FuncTable {
 impl ResourceTable {
     /// Writes the columns of `resourceTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
-        /// `resourceTypes.library` in the viewer's source.
+        /// The type of all resources here, a library: `resourceTypes.library` in the viewer's source.
         const LIBRARY: &str = "1";
         object.field("length", &self.length)?;
         object.column("lib", &self.lib)?;
@@ -309,7 +310,7 @@ impl StackTable {
 fn context_of(writing: &Writing<'_>, id: FrameId, caller: FrameContext) -> FrameContext {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { caller.inline_depth + 1 } else { 0 };
-    // A collector may call back into JIT code, such as finalizers, which isn't part of the collection.
+    // A collector may call back into JIT code, to run finalizers, for example. That isn't part of the collection.
     let in_gc = !frame.kind.is_jit() && (caller.in_gc || writing.collects_garbage(frame.name));
     FrameContext { inline_depth, in_gc }
 }

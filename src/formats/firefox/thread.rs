@@ -52,8 +52,8 @@ impl<'p> Thread<'p> {
             process_name: process_name(writing, thread),
             process_startup_time: started,
             process_shutdown_time: ended,
-            // When the thread started isn't known. The start of its process is used instead (or 0 if that was before
-            // the first sample of all), unless the thread has samples before that.
+            // The file must state when the thread started, which isn't known. The start of its process stands in for it
+            // (or 0 if that was before the first sample of all), unless the thread has samples before that.
             register_time: millis(first_sample).min(started.max(0.0)),
             rows: thread,
             samples,

@@ -60,8 +60,8 @@ impl Metadata {
     }
 }
 
-/// Converts escapes that JSON doesn't have. `cmd` is written with Rust's `escape_default`, which yields `\'` and
-/// `\u{e9}`.
+/// Replaces the escapes `\'` and `\u{e9}`, which JSON doesn't have, by the characters themselves. They occur in `cmd`,
+/// which is written with Rust's `escape_default`.
 fn rust_escapes_to_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     let mut rest = text;

@@ -30,7 +30,7 @@ pub(super) struct PageStream<'data> {
 /// A page of a stream.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Page {
-    /// Position of its first byte in the stream.
+    /// Position of the page's first byte in the stream.
     pub(super) start: u64,
     offset: usize,
     len: usize,
@@ -61,7 +61,7 @@ impl<'data> Pages<'data> {
                 2 => pages.index.push(offset, len),
                 _ => {
                     skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
-                    // Don't report the page a second time.
+                    // A page that is cut off, too, would be reported a second time below.
                     if len < size {
                         break;
                     }

@@ -27,7 +27,7 @@ impl<'data> MeasuremeFile<'data> {
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);
         let metadata = Metadata::read(&strings);
-        // What is left of an event that was cut off.
+        // The number of bytes of an incomplete event at the end.
         let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event_size as u64;
         if tail != 0 {
             let at = events.file_offset(events.len() - tail);

@@ -38,6 +38,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         _ => series,
     };
     let mut stacks = sums.into_profile(&tracks, labels.texts.list(), series, unit);
+    // The sums only cover the time range of `calls`.
     stacks.cut_to_time = true;
     warnings.extend(profile.skipped.into_warning());
     Ok(stacks)
@@ -73,8 +74,8 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    // Backwards, because a caller is written after its callees. If both have the same times, only this order tells
-    // which is the caller.
+    // Events are read backwards, because a caller is written after its callees. If both have the same times, only this
+    // order tells which is the caller.
     profile.for_each_event_reversed(&done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
@@ -93,7 +94,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         timeline.slices.push(Slice { start, duration, name, action, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
-    // On no thread do events state their callers, so the times have to tell which interval contains which.
+    // Events don't state their callers, so the spans of every thread (`true`) have to be nested by their times.
     timeline.nest(&vec![true; count]);
     drop(labels);
     warnings.extend(profile.skipped.into_warning());

@@ -81,9 +81,10 @@ impl<'data> Strings<'data> {
         Some((label, parts.map(<[u8]>::to_vec).collect()))
     }
 
-    /// An ID for the label of the event with the string `id`, to look up the label by. If the label is just a reference
-    /// to another string, it is the ID of that string; otherwise `id` itself. rustc writes a new text for each of
-    /// millions of events, but the labels of all events of a query refer to the same string with the query's name.
+    /// An ID by which the label of an event can be stored. `id` is the ID of the event's text. If the label in it is
+    /// just a reference to another string, that string's ID is returned, otherwise `id` itself. rustc writes a new text
+    /// for each of millions of events, but the labels of all events of a query refer to one string with the query's
+    /// name.
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
@@ -177,7 +178,7 @@ impl StringIndex {
         let mut sparse = FxHashMap::default();
         for (id, address) in entries {
             match dense.get_mut(id as usize) {
-                // 0 stands for an ID without an entry.
+                // Addresses are stored plus 1, because 0 stands for an ID without an entry.
                 Some(entry) => *entry = address.saturating_add(1),
                 None => _ = sparse.insert(id, address.saturating_add(1)),
             }
@@ -215,7 +216,8 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// The number of entries of the cache that is searched before the map. Interpreters repeat a few thousand functions.
+/// The number of entries of [`Labels::recent`], a cache that is searched before the map. Interpreters repeat a few
+/// thousand functions.
 const RECENT: usize = 1 << 13;
 
 /// Marks an unused entry of the cache: its label is this number. The ID can't mark it, since a file may contain any ID.

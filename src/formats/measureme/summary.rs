@@ -126,7 +126,7 @@ impl Sums {
         if let Some((caller, caller_kind)) = caller {
             let caller = self.item(caller);
             caller.self_time -= duration;
-            // Like the self time, times of hashing and loading don't include callees.
+            // The times of hashing and loading don't include callees, so subtract those as well.
             match caller_kind {
                 SummaryKind::Hash => caller.hash -= duration,
                 SummaryKind::Load => caller.load -= duration,
@@ -135,7 +135,7 @@ impl Sums {
         }
         let item = self.item(label);
         item.self_time += duration;
-        // Hashing is part of a query with the same label, whose time already includes it.
+        // Hashing is part of a query with the same label, whose interval already counts this time.
         if kind != SummaryKind::Hash {
             item.time += duration;
         }

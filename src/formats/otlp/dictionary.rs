@@ -75,14 +75,15 @@ impl Dictionary {
         indices.iter().filter_map(|index| Some(self.table_attribute(entry_at(&self.attribute_table, *index)?)))
     }
 
-    /// The value of the first attribute with this key, if it is text. `attributes` are indices.
+    /// The value of the first attribute with this key, if it is text. `attributes` are indices into the attribute
+    /// table.
     pub(super) fn attribute_text(&self, attributes: &[i32], key: &str) -> Option<Bytes> {
         let attribute = self.attributes(attributes).find(|attribute| attribute.key == key.as_bytes())?;
         attribute.text().cloned()
     }
 }
 
-/// The table entry at an index; `None` for index 0, which means "none".
+/// The table entry at an index; `None` for index 0, which means "none", and for indices out of range.
 pub(super) fn entry_at<T>(table: &[T], index: i32) -> Option<&T> {
     if index == 0 {
         return None;

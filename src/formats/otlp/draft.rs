@@ -59,15 +59,15 @@ struct ProfileDraft {
     unit: String,
     /// The sampling period in the unit of the values; 0 if unknown.
     period: i64,
-    /// True if it is known how many samples a value stands for, which may be several or none.
+    /// True if the number of samples behind each value is known. Only then can a profile of sample counts be written.
     is_counted: bool,
     /// True if the samples have timestamps.
     is_timed: bool,
     samples: Vec<SampleDraft>,
     /// The index in `samples` of the sample with each identity.
     sample_indices: FxHashMap<Identity, usize>,
-    /// For values that are summed over time buckets: the index of the value among its sample's values, by the index of
-    /// the sample and the start of the bucket.
+    /// Only with time buckets: the position of a sum in its sample's `values`, by the index of the sample and the start
+    /// of the bucket.
     sums: FxHashMap<(usize, u64), usize>,
 }
 
@@ -88,9 +88,9 @@ const LONGEST_VARINT: usize = 10;
 /// added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SameTime {
-    /// Each has its own value and timestamp.
+    /// Each observation keeps its own value and timestamp.
     Keep,
-    /// They are added up, because the times are those of buckets.
+    /// Their weights and counts are added up into one value: the time is the start of a bucket.
     AddUp,
 }
 
@@ -122,8 +122,8 @@ impl Draft {
     /// Adds a profile for an event to a resource. `is_timed` says whether the profile's samples have timestamps.
     pub(super) fn add_profile(&mut self, resource: usize, series: &Series, is_timed: bool) -> ProfileIndex {
         let unit = series.unit.word();
-        // Enough for two profiles, because one with the sample counts may follow, and for their names, which go into
-        // the string table at the end.
+        // Upper bound for the fields of two profiles, because a second one with the sample counts may follow, and for
+        // their names, which only go into the string table when the message is encoded.
         self.len += 24 * LONGEST_VARINT + 2 * (series.name.len() + COUNTS.len()) + unit.len();
         let profiles = &mut self.resources[resource].profiles;
         profiles.push(ProfileDraft {
@@ -153,7 +153,8 @@ impl Draft {
             Some(&index) => index,
             None => {
                 let new_index = profile.samples.len();
-                // Counted twice, for the profile of weights and the profile of sample counts.
+                // Upper bound for the sample's size, twice: it is in the profile of weights and in that of sample
+                // counts.
                 self.len += 2 * (7 + identity.attributes.len()) * LONGEST_VARINT;
                 profile.samples.push(SampleDraft { identity: identity.clone(), ..SampleDraft::default() });
                 profile.sample_indices.insert(identity.clone(), new_index);
@@ -162,7 +163,7 @@ impl Draft {
         };
         let sample = &mut profile.samples[sample_index];
         let next_index = sample.values.len();
-        // The index of the value to which the observation is added. If there is no such value yet, it is a new one.
+        // Where to add the observation in the sample's `values`; `next_index` for a new value.
         let value_index = match (observation.time, same_time) {
             // Without times, a sample has only one value.
             (None, _) => 0,
@@ -188,7 +189,7 @@ impl Draft {
     /// (2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
-        // The resources are taken out, because encoding their profiles adds names to the tables.
+        // Take the resources out of `self`, because encoding their profiles also changes `self.tables`.
         for resource in std::mem::take(&mut self.resources) {
             let mut scope = Vec::new();
             put_field(1, &[&resource.scope], &mut scope);
@@ -243,7 +244,7 @@ impl ProfileDraft {
         let message = ProfileMessage {
             sample_type: Some(value_type),
             time_unix_nano: first,
-            // The end is exclusive.
+            // One nanosecond more than the difference, because the duration must include the last timestamp.
             duration_nano: last.map_or(0, |last| (last - first).saturating_add(1)),
             period_type: if period > 0 { Some(value_type) } else { None },
             period: period.max(0),
@@ -266,8 +267,9 @@ impl ProfileDraft {
     }
 }
 
-/// The instrumentation scope of a profile, with our own attributes about the recording. `lost` is the number of samples
-/// that the recorder lost; pass it for one scope of a recording only, so that it is not counted twice.
+/// The instrumentation scope of a profile, with our own attributes about the recording. `has_epoch` says whether its
+/// timestamps are on the wall clock. `lost` is the number of samples that the recorder lost; pass it for one scope of a
+/// recording only, so that it is not counted twice.
 pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> Scope {
     let mut attributes = Vec::new();
     if profile.perf_names {
@@ -317,7 +319,7 @@ pub(super) struct Tables {
     buffer: Vec<u8>,
 }
 
-/// A dictionary table. The field number is the discriminant plus 1.
+/// A table of the dictionary. Its field number in `ProfilesDictionary` is the variant's discriminant plus 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum TableKind {
     Mappings,
@@ -334,7 +336,7 @@ impl Tables {
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {
-            // The field number of a table is its position plus one. The first link is added below.
+            // All tables but that of links start with an empty element. The first link, added below, has fields.
             if tag != TableKind::Links as u32 + 1 {
                 table.put(tag, &[]);
             }

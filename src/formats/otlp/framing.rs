@@ -72,13 +72,13 @@ fn first_tag(message: &[u8]) -> Option<u32> {
     Some(tag)
 }
 
-/// What a field or a message says about whether the input is a `ProfilesData` message. The order matters: of several
-/// values, the greatest one counts.
+/// What a field or a message says about whether the input is a `ProfilesData` message. The variants are in the order of
+/// their strength: of several values, the greatest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// Other inputs may have this, too.
+    /// Inputs in other formats may have this, too.
     Nothing,
-    /// Other inputs hardly have this.
+    /// Hardly any input in another format has this.
     Proof,
     /// A `ProfilesData` message can't have this.
     Contradiction,
@@ -90,11 +90,12 @@ impl Evidence {
     }
 }
 
-/// The evidence of all fields of a message. The message may be cut off; what exists of its last field counts as well. A
-/// contradiction counts more than proof.
+/// Examines the fields of a message and returns the strongest evidence: a contradiction counts more than proof. If the
+/// message is cut off within its last field, the part of that field that exists is examined, too.
 fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -> Evidence {
     let (mut fields, mut evidence) = (Fields::new(message), Evidence::Nothing);
     loop {
+        // The next field if the message ends within it.
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
@@ -109,8 +110,8 @@ fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ProfilesData` of OTLP. Here and below, unknown fields
-/// are no evidence, because later versions may add some.
+/// What a field says about whether its message is a `ProfilesData` of OTLP. For all messages, unknown fields are no
+/// evidence, because later versions of the protocol may add some.
 fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, examine_resource_profiles_field),
@@ -120,10 +121,10 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Each element of the
-/// table with number n, from 1 to 7, is a field with that number. Mappings have number 1, and strings 5. An empty
-/// mapping is proof, because the table of mappings starts with one, and other inputs hardly have an empty field 1.
-/// Other mappings prove nothing, because their fields changed from version to version.
+/// What a field says about whether its message is a `ProfilesDictionary` of OTLP, in which each element of table n (1
+/// to 7) is a field with the number n. Mappings have number 1, and strings 5. An empty mapping is proof, because the
+/// table of mappings starts with one, and other inputs hardly have an empty field 1. Other mappings prove nothing,
+/// because their fields changed from version to version.
 fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),
@@ -133,7 +134,7 @@ fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ResourceProfiles` of OTLP.
+/// What a field says about whether its message is a `ResourceProfiles` of OTLP.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| match tag {
@@ -147,7 +148,7 @@ fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence 
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ScopeProfiles` of OTLP.
+/// What a field says about whether its message is a `ScopeProfiles` of OTLP.
 fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
@@ -168,7 +169,8 @@ fn examine_attribute(value: FieldValue<'_>) -> Evidence {
     match value {
         FieldValue::Number(_) => Evidence::Contradiction,
         FieldValue::Bytes(attribute) => examine(attribute, |tag, value| match (tag, value) {
-            // A key has no control characters. Without this rule, long runs of one letter would pass as a message.
+            // A key has no control characters. Without this rule, a long run of line feeds would pass as a message,
+            // because the byte 0x0a is also the tag of field 1, and the length 10.
             (1, FieldValue::Bytes(key)) if !is_text(key) || key.iter().any(|byte| *byte < b' ') => {
                 Evidence::Contradiction
             }
@@ -184,7 +186,8 @@ fn examine_attribute(value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// Examines a text field. Valid UTF-8 is no evidence, because programs and services may have any name.
+/// Examines a text field. Text that isn't UTF-8 is a contradiction. UTF-8 is no evidence, because programs and services
+/// may have any name.
 fn examine_text(text: &[u8]) -> Evidence {
     if is_text(text) { Evidence::Nothing } else { Evidence::Contradiction }
 }
@@ -350,7 +353,7 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
-    /// Adds a message that may be compressed.
+    /// Adds a message that followed its length: a protocol buffer or JSON, either of which may be compressed with zstd.
     fn add_packed(&mut self, mut message: Vec<u8>) {
         if message.starts_with(ZSTD) {
             let mut unpacked = Vec::new();

@@ -79,7 +79,7 @@ impl WholeNumber {
     }
 }
 
-/// Reads a number of any type.
+/// Reads an integer, which JSON may spell as a number or a string. `null` gives 0. Fails if it doesn't fit into `T`.
 pub(super) fn number<'de, D: Deserializer<'de>, T: TryFrom<i128> + Default>(json: D) -> Result<T, D::Error> {
     match Option::<WholeNumber>::deserialize(json)? {
         Some(number) => number.fit(),
@@ -87,7 +87,7 @@ pub(super) fn number<'de, D: Deserializer<'de>, T: TryFrom<i128> + Default>(json
     }
 }
 
-/// Reads a list of numbers of any type.
+/// Reads a list of integers, each of which JSON may spell as a number or a string. `null` gives an empty list.
 pub(super) fn numbers<'de, D: Deserializer<'de>, T: TryFrom<i128>>(json: D) -> Result<Vec<T>, D::Error> {
     or_default::<_, Vec<WholeNumber>>(json)?.into_iter().map(WholeNumber::fit).collect()
 }
@@ -289,8 +289,8 @@ pub(super) fn sample_type<'de, D: Deserializer<'de>>(json: D) -> Result<Option<V
     }
 }
 
-/// Reads the samples of protocols 1.7 and 1.8, which have another name. Only their number is kept, to refuse the
-/// message.
+/// Reads the samples of JSON in protocols 1.7 and 1.8, where the field is called `sample`. They aren't decoded: a
+/// message that has any is refused.
 pub(super) mod old_samples {
     use super::{Bytes, Deserializer, IgnoredAny, Result, Serializer, or_default};
 

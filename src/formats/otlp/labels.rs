@@ -21,7 +21,8 @@ const NO_LABEL_PREFIXES: &[&str] = &["process.", "thread.", "cpu.", "host.", "os
 /// Attributes whose value is a number in the semantic conventions.
 const NUMBERS: &[&str] = &["process.pid", "thread.id", "cpu.logical_number"];
 
-/// The labels for a link to a trace span: the IDs of the trace and of the span, in hexadecimal digits.
+/// Label with the trace ID of a row's link to a trace span, in hexadecimal digits. [`SPAN`] is the label with the span
+/// ID.
 const TRACE: &str = "trace_id";
 const SPAN: &str = "span_id";
 
@@ -48,7 +49,8 @@ pub(super) fn is_link_id(label: &str) -> bool {
     [TRACE, SPAN].contains(&label)
 }
 
-/// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
+/// Adds an attribute as a label. Attributes for which profiles have fields of their own, such as the process ID, are
+/// left out.
 pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
     let key = String::from_utf8_lossy(&attribute.key);
     let name = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);

@@ -167,7 +167,8 @@ pub(super) struct KeyValueList {
     pub(super) values: Vec<KeyValue>,
 }
 
-/// OTLP's `Profile`. Samples are the last field here, because JSON readers want the value type first.
+/// OTLP's `Profile`. `samples` is declared last, so that JSON has the value type before the samples, as readers want
+/// it.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ProfileMessage {
@@ -456,5 +457,6 @@ pub(super) const OWN_CLOCK: &[u8] = b"recording";
 /// Key of our scope's attribute with the number of samples that the recorder lost.
 pub(super) const LOST_KEY: &[u8] = b"jitgraft.lost";
 
-/// Suffix for the value type that holds the sample counts of another value type.
+/// Suffix of the name of a value type whose values are the sample counts of another value type: `cycles:samples` counts
+/// the samples behind the values of `cycles`.
 pub(super) const COUNTS: &str = ":samples";

@@ -15,7 +15,8 @@ pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 pub(super) struct Modules {
     /// The files by path.
     pub(super) modules: BTreeMap<Vec<u8>, Module>,
-    /// Path, start, limit and file offset of each mapping that was added: every message repeats its mappings.
+    /// Path and `[start, limit, file offset]` of each mapping that was added. Later messages repeat their mappings,
+    /// which are then skipped.
     known: FxHashSet<(Vec<u8>, [u64; 3])>,
 }
 

@@ -15,19 +15,20 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// True if attributes without a field of their own become labels, and samples of different machines stay separate.
+    /// True if samples of different machines stay separate, and attributes for which [`Track`] has no field become
+    /// labels.
     keeps_labels: bool,
 }
 
 impl Owner {
-    /// An owner about which nothing is known. With `keeps_labels`, attributes that have no field of their own become
-    /// labels, and samples of different machines stay separate.
+    /// An owner about which nothing is known yet. With `keeps_labels`, samples of different machines stay separate, and
+    /// attributes for which [`Track`] has no field become labels.
     pub(super) fn new(keeps_labels: bool) -> Self {
         let recording = if keeps_labels { Some(Arc::default()) } else { None };
         Self { track: Track { recording, ..Track::default() }, keeps_labels }
     }
 
-    /// The name of the machine; `None` unless machines are kept apart.
+    /// The name of the machine; `None` if it is unknown or machines aren't kept apart.
     pub(super) fn host(&self) -> Option<&str> {
         self.track.recording.as_ref()?.host.as_deref()
     }
@@ -142,7 +143,7 @@ impl Tracks {
         dictionary: &Dictionary,
         profile: &mut Profile,
     ) -> TrackId {
-        // Links only distinguish threads if they become labels.
+        // Links become labels only if labels are kept. Otherwise, samples with different links have the same thread.
         let link = if self.keeps_labels { sample.link_index } else { 0 };
         let key = (sample.attribute_indices.clone(), link);
         if let Some(&known) = self.known.get(&key) {

@@ -93,7 +93,8 @@ fn add_location(
     let tier = dictionary.attribute_text(attributes, "jitgraft.tier");
     let tier = tier.and_then(|word| Tier::from_name(std::str::from_utf8(&word).ok()?));
     let mapping = entry_at(&dictionary.mapping_table, location.mapping_index);
-    // For interpreted code without a mapping, profilers store a line or anything else in the address field.
+    // For interpreted code without a mapping, profilers store a line or anything else in the address field, so it
+    // doesn't count as an address.
     let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
     let address_in_file = mapping.map_or(location.address, |mapping| mapping.address_in_file(location.address));
     let module = mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.filename_strindex));
@@ -108,8 +109,8 @@ fn add_location(
         let system_name = dictionary.string(function.system_name_strindex);
         let unless_invalid = |number: i64| u32::try_from(number).unwrap_or(0);
         let stated = LineAndColumn { line: unless_invalid(line.line), column: unless_invalid(line.column) };
-        // The names matter because the system name may end in the column where the function starts, and because the
-        // position of an anonymous function may be where it starts.
+        // The names tell what the stated position means: the system name may end in the column where the function
+        // starts, and the position of an anonymous function may be that of its start instead of the executed code.
         let position = read_position(stated, unless_invalid(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
@@ -151,9 +152,9 @@ struct MessageReader<'r> {
 #[derive(Clone, Copy)]
 struct SampleValues<'s> {
     values: &'s [i64],
-    /// The number of samples in each value, if known.
+    /// For each value, the number of samples that it stands for; `None` if the message doesn't state it.
     counts: Option<&'s [i64]>,
-    /// Nanoseconds since 1970.
+    /// The time of each value in nanoseconds since 1970; empty if the values are sums.
     times: &'s [u64],
 }
 
@@ -181,7 +182,7 @@ impl MessageReader<'_> {
             }
             let mut profiles = scope.profiles.iter().peekable();
             while let Some(profile) = profiles.next() {
-                // A profile with the sample counts of another one comes directly after it.
+                // If the samples of a profile stand for several samples each, the next profile may hold their counts.
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
                 self.read_profile(profile, counts, &owner);
             }
@@ -259,7 +260,8 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        // Either a profile of nothing but counts, or the counts that our writer adds to another profile (`COUNTS`).
+        // True for a profile of nothing but counts, and for the counts that our writer adds to another profile
+        // (`COUNTS`), when that other profile isn't directly before them.
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }
@@ -294,7 +296,7 @@ impl MessageReader<'_> {
         if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
             return Err(Error::new(format!("has {} values, but {} timestamps", values.len(), times.len())));
         }
-        // Nothing says how many samples such a sum stands for.
+        // A value without a time is a sum, and nothing says how many samples it stands for.
         if times.is_empty() && !event.counts_samples && counts.is_none() {
             let series = &mut self.reader.profile.series[event.series];
             series.uncounted = true;
@@ -309,7 +311,8 @@ impl MessageReader<'_> {
             let count = match counts.and_then(|counts| counts.get(index)) {
                 Some(count) => count.unsigned_abs(),
                 None if event.counts_samples => weight,
-                // A value with a time is one sample, even if its weight is 0. A sum counts as one, too.
+                // A value with a time is one sample, even if its weight is 0. A sum counts as one sample unless it is
+                // 0.
                 None => u64::from(weight > 0 || time.is_some()),
             };
             let row = Row { track, stack: Some(stack), weight, count, time };

@@ -22,8 +22,9 @@ pub(super) struct RecordingFacts {
 }
 
 impl RecordingFacts {
-    /// Describes a recording. If `about` is from a profile with several recordings, its command may be that of another
-    /// one. Of the recording itself, only the whole command line is known then, which is split at blanks.
+    /// Describes a recording. The command is that of `about`, unless `about` is from a profile with several recordings
+    /// and states the command of another one. In that case, the words of the command are guessed: the recording's whole
+    /// command line is split at blanks.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
         let command = if recording.command == command_line(&about.command) {
             about.command.clone()
@@ -35,12 +36,13 @@ impl RecordingFacts {
         Self { recording, about, labels }
     }
 
-    /// The wall clock's time when the recording's clock was 0, in nanoseconds since 1970.
+    /// The wall clock's time when the recording's clock was 0, in nanoseconds since 1970; `None` if unknown.
     pub(super) fn epoch(&self) -> Option<i128> {
         self.recording.epoch.map(i128::from)
     }
 
-    /// The resource attributes that come from labels, those of the recording and those of a thread.
+    /// The resource attributes that come from labels: all labels of the recording, and those labels of a thread that
+    /// describe its process, service or machine.
     pub(super) fn attributes(&self, track: &Track) -> BTreeMap<Box<str>, Box<str>> {
         let of_recording = self.labels.iter().flat_map(|labels| &**labels);
         let of_thread = track.labels.iter().flat_map(|labels| &**labels).filter(|(key, _)| describes_resource(key));
@@ -48,8 +50,8 @@ impl RecordingFacts {
     }
 }
 
-/// The resource for a thread's process. `executable` is the path of its program. `labels` are further attributes by
-/// key. Keys must be unique, so an attribute isn't derived from the recording if `labels` has its key.
+/// The resource for a thread's process. `executable` is the path of the process's program. `labels` become attributes,
+/// too. As keys must be unique, a label replaces the attribute with the same key that follows from the other arguments.
 pub(super) fn resource(
     facts: &RecordingFacts,
     track: &Track,
@@ -61,7 +63,8 @@ pub(super) fn resource(
     let program = facts.about.program();
     let command = program.first().map(|path| base_name(path));
     let executable_name = executable.as_deref().map(|path| lossy(base_name(path.as_bytes())).into_owned());
-    // Every resource needs a service name. The recorded command is the best one, then the process's own program.
+    // Every resource needs a service name. The best one is the recorded command, then the process's own program, then
+    // the name of the thread.
     let service = match (command, &executable_name) {
         (Some(command), _) => lossy(command).into_owned(),
         (None, Some(name)) => name.clone(),
@@ -69,7 +72,8 @@ pub(super) fn resource(
         // The specification's name for an unknown service.
         (None, None) => "unknown_service".to_owned(),
     };
-    // Other programs in the recording, such as child processes, were started with other arguments.
+    // Only a process that runs the recorded program gets the recorded arguments. Others, such as child processes, were
+    // started with other arguments.
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
     let derived: [(&str, Option<AnyValue>); 9] = [
         ("service.name", Some(text(service))),

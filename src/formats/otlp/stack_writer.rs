@@ -13,7 +13,7 @@ use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
 
 /// Adds stacks and locations to the dictionary of the current message, and remembers their indices, so that each is
-/// added once. Valid for one input and one message.
+/// added once. The indices are only valid for one input and one message.
 #[derive(Debug, Default)]
 pub(super) struct StackWriter {
     pieces: MappedPieces,
@@ -57,7 +57,7 @@ impl StackWriter {
         number
     }
 
-    /// Whether the message already holds a stack.
+    /// Whether this stack was already added to the current message.
     pub(super) fn has(&self, stack: Option<StackId>, runtimes: RuntimeSet) -> bool {
         stack.is_none_or(|stack| self.stacks.contains_key(&(stack, runtimes)))
     }

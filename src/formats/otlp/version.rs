@@ -64,7 +64,7 @@ fn submessages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
     inner(message).filter(move |(number, _)| *number == tag).map(|(_, value)| value.bytes())
 }
 
-/// The protocol versions for which the profiles of a message show signs. `v1_9` stands for 1.8 as well, and `current`
+/// Which protocol versions the fields of profiles and samples point to. `v1_9` stands for 1.8 as well, and `current`
 /// for 1.10 and later.
 #[derive(Debug, Default)]
 struct Signs {
@@ -84,7 +84,8 @@ fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attributes: usize) -
         for (tag, value) in inner(profile) {
             match (tag, value) {
                 (2, FieldValue::Bytes(sample)) => signs.add_sample(sample, attributes),
-                // In 1.7 these are the list of locations (3), the period type (6) and the duration (5).
+                // Only 1.7 has fields of these types: the list of locations (3), the period type (6) and the duration
+                // (5).
                 (3 | 6, FieldValue::Bytes(_)) | (5, FieldValue::Number(_)) => signs.v1_7 = true,
                 _ => {}
             }

@@ -55,7 +55,7 @@ struct WrittenInput {
     known: InMessage,
 }
 
-/// A process, and its resource's attributes.
+/// Identifies a resource of the current message: its process, and its attributes that come from labels.
 type ResourceKey = (Option<Pid>, BTreeMap<Box<str>, Box<str>>);
 
 /// The dictionary indices, resources and profiles that the current message already holds, so that later rows can refer
@@ -125,8 +125,8 @@ impl<'o> OtlpWriter<'o> {
     }
 }
 
-/// A row's time in nanoseconds since 1970, or the start of its bucket. `epoch` is the wall clock's time when the
-/// recording's clock was 0.
+/// A row's time in nanoseconds since 1970; with buckets, that of the start of its bucket. `epoch` is the wall clock's
+/// time when the recording's clock was 0. If it is `None`, the result is on the recording's own clock.
 fn unix_time(time: Nanos, bucket: Option<i64>, epoch: Option<i128>) -> u64 {
     let time = match bucket {
         Some(bucket) => interval_start(clamp(time.0), bucket, epoch).into(),
@@ -186,7 +186,7 @@ impl WrittenInput {
         let name_len = |name| profile.name_of(name).len();
         for id in profile.frames_up(row.stack) {
             let frame = profile.frame_of(id);
-            // The function's name may also be its system name.
+            // The function's name counts twice, because it may be written as the system name, too.
             let texts = 2 * name_len(frame.name) + frame.module.map_or(0, name_len) + frame.file.map_or(0, name_len);
             // Each invalid UTF-8 byte becomes a replacement character of three bytes.
             len += OF_FRAME + 3 * texts;

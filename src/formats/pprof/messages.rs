@@ -12,7 +12,8 @@ use prost::encoding::message::encoded_len_repeated;
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Numbers of the fields of `Profile` that aren't decoded together with the others.
+/// Numbers of fields of `Profile`: the value types, which come first in a file, and the samples, which aren't decoded
+/// together with the other fields.
 const VALUE_TYPE: u32 = 1;
 pub(super) const SAMPLE: u32 = 2;
 
@@ -72,7 +73,7 @@ pub(super) struct PprofSample {
 }
 
 impl PprofSample {
-    /// The number of the field with the values.
+    /// The number of the field `value`, which holds a sample's values.
     pub(super) const VALUE: u32 = 2;
 }
 

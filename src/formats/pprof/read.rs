@@ -154,7 +154,7 @@ fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     )))
 }
 
-/// An event, and where the values of a sample have its weight and its sample count.
+/// An event, and which of a sample's values are its weight and its sample count.
 struct EventValues {
     /// The index of the event in the profile.
     series: usize,
@@ -273,8 +273,8 @@ fn frames(
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
             let start_line = u32::try_from(function.start_line).unwrap_or(0);
             let (line, column) = line.position();
-            // The names matter because the system name may end in the column where the function starts, and because the
-            // position of an anonymous function may be where it starts.
+            // The names tell what the stated position means: the system name may end in the column where the function
+            // starts, and the position of an anonymous function may be that of its start instead of the executed code.
             let position = read_position(LineAndColumn { line, column }, start_line, name, system_name);
             StatedFrame {
                 function: if name.is_empty() { system_name } else { name },
@@ -331,7 +331,7 @@ impl PprofReading<'_, '_> {
             let weight = value.unsigned_abs().saturating_mul(event.scale);
             let count = match event.count {
                 Some(index) => value_at(index).unsigned_abs(),
-                // How many samples the weight stands for isn't known.
+                // The file doesn't state how many samples the weight stands for, so it counts as one.
                 None => u64::from(weight > 0),
             };
             let row = Row { track, stack, weight, count, time };
@@ -422,7 +422,7 @@ fn value_types(
 ) -> ValueTypes {
     let file = &tables.profile;
     let mut types = Vec::with_capacity(file.sample_type.len());
-    // Types that belong to no event, or only count its samples, stay as they are set here.
+    // What is set here is right for types that only hold sample counts. Types with an event's weight are changed below.
     for &ValueType { r#type: name, unit } in &file.sample_type {
         let (name, unit) = (tables.text(name), tables.text(unit));
         types.push(SampleValue { name, unit, event: None, is_count: true, scale: 1 });

@@ -88,9 +88,9 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         &self.addresses
     }
 
-    /// Writes the profile with the names that `find_calls` returns for the addresses, given by their index. A location
-    /// that has different names in different samples is copied for each further name, and the samples refer to the
-    /// copies.
+    /// Writes the profile with names. `find_calls` gets the index of an address in `addresses`, and returns the calls
+    /// at that address. A location that has different names in different samples is copied for each further name, and
+    /// the samples refer to the copies.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         let names = LocationNames::new(&self.uses, |location_use| {
             match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {

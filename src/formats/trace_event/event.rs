@@ -13,7 +13,7 @@ use std::fmt;
 pub(super) struct TraceEvent<'a> {
     /// The event's name (`name`); empty if absent.
     pub(super) name: Cow<'a, str>,
-    /// The category (`cat`). `None` matches any category.
+    /// The category (`cat`); `None` if absent. A start and an end match if their categories are equal or one has none.
     pub(super) cat: Option<Cow<'a, str>>,
     /// The phase: the first byte of `ph`; 0 if absent.
     pub(super) phase: u8,
@@ -27,7 +27,8 @@ pub(super) struct TraceEvent<'a> {
     pub(super) pid: Option<Owner<'a>>,
     /// The thread (`tid`); `None` if absent.
     pub(super) tid: Option<Owner<'a>>,
-    /// The ID of a track: `id`, or the ID in `id2`, as written: `1`, `-2`, `0x10`. Empty if absent.
+    /// The ID of the async track (`id`, or the ID in `id2`), as the file spells it: `1`, `-2` or `0x10`, for example.
+    /// Empty if absent.
     pub(super) id: &'a str,
     /// True if `id` is written as a string.
     pub(super) id_is_text: bool,
@@ -138,7 +139,8 @@ impl<'a> TraceEvent<'a> {
         }
         find.found.map(|value| {
             let text = value_text(value?.get());
-            // A text that is itself quoted, such as a Rust string that was formatted with `{:?}`.
+            // Remove quotes that are part of the text, too, such as those of a Rust string that was formatted with
+            // `{:?}`.
             match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
                 Some(inner) => Some(Cow::Owned(inner.to_owned())),
                 None => Some(text),
@@ -471,7 +473,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
             _ => return nanoseconds_from_float(text),
         }
     }
-    // No digit at all.
+    // The text has no digit, but at most a sign and a point.
     if digits.len() == usize::from(has_point) {
         return None;
     }

@@ -22,16 +22,16 @@ pub(super) struct StackSpan {
     pub(super) frame: FrameId,
     pub(super) start: i64,
     pub(super) duration: i64,
-    /// The number of samples in this time.
+    /// The number of samples during the span.
     pub(super) samples: u64,
-    /// The sum of their weights, in the event's unit.
+    /// The sum of these samples' weights, in the event's unit.
     pub(super) weight: u64,
 }
 
-/// Sums over all samples that contain a stack.
+/// Sums over all samples with a certain stack, including those in which the stack goes on with callees.
 #[derive(Debug, Clone, Copy, Default)]
 struct ValueSum {
-    /// In nanoseconds.
+    /// How long the stack's span will be, in nanoseconds.
     duration: i64,
     samples: u64,
     weight: u64,
@@ -88,7 +88,8 @@ impl EventLayout<'_> {
             let ValueSum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
             let (caller, frame) = self.writing.profile.stack_of(stack);
             let start = next_starts.get(&caller).copied().unwrap_or(0);
-            // The next callee of the same caller starts at the end of this one, this one's first callee at its start.
+            // The next callee of the same caller starts where this one ends. The first callee of this one starts with
+            // it.
             next_starts.insert(caller, start.saturating_add(duration));
             next_starts.insert(Some(stack), start);
             spans.push(StackSpan { frame, start, duration, samples, weight });

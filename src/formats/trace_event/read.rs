@@ -26,7 +26,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
             let is_whole = event.name == "CpuProfile";
             let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };
             let thread = v8_profiles.entry((pid, id)).or_insert_with(|| V8Profile::new(tid));
-            // `Profile` is on the thread that it describes. Chunks may be on any thread, and may be written first.
+            // The events `Profile` and `CpuProfile` are on the thread that they describe. The event `ProfileChunk` may
+            // be on any thread, and the first one may be written before `Profile`.
             if is_whole || event.name == "Profile" {
                 thread.tid = tid;
             }
@@ -35,11 +36,11 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Ok(())
     })?;
     warn_about_unread(unread_samples, warnings);
-    // Spans with one of these names are shown by their action instead: for Miri's `frame`, that is the function.
+    // The names of spans that are shown by their action instead: Miri's `frame` by the function that it interprets.
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
-    // If the user selected spans, samples are left out.
+    // If the user asked for spans with certain names, samples are left out.
     if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
@@ -52,7 +53,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.track(pid, tid, b"samples"), warnings);
     if !takes_time {
-        // These spans have no times that could have been cut, and the samples may still be filtered by time.
+        // The samples can still be filtered by time, which the spans would prevent once they are in the same profile.
+        // Nothing was cut from these spans, because they take no time.
         spans.cut_to_time = false;
         profile.merge(&spans);
     }

@@ -45,7 +45,7 @@ enum DocumentPart {
 pub(super) struct DocumentRest {
     /// The parts that could not be read.
     pub(super) skipped: Skipped,
-    /// The samples of the outermost object.
+    /// The samples that the outermost object has beside its events (`samples` and `stackFrames`).
     pub(super) samples: TraceSamples,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct EventReader<R> {
     position: usize,
     /// Offset in the file of the buffer's first byte.
     base: u64,
-    /// True if all of the input is in the buffer or was before.
+    /// True if the end of the input has been read into the buffer.
     at_end: bool,
     part: DocumentPart,
     /// True if the list of events has been found.
@@ -123,7 +123,7 @@ impl<R: Read> EventReader<R> {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.position += 1,
                     Some(b'{') => self.read_event(each)?,
-                    // A misplaced bracket may look like the end of the list.
+                    // The list ends here, unless this bracket is misplaced and more objects follow.
                     Some(b']') => {
                         self.position += 1;
                         if self.list_continues()? {
@@ -151,7 +151,7 @@ impl<R: Read> EventReader<R> {
             if !rest.starts_with('{') {
                 break;
             }
-            // An event may be incomplete only because the text ends here.
+            // The event may be incomplete only because the text ends here. `read_event` will read more and try again.
             let Ok((event, len)) = TraceEvent::parse(rest) else { break };
             let index = self.position + text.len() - rest.len();
             each(&TraceEvent { offset: self.base + index as u64, ..event })?;
@@ -308,7 +308,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // Other bytes, or the end of the file: go on with the outermost object.
+                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
                     self.count_damage("expected a sample here");
                     return Ok(());
                 }
@@ -332,7 +332,7 @@ impl<R: Read> EventReader<R> {
                         (Some(id), Some(frame)) => self.rest.samples.add_frame(id, frame),
                         _ => {
                             self.count_damage("the stack frame is malformed");
-                            // If the frame couldn't be read, it is still the next value.
+                            // A frame that couldn't be read wasn't consumed, so skip it.
                             self.skip_value()?;
                         }
                     }
@@ -342,7 +342,7 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // Other bytes, or the end of the file: go on with the outermost object.
+                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
                     self.count_damage("expected a stack frame here");
                     return Ok(());
                 }
@@ -373,7 +373,7 @@ impl<R: Read> EventReader<R> {
     /// Skips a JSON value of any size, which needn't fit in memory. Returns its first bytes, which are enough to
     /// recognize a key.
     fn skip_value(&mut self) -> Result<Vec<u8>> {
-        /// The number of bytes to return: the length of the longest key that matters.
+        /// The number of bytes to return: enough for the longest key that matters, with its quotes.
         const KEPT: usize = 16;
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
         let mut spelled = Vec::new();
@@ -438,7 +438,8 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if a whole event, of any phase, starts here: an object that ends in the bytes read so far and has a phase.
+    /// True if a whole event, of any phase, starts here: an object that has a phase. Reads more of the file if the
+    /// object isn't complete, unless too many bytes were examined in vain ([`WASTE`]).
     fn is_event(&mut self) -> Result<bool> {
         loop {
             if self.has_wasted_enough() {

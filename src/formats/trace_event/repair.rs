@@ -49,7 +49,7 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
             _ if is_word_byte(byte) => {
                 let len = bytes[position..].iter().take_while(|byte| is_word_byte(**byte)).count();
                 let word = String::from_utf8_lossy(&bytes[position..position + len]);
-                // At the end of the input, the word may go on.
+                // If the input ends with the word, its last bytes may be missing.
                 if position + len == bytes.len() {
                     return Err(Unrepairable::Short);
                 }
@@ -116,17 +116,17 @@ fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable>
                 json.push_str(&String::from_utf8_lossy(&bytes[position..position + 2]));
                 position += 2;
             }
-            // JSON knows no `\'`.
+            // JSON doesn't know the escape `\'`, so the quote is written without the backslash.
             (Some(b'\\'), Some(b'\'')) => {
                 json.push('\'');
                 position += 2;
             }
-            // A backslash that wasn't escaped, for example in a Windows path.
+            // The writer didn't escape this backslash, which may be in a Windows path, for example.
             (Some(b'\\'), Some(_)) => {
                 json.push_str("\\\\");
                 position += 1;
             }
-            // `plain` ends before one of the bytes above, or before a control character.
+            // `plain` ended before a byte that is not among those above, so it is a control character.
             (Some(control), _) => {
                 json.push_str(&format!("\\u{control:04x}"));
                 position += 1;

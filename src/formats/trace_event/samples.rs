@@ -31,7 +31,7 @@ pub(super) struct StackFrameRecord {
     name: String,
     category: String,
     parent: Value,
-    /// Where the function starts, from 1. Only Hermes writes these two.
+    /// The line where the function starts, from 1. Only Hermes writes the line and the column.
     #[serde(rename = "funcLine")]
     function_line: Value,
     #[serde(rename = "funcColumn")]
@@ -101,13 +101,13 @@ impl TraceSamples {
             && !number.is_nan()
         {
             self.rounded += u64::from(number.is_finite() && number.fract() != 0.0);
-            // Numbers beyond the range of the type become its limits.
+            // The cast turns numbers beyond the range of `i128` into its limits.
             number.round() as i128
         } else {
             self.invalid += 1;
             return 1;
         };
-        // Weights are signed 64-bit numbers.
+        // Weights have 64 bits and a sign, so larger ones are capped.
         let kept = weight.clamp(-i128::from(i64::MAX), i128::from(i64::MAX));
         self.capped += u64::from(kept != weight);
         kept as i64
@@ -183,8 +183,8 @@ impl TraceSamples {
         parent.is_empty() || self.frames.contains_key(&parent)
     }
 
-    /// The stack that ends with a frame, given by its ID; `None` if the file doesn't contain the frame. If the file
-    /// lacks a caller, the stack begins below it.
+    /// The stack whose innermost frame has this ID; `None` if the file doesn't contain the frame. If the file lacks one
+    /// of the callers, the stack only consists of the frames that this one called.
     fn make_stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());

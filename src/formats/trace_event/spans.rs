@@ -67,7 +67,7 @@ impl Trace {
         thread_track(name.as_deref(), pid, tid, &self.timeline.names, default_name)
     }
 
-    /// Notes for readers of the profile; `None` if there are none.
+    /// A note for users on clang's sums that were left out; `None` if there were none.
     pub(super) fn notes(&self) -> Option<String> {
         if self.clang_sums == 0 {
             return None;
@@ -134,9 +134,9 @@ struct SpanBuilder<'o> {
     /// Indices of spans whose action is their `detail` argument. The action is removed again at the end if clang didn't
     /// write the trace.
     details: Vec<usize>,
-    /// The slices of functions that jitgraft wrote, with the function's index in `functions`.
+    /// The slices that jitgraft wrote: the index of each slice, and that of its function in `functions`.
     function_slices: Vec<(usize, u32)>,
-    /// Distinct functions that jitgraft wrote.
+    /// The distinct functions of slices that jitgraft wrote.
     functions: Vec<StatedFunction>,
     /// The index in `functions` of each function.
     function_numbers: FxHashMap<StatedFunction, u32>,
@@ -188,7 +188,8 @@ struct SpanEvent {
     origin: u64,
 }
 
-/// A function whose start the arguments of its spans state. Only jitgraft writes them.
+/// A function as the arguments of its spans describe it, with the place where it starts. Only jitgraft writes such
+/// arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct StatedFunction {
     name: NameNumber,
@@ -232,7 +233,7 @@ impl<'o> SpanBuilder<'o> {
         if !is_span_phase(event.phase) {
             return false;
         }
-        // Perfetto counts them as spans.
+        // Perfetto counts clang's sums and whole V8 profiles as spans.
         if self.perfetto_compat {
             return true;
         }
@@ -264,7 +265,7 @@ impl<'o> SpanBuilder<'o> {
         let thread = self.thread_index(key);
         let mut duration = event.duration;
         if event.phase == b'X' && duration.is_none() && !self.perfetto_compat {
-            // The time that the thread ran is the best that is known of how long the span took.
+            // Without a duration (`dur`), the CPU time that the thread spent in the span is the best estimate.
             duration = event.cpu_duration;
             self.timeline.oddities.cpu_durations += u64::from(duration.is_some());
         }
@@ -288,7 +289,7 @@ impl<'o> SpanBuilder<'o> {
     /// The index of the event's function in [`Self::functions`], to which it is added if it is new; `None` if jitgraft
     /// didn't write the event. Jitgraft's events are recognized by the argument with the number of samples.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
-        // Perfetto knows functions by their name alone, so counts that should equal its own do the same.
+        // Perfetto knows functions by their names alone, so to count as it does, functions with equal names stay one.
         if self.perfetto_compat || !event.args.contains("\"samples\":") {
             return None;
         }
@@ -464,6 +465,7 @@ impl<'o> SpanBuilder<'o> {
             return;
         }
         let depth = thread.stack.depth();
+        // Perfetto drops spans that are nested more deeply.
         if self.perfetto_compat && depth >= PERFETTO_MAX_DEPTH {
             return;
         }
@@ -472,6 +474,8 @@ impl<'o> SpanBuilder<'o> {
             b'X' => (SliceKind::Span, event.duration),
             _ => (SliceKind::Instant, 0),
         };
+        // Perfetto drops a complete span that would outlast the one around it. (Complete spans only get here to be
+        // counted as Perfetto does; otherwise, `hold_back` adds them.)
         if event.phase == b'X' && thread.stack.top_ends_before(event.time.saturating_add(duration)) {
             oddities.overlaps += 1;
             return;
@@ -594,8 +598,8 @@ impl<'o> SpanBuilder<'o> {
         Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }
     }
 
-    /// Ends spans that are still open inside a span that has ended. While events follow on the same track, this is
-    /// done with the next one.
+    /// At the end of the trace, ends spans that are still open inside a span that has ended. Before that, the next
+    /// event on the same track ended them.
     fn end_spans_inside_ended_ones(&mut self) {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         let async_stacks = self.async_tracks.values_mut().map(|track| &mut track.stack);
@@ -667,7 +671,7 @@ impl SpanEvent {
     }
 }
 
-/// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
+/// If the end event of a slice states an action, that replaces the action of the start event. Perfetto does the same.
 fn set_action(slice: &mut Slice, end: &SpanEvent) {
     if let Action::Name(action) = end.action {
         slice.action = action;

@@ -74,12 +74,12 @@ impl SpanStack {
     #[inline]
     pub(super) fn remove_finished(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // The spans are looked at from the innermost one outwards. True if one of those that stay hasn't ended.
+        // The loop goes from the innermost span outwards. True if a span that it kept hasn't ended.
         let mut contains_open = false;
-        // The number of spans that stay so far.
+        // The number of spans that the loop kept so far.
         let mut kept = 0;
         for index in (0..self.open.len()).rev() {
-            // Nothing is left to remove, or too many spans stay inside the next one.
+            // No span with a known end is left to remove, or too many spans stay inside the next one.
             if self.closed == 0 || kept == MAX_SEARCHED {
                 break;
             }
@@ -88,7 +88,8 @@ impl SpanStack {
             if span.duration == UNFINISHED {
                 contains_open = true;
             } else if contains_open {
-                // Spans inside it may still end at the same time as this one, so it is only over afterwards.
+                // At the very time of its end, the open spans inside it may still end in order, so it is only over
+                // after that.
                 if span.end() < time {
                     misplaced += 1;
                     self.remove_with_inner_spans(index, span.end(), slices);

@@ -52,7 +52,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
-        // A thread without an ID is numbered by its position.
+        // A thread without an ID is numbered by its position, a process without one is number 1.
         let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
         if named_processes.insert(pid) {
             writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;
@@ -80,7 +80,7 @@ fn without_line(frame: &Frame) -> Frame {
 /// The duration to give to each sample if the event doesn't count time, in nanoseconds: the sampling interval as
 /// requested when recording, or else the median distance of samples in a thread.
 fn choose_sample_duration(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
-    /// The minimum, which is also used if no thread has two samples.
+    /// The shortest duration, which is also used if no thread has two samples.
     const MICROSECOND: u64 = 1000;
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
         return (1_000_000_000 / hertz.max(1)) as i64;
@@ -103,7 +103,7 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
                 let length = if writing.counts_time { clamp(weight) } else { writing.sample_duration };
                 (interval_start(clamp(time.0), length, last_end), length)
             }
-            // After all other spans, even if the last of them ends after `last`.
+            // A sample without a time comes after all other spans, even if the last of them ends after `last`.
             None => (last_end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
@@ -132,8 +132,8 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
 }
 
 /// The start of a sample's interval, which should end at `time`. If it would overlap the previous interval, or start
-/// less than half its length after that, it starts at the end of the previous interval instead, and then ends at
-/// another time.
+/// less than half its length after that, it starts at the end of the previous interval instead. It then doesn't end at
+/// `time`, because its length stays the same.
 fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     let start = time.saturating_sub(length);
     match previous_end {

@@ -226,7 +226,7 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         let escape = &rest[start..];
         let is_surrogate = matches!(escape, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
         if !is_surrogate {
-            // Skip the escaped character, too: it may be a backslash.
+            // Skip the escaped character together with its backslash, because it may be another backslash.
             let (escape, after_escape) = escape.split_at(escape.len().min(2));
             written.extend_from_slice(escape);
             rest = after_escape;

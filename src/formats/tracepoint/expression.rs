@@ -49,7 +49,7 @@ pub(super) enum Argument {
         count: Box<Self>,
         size: Box<Self>,
     },
-    /// `__get_dynamic_array` or `__get_str`: the data that a field refers to, which are elsewhere in the sample. Holds
+    /// `__get_dynamic_array` or `__get_str`: the data that a field refers to, which is elsewhere in the sample. Holds
     /// the field's index.
     Data(usize),
     /// `__get_dynamic_array_len`: the length in bytes of the data that a field refers to. Holds the field's index.
@@ -348,7 +348,7 @@ impl<'f> Parser<'f> {
         }
         let kind = kind.join(" ");
         self.position = end + 1;
-        // A `long` counts as eight bytes here, so a cast to it cuts nothing off.
+        // A `long` counts as eight bytes whatever kernel was recorded, so a cast to it cuts nothing off.
         let bytes = if kind.contains('*') { 8 } else { type_size(&kind, 8) };
         Some(8 * bytes as u32)
     }
@@ -401,6 +401,7 @@ impl<'f> Parser<'f> {
             }
             "__get_bitmask" | "__get_rel_bitmask" => Some(Argument::Bits(self.parse_far_field()?)),
             "__get_cpumask" | "__get_rel_cpumask" => Some(Argument::Cpus(self.parse_far_field()?)),
+            // The second argument only tells the compiler which value is likely.
             "__builtin_expect" => {
                 let value = self.parse_argument()?;
                 self.expect_sign(",")?;
@@ -543,7 +544,8 @@ fn parse_literal(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     }
 }
 
-/// Parses a C number: `16`, `0x10`, `020` or `16UL`.
+/// Parses a decimal, hexadecimal or octal number of C, such as `16`, `0x10`, `020` or `16UL`. `None` if the word isn't
+/// one, or has more than 64 bits.
 fn parse_number(word: &str) -> Option<u64> {
     let digits = word.trim_end_matches(['u', 'U', 'l', 'L']);
     if let Some(hex) = digits.strip_prefix("0x").or_else(|| digits.strip_prefix("0X")) {

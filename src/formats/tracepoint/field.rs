@@ -10,12 +10,12 @@ pub(super) struct Field {
     pub(super) size: usize,
     pub(super) is_signed: bool,
     pub(super) is_pointer: bool,
-    /// True if the type contains the word `long`.
+    /// True if the type contains the word `long`. perf prints such fields in another way.
     pub(super) is_long: bool,
     pub(super) is_array: bool,
     /// True for an array of characters.
     pub(super) is_text: bool,
-    /// Whether the data are in the field or elsewhere.
+    /// Whether the data is in the field or elsewhere.
     pub(super) place: Place,
     /// Size in bytes of an element if the field is an array; otherwise the size of the field.
     pub(super) element_size: usize,
@@ -26,8 +26,8 @@ pub(super) struct Field {
 pub(super) enum Place {
     /// The data is in the field itself.
     Inline,
-    /// The data are elsewhere in the raw data. The lower half of the field's value is their offset, the upper half
-    /// their length in bytes (`__data_loc`).
+    /// The data is elsewhere in the raw data. The lower half of the field's value is its offset, the upper half its
+    /// length in bytes (`__data_loc`).
     AtOffset,
     /// Like [`Self::AtOffset`], but the offset is relative to the end of the field (`__rel_loc`).
     AfterField,
@@ -54,7 +54,8 @@ impl Field {
         let is_text = is_array && ["char", "u8", "s8"].iter().any(|word| kind.contains(word));
         let element_size = match length {
             None => size,
-            // The length may be a constant of the kernel's source, or missing; then the type decides.
+            // If the length is missing, or is a constant of the kernel's source, the size of an element follows from
+            // the type.
             Some(length) => match length.parse::<usize>() {
                 Ok(count) if count > 0 => size / count,
                 _ if is_text && place == Place::Inline => 1,
@@ -99,6 +100,7 @@ impl<'a> Declaration<'a> {
             // The brackets follow the type: `char[] name`.
             let text = text.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
             let (kind, name) = text.rsplit_once([' ', ']'])?;
+            // The data is always an array, whose length differs from sample to sample.
             return Some(Self { place, kind: kind.split('[').next()?, name, length: Some("") });
         }
         // The brackets follow the name: `char comm[16]`.

@@ -30,15 +30,15 @@ pub(super) enum Piece {
 /// A `printf` conversion.
 #[derive(Debug, Default)]
 pub(super) struct Conversion {
-    /// The flag `-`.
+    /// The flag `-`: blanks are added to the right of the text, not to the left.
     pub(super) left: bool,
-    /// The flag `+`.
+    /// The flag `+`: numbers that aren't negative get a plus sign.
     pub(super) plus: bool,
-    /// The flag that is a blank.
+    /// The flag that is a blank: numbers that aren't negative get a blank in place of the sign.
     pub(super) space: bool,
-    /// The flag `#`.
+    /// The flag `#`: hexadecimal numbers start with `0x`, octal ones with `0`.
     pub(super) alternate: bool,
-    /// The flag `0`.
+    /// The flag `0`: numbers are filled up with zeros instead of blanks.
     pub(super) zeros: bool,
     pub(super) width: Size,
     pub(super) precision: Option<Size>,
@@ -56,7 +56,7 @@ pub(super) enum Size {
     #[default]
     None,
     Fixed(usize),
-    /// `*`: the value of an argument.
+    /// Stated as `*`: the value of this argument.
     Value(Argument),
 }
 
@@ -146,12 +146,12 @@ impl Conversion {
             let (&byte, after) = rest.split_first()?;
             *rest = after;
             match byte {
-                // C only knows `h` and `hh`, but a damaged recording may have more of them.
+                // C only knows `h` and `hh`. A damaged recording may have more, but a number has at least 8 bits.
                 b'h' => conversion.bits = (conversion.bits / 2).max(8),
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
-                // A plain `%p`, or a conversion of the kernel that perf doesn't know: it prints a pointer, followed by
-                // the unknown letters as text.
+                // For a plain `%p`, and for conversions of the kernel that it doesn't know, perf prints a pointer.
+                // Unknown letters follow as text.
                 b'p' if rest.first().is_none_or(|next| *next == b'B' || !next.is_ascii_alphanumeric()) => {
                     (conversion.kind, conversion.bits) = (byte, 64);
                 }
@@ -172,7 +172,7 @@ impl Conversion {
                 }
                 _ => return None,
             }
-            // The letters before it were lengths, such as `l`.
+            // Without a kind, the letter was a length, such as `l`, and more letters follow.
             if conversion.kind != 0 {
                 return Some(conversion);
             }

@@ -57,7 +57,7 @@ impl TracepointFormats {
         (formats.kernel.endian, formats.kernel.long_size) = (endian, long_size);
         let mut cursor = Cursor::new(cursor.rest(), cursor.offset(), endian);
         cursor.u32("page size")?;
-        // The names of the two headers are always the same; neither is needed.
+        // Skip the two headers, which aren't needed. They always have these names.
         for _ in ["header_page", "header_event"] {
             cursor.cstr("name of a header")?;
             let size = cursor.u64("size of a header")?;

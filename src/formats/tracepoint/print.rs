@@ -84,6 +84,7 @@ impl<'a> TracepointRecord<'a> {
     fn print_argument(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
         let width = self.evaluate_size(&conversion.width)?;
         let precision = match &conversion.precision {
+            // A point without a number after it means 0, as in C.
             Some(precision) => Some(self.evaluate_size(precision)?.unwrap_or(0)),
             None => None,
         };
@@ -101,7 +102,7 @@ impl<'a> TracepointRecord<'a> {
             }
             b'6' => put(out, format_args!("{}", ipv6(self.array_bytes(argument)?)?)),
             b'S' => {
-                // Addresses of other kinds are left out.
+                // Addresses that are neither IPv4 nor IPv6 are left out.
                 if let Some(address) = self.socket_address(argument)? {
                     put(out, format_args!("{address}"));
                 }
@@ -172,7 +173,8 @@ impl<'a> TracepointRecord<'a> {
 
     /// Offset and length in bytes of a field's data in the raw data.
     fn data_extent(&self, field: &Field) -> (usize, usize) {
-        // Only a field whose data are elsewhere contains their offset and length.
+        // A field whose data is elsewhere contains the offset and the length of that data. For other fields, these two
+        // numbers mean nothing and aren't used.
         let word = self.read_number(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
@@ -203,7 +205,8 @@ impl<'a> TracepointRecord<'a> {
             Argument::Unary(op, operand) => op.apply(0, self.evaluate(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
                 let left = self.evaluate(left)?;
-                // A true operand decides `||`, a false one decides `&&`. The right one isn't evaluated then, as in C.
+                // A left operand that is true decides `||`, one that is false decides `&&`. Then the right operand
+                // isn't evaluated, as in C.
                 let decides = (left != 0) == (*op == Op::AnyTrue);
                 let result = if decides { left } else { self.evaluate(right)? };
                 Some((result != 0).into())
@@ -507,6 +510,7 @@ impl Layout<'_> {
             b'o' => format!("{}{number:o}", if alternate && number != 0 { "0" } else { "" }),
             _ => number.to_string(),
         };
+        // glibc prints a null pointer like this.
         if kind == b'p' && number == 0 {
             return self.pad(b"(nil)", out);
         }

@@ -27,7 +27,7 @@ pub struct JitLog {
     pub find_process: Option<FindProcess>,
 }
 
-/// A function that finds the process of a log; `None` if the log doesn't contain it.
+/// A function that finds the process of a log; `None` if the log doesn't state its process.
 pub type FindProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
 /// The process that a log belongs to, as far as the log shows it.
@@ -82,7 +82,7 @@ pub struct CodeLog {
 }
 
 impl CodeLog {
-    /// Creates an empty log. `what` names the thing that is counted when it must be skipped ("line").
+    /// Creates an empty log. `what` is the word for a part of such a log that is skipped and counted, such as "line".
     pub fn new(clock: LogClock, what: &'static str) -> Self {
         let (events, texts, skipped) = (Vec::new(), Texts::default(), Skipped::new(what));
         Self { events, texts, clock, pid: None, machine: None, skipped, torn: false, line_decoder: None }
@@ -145,13 +145,14 @@ pub enum LogEventKind {
 /// A code range as a log describes it.
 #[derive(Debug, Clone, Copy)]
 pub struct LogCode {
-    /// The name that the runtime's own perf map would use, if it has one.
+    /// The name of the code. If the runtime can also write a perf map, the name is spelled as there.
     pub name: TextId,
     /// First address.
     pub addr: u64,
     /// Length in bytes.
     pub size: u64,
-    /// The machine code, `size` bytes, if it had to be copied from the log. See also `memory`.
+    /// The machine code, `size` bytes, if the log has it in another form, from which it was decoded. If the log has the
+    /// bytes themselves, see `memory`.
     pub bytes: Option<TextId>,
     /// The range of the log that [`CodeLog::line_decoder`] decodes to source lines. Empty if the code has no lines, or
     /// if there is a `position_key`.
@@ -171,12 +172,12 @@ impl LogCode {
         Self { name, addr, size, bytes: None, line_range, position_key: None, memory, unwind: None }
     }
 
-    /// The range of the log for [`CodeLog::line_decoder`].
+    /// The range of the log that [`CodeLog::line_decoder`] decodes, as indices of its bytes.
     pub fn line_range(&self) -> Range<usize> {
         to_range(self.line_range)
     }
 
-    /// The range of the log that is the machine code.
+    /// The range of the log that is the machine code, as indices of its bytes.
     pub fn memory(&self) -> Range<usize> {
         to_range(self.memory)
     }

@@ -210,7 +210,7 @@ impl TraceReader {
             name.extend_from_slice(self.log.texts.get(location));
         }
         let name = self.log.texts.intern(&name);
-        // A flush unloads the code, for which the index of its load event is needed.
+        // `flush` unloads the code, and needs the index of its load event for that.
         self.live_loads.push((self.log.events.len(), addr));
         self.log.load(None, LogCode::new(name, addr, size));
     }

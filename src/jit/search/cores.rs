@@ -27,7 +27,7 @@ const MAX_PER_DIRECTORY: usize = 32;
 struct CoreFile {
     named_path: NamedPath,
     id: LogId,
-    /// The process ID in the file's name.
+    /// The process ID in the file's name; `None` if it contains none.
     pid: Option<Pid>,
 }
 
@@ -43,7 +43,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             None => continue,
             Some(Ok(opened)) => match logs::read_process(id, &opened.bytes) {
                 Some(LogProcess { pid: Some(inner), .. }) => Pid(inner),
-                // It isn't a core dump, or doesn't state its process.
+                // The file isn't a core dump, or doesn't state its process.
                 _ => continue,
             },
             // The process in the core dump is unknown, so the file's name has to decide. The search opens the file

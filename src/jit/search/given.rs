@@ -23,11 +23,11 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Scene<'_> {
-    /// The paths that the user named where the jitdump of process `pid` may be. `name` is the jitdump's file name, and
+    /// The paths from the user at which the jitdump of process `pid` may be. `name` is the jitdump's file name, and
     /// `inner` the process's ID in its own namespace.
     ///
-    /// If the user named a directory, the file called `name` in it. If the user named a file, this file, provided that
-    /// it was named for this process (`FILE@PID`), is called `name`, or has `inner` in its header.
+    /// If the user named a directory, that is the file called `name` in it. If the user named a file, it is this file,
+    /// provided that it was named for this process (`FILE@PID`), is called `name`, or has `inner` in its header.
     pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<NamedPath> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
         let mut paths = Vec::new();
@@ -62,8 +62,8 @@ impl Scene<'_> {
     /// The only process with JIT memory, to which a file from the user must belong even if the file states another
     /// process ID (`inner`). `None` if there are several such processes, or none.
     ///
-    /// While the list of processes isn't complete, this is the process of the first unnamed frames, and only for files
-    /// that state no process ID.
+    /// As long as the list of processes may still grow, as it does while text is read, this is the process of the first
+    /// unnamed frames, and only for files that state no process ID.
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),
@@ -145,7 +145,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
         let error = Error::new("has no process ID; pass FILE@PID");
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };
     };
-    // Other inputs don't contain every process: text contains only some, and a callgrind file only one.
+    // Only a recording lists every process. Text contains only some of them, and a callgrind file only one, so there
+    // the process may have existed although it isn't listed.
     if scene.processes.is_recording && scene.process(pid).is_none() {
         let why = format!(
             "{NOT_USED}it is from process {pid}, which is not in the recording; pass FILE@PID to use it for another \

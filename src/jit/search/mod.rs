@@ -80,8 +80,8 @@ const ROUNDS: &[for<'a> fn(&Search<'a>) -> Vec<Step<'a>>] = &[
     cores::core_dumps,
     rounds::registered_objects,
     orphans::matched_files,
-    // Some perf maps were only matched by their contents. They, too, may name code of other processes that share the
-    // JIT memory.
+    // This round runs again, because the round before it may have found perf maps by their contents. These, too, may
+    // name code of other processes that share the JIT memory.
     rounds::maps_of_shared_memory,
     given::placed_objects,
 ];

@@ -44,9 +44,9 @@ struct Orphan {
     id: Option<FileId>,
     /// When the file was last modified.
     written: Option<SystemTime>,
-    /// Address ranges of its code, sorted and disjoint.
+    /// Address ranges of the file's code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// The times of its first and last record, if it has times in nanoseconds.
+    /// The times of the file's first and last record; `None` if it has no times in nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
@@ -237,7 +237,8 @@ impl PossibleOwner {
     }
 }
 
-/// The files in a directory that are named like jitdumps, perf maps or logs, newest first.
+/// The files in a directory that are named like jitdumps, perf maps or logs: the newest [`MAX_PER_DIRECTORY`], newest
+/// first.
 fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
     for (name, about) in door.entries(directory, |name| kind_by_name(name).is_some()) {
@@ -269,9 +270,9 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
 
 /// The code in a file, and when it was recorded.
 struct OrphanContents {
-    /// Address ranges of its code, sorted and disjoint.
+    /// Address ranges of the file's code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
-    /// The times of its first and last record, if it has times in nanoseconds.
+    /// The times of the file's first and last record; `None` if it has no times in nanoseconds.
     times: Option<(Nanos, Nanos)>,
 }
 
@@ -326,7 +327,7 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
         Some(Err(why)) => (false, Some(why)),
         None => (false, None),
     };
-    // The strongest evidence first.
+    // Only the strongest evidence counts, so look for that first.
     let sign = if file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id)) {
         Some(Sign::Inode)
     } else if times_fit {
@@ -384,8 +385,8 @@ fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) ->
             Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
         }
         Some(_) => Some(Ok(())),
-        // The process began before the recording did. Its jitdump may be that old, too, but if it is this process's,
-        // its last code was loaded while samples were taken and the process was running.
+        // The process began before the recording, at an unknown time, and its jitdump may be as old. The jitdump fits
+        // if its last code was loaded after the first sample and before the process ended.
         None if last >= when.extent.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
         None => None,
     }

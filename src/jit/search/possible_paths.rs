@@ -35,8 +35,8 @@ impl<'a> Scene<'a> {
         paths.extend(self.path_in_container(marker.pid, &marker.path));
         paths.push(NamedPath::new(&marker.path, Named::Marker));
         paths.extend(self.usual_paths_of_dump(name));
-        // Several processes mapped different files at this path. Then only the file with the marker's inode counts,
-        // and the one in the process's own container, where the path is unambiguous.
+        // If several processes mapped different files at this path, two kinds of paths are left: those at which the
+        // file with the marker's inode is, and the path in the process's own container, which isn't ambiguous.
         if self.markers.is_contested(marker) {
             paths.retain(|named_path| {
                 matches!(named_path.named, Named::Inside(_)) || self.is_marker_file(named_path, marker)
@@ -81,7 +81,8 @@ impl<'a> Scene<'a> {
         let name = file_name(kind, inner);
         let given_list = if kind == Kind::PerfMap { &self.given_files.maps } else { &self.given_files.dumps };
         let mut paths = Vec::new();
-        // Processes whose ID several processes have in their own namespaces get no such candidate.
+        // The ID isn't shared (`false`): if several processes have it in their own namespaces, `unexpected_files` plans
+        // nothing for it.
         for directory in given_list.directories_for(pid, false) {
             paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
@@ -153,8 +154,8 @@ fn listed_directory(path: &Path, named: Named) -> NamedPath {
     NamedPath::new(if path.as_os_str().is_empty() { Path::new(".") } else { path }, named)
 }
 
-/// The directories that perf's JVMTI agent and LLVM create for each run: below `$JITDUMPDIR`, the home directory or
-/// `/tmp`.
+/// The directories in which jitdumps of perf's JVMTI agent and of LLVM may be: `$JITDUMPDIR` and the home directory
+/// themselves, and the directories that the two create for each run, below these and below `/tmp`.
 fn directories_of_agents() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();
@@ -166,7 +167,8 @@ fn directories_of_agents() -> Vec<PathBuf> {
     directories
 }
 
-/// Where agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
+/// Where perf's JVMTI agent and LLVM create a directory for each run: relative to `$JITDUMPDIR`, the home directory or
+/// `/tmp`.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {

@@ -18,7 +18,7 @@ impl Scene<'_> {
         let recorded = self.process(pid).and_then(|process| process.inner_pid);
         let mut all: Vec<Pid> = stated.chain(running).chain(recorded).collect();
         let is_known = !all.is_empty();
-        // A copy of the file may have been renamed by somebody who knew the recorded ID.
+        // The recorded ID counts, too: somebody who knew it may have named a copy of the file after it.
         all.push(pid);
         if !is_known {
             // The name of a process's marker contains its inner ID. IDs of recorded processes are left out: a child
@@ -44,7 +44,8 @@ impl Scene<'_> {
         let mut claims: BTreeMap<Pid, BTreeSet<Claimant>> = BTreeMap::new();
         for &pid in &self.jit_processes {
             for inner in self.inner_pids(pid) {
-                // A file named after the recorded ID of a process with JIT memory is taken to be that process's file.
+                // This is also the recorded ID of a process with JIT memory. A file named after it is taken to be that
+                // process's file, so the ID isn't ambiguous.
                 if self.jit_processes.binary_search(&inner).is_ok() {
                     continue;
                 }

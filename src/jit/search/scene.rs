@@ -32,7 +32,7 @@ pub(super) struct Scene<'a> {
     pub(super) not_running: BTreeMap<Pid, String>,
     /// IDs that several processes have in their own namespaces, such as the process 1 of two containers.
     pub(super) shared_pids: BTreeSet<Pid>,
-    /// The directories that agents create for each run. Listed when first needed.
+    /// The directories in which jitdumps of perf's JVMTI agent and of LLVM may be. Listed when first needed.
     pub(super) directories_of_agents: OnceCell<Vec<PathBuf>>,
     /// The recorded processes by their IDs in their own PID namespaces.
     in_namespaces: NamespacePids,

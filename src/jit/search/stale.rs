@@ -12,7 +12,8 @@ use crate::model::Nanos;
 use crate::model::process::Process;
 use std::time::{Duration, SystemTime};
 
-/// Tolerance when comparing file times with process times. File times are from the file system's clock.
+/// Tolerance when comparing file times with process times. File times are from the file system's clock, which may
+/// differ.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Scene<'_> {
@@ -50,8 +51,7 @@ impl Scene<'_> {
         }
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| *first != 0)?;
-        // Even if all records were as early as the first one, would the jitdump be stale? If not, the others needn't be
-        // read.
+        // If the first record doesn't rule the process out, later ones can't either, so they needn't be read.
         explain_other_process(source.pid, source.marker_time, self.processes, first, first)?;
         explain_other_process(source.pid, source.marker_time, self.processes, first, times.last()?)
     }

@@ -109,7 +109,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Stands for the process of a file if it isn't known.
+/// Stands for the process of a file whose process isn't known.
 pub(super) const UNKNOWN_PROCESS: Pid = Pid(-1);
 
 /// How the warning about a file that isn't used begins. Removed from messages that are displayed after these words.

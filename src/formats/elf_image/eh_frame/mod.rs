@@ -47,8 +47,9 @@ pub(super) struct FramesSize {
     pub(super) has_entries: bool,
 }
 
-/// Computes the size that `.eh_frame` and `.eh_frame_hdr` need for the unwinding information of all code in `slots`, or
-/// slightly more, by encoding it for arbitrary addresses. The size doesn't depend on them.
+/// Computes the size that `.eh_frame` and `.eh_frame_hdr` need for the unwinding information of all code in `slots`.
+/// The information is encoded for arbitrary addresses, because the size doesn't depend on them. The result may be
+/// slightly too large: several entries for one address are counted, of which only one is written.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> FramesSize {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -73,7 +74,8 @@ pub(super) fn write<W: Write + Seek>(
     counts: &mut Counts,
 ) -> Result<Frames> {
     let has_unwind = image.slots.iter().any(|slot| slot.code.unwind.is_some());
-    // Code that is split into several pieces has unwinding information only if its start is in the image.
+    // If code is split into several pieces, its unwinding information is written with the piece that contains its
+    // start. It is left out if that piece isn't in the image.
     let is_described =
         |piece: &&Piece| has_unwind && piece.skip == 0 && image.slots[piece.slot as usize].code.unwind.is_some();
     let mut described = image.layout.pieces.iter().filter(is_described).peekable();
@@ -106,9 +108,9 @@ pub(super) fn write<W: Write + Seek>(
 /// `.eh_frame`.
 fn encode_eh_frame_hdr(mut table: Vec<(u32, u32)>, endian: Endian, addr: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
-    // Binary search needs unique addresses. Of several entries for an address, the one with the highest FDE stays,
-    // because the code that was dumped last is valid. `dedup_by_key` keeps the first one, so the order is reversed for
-    // it.
+    // Binary search needs unique addresses. Of several entries for an address, the one whose FDE comes last stays: it
+    // belongs to the code that was dumped last, which is valid. `dedup_by_key` keeps the first entry, so the order is
+    // reversed for it.
     table.reverse();
     table.dedup_by_key(|&mut (pc, _)| pc);
     table.reverse();
@@ -129,7 +131,7 @@ fn encode_eh_frame_hdr(mut table: Vec<(u32, u32)>, endian: Endian, addr: u64, eh
 /// Encodes the unwinding information of one code range after the other.
 struct Encoder {
     target: Target,
-    /// The address in the image of each encoded CIE.
+    /// The address in the image of each CIE, by the CIE's encoded bytes.
     cies: FxHashMap<Vec<u8>, u64>,
     /// The entries of `.eh_frame_hdr`: (first address of the code, address of the FDE).
     table: Vec<(u32, u32)>,

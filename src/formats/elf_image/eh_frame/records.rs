@@ -129,7 +129,8 @@ impl<'data> Cie<'data> {
         for letter in letters {
             match letter {
                 b'R' => self.encoding = dw::DwEhPe(data.read_u8().ok()?),
-                // Formats of pointers to language-specific data and personality routines, which are left out.
+                // `L` states the format of pointers to language-specific data, and `P` a pointer to a personality
+                // routine. The image has neither.
                 b'L' => data.skip(1).ok()?,
                 b'P' => {
                     let encoding = dw::DwEhPe(data.read_u8().ok()?);
@@ -189,6 +190,7 @@ impl<'data> Fde<'data> {
             dw::DW_EH_PE_absptr => begin.wrapping_sub(code.addr.0),
             _ => return None,
         };
+        // Addresses of 32-bit programs wrap around.
         let start = if address_size == 4 { start & u64::from(u32::MAX) } else { start };
         // The length has the same format, but is always unsigned.
         let len = read_pointer(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;
@@ -238,6 +240,7 @@ fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'d
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;
+        // If the upper two bits aren't 0, they are the instruction, and the other bits an operand.
         let operands = match dw::DwCfa(byte & 0xc0) {
             dw::DW_CFA_advance_loc | dw::DW_CFA_restore => Operands::NONE,
             dw::DW_CFA_offset => Operands::numbers(1),
@@ -257,7 +260,7 @@ fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> 
 /// The operands of a call frame instruction, in the order in which they are stored.
 #[derive(Clone, Copy)]
 struct Operands {
-    /// How many bytes have a fixed meaning.
+    /// The length in bytes of the operands of fixed size, which come first.
     bytes: usize,
     /// How many LEB128 numbers follow.
     numbers: usize,

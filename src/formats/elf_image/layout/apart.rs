@@ -103,7 +103,8 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
         }
         remaining = after;
     }
-    // The code that shares the last image: of addresses that were reused too often, and of ranges beyond the limit.
+    // The code that shares the last image: at addresses that were reused too often, or in groups beyond the limit for
+    // images.
     let mut rest: Vec<u32> = too_many.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {

@@ -49,11 +49,12 @@ pub(super) const SENTINEL_LEN: u64 = 16;
 /// Where `.eh_frame` and `.eh_frame_hdr` of an image go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FramesAt {
-    /// After the code; left out if empty.
+    /// `.eh_frame` and `.eh_frame_hdr` follow the code. If there is no unwinding information, they are left out.
     AfterCode,
-    /// After the code, even if empty: libunwind falls back to frame pointers only if there is a table.
+    /// Like [`Self::AfterCode`], but they aren't left out even if there is no unwinding information. The table is then
+    /// empty, but libunwind only falls back to frame pointers if there is one.
     AfterCodeAlways,
-    /// Between the file's header and the code. Holds the size in bytes.
+    /// `.eh_frame` and `.eh_frame_hdr` are between the file's header and the code. Holds their size in bytes.
     BeforeCode(u64),
 }
 
@@ -74,8 +75,8 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
         if runs.len() <= MAX_RUNS {
             return runs;
         }
-        // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both kinds
-        // are joined, and the ranges without code get zeros.
+        // If even a gap of 2^62 bytes isn't enough, code alternates with ranges of which only names are known. Then
+        // both kinds are joined, and the ranges without code get zeros.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }
@@ -157,7 +158,8 @@ impl Layout {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
         let pieces = cut_into_pieces(slots, limit);
         let mut runs = find_runs(&pieces, slots);
-        // At least one, even if only PT_NULL: a program without program headers looks damaged.
+        // There is at least one program header, if need be an unused one (PT_NULL), because a program without any looks
+        // damaged.
         let segments = runs.iter().filter(|run| run.has_bytes).count().max(1);
         let header = target.header_size(segments);
         let mut end = header;
@@ -179,8 +181,8 @@ impl Layout {
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
 fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
-    // Code ranges take addresses from the last one to the first, each of them those that are still free. `taken` maps
-    // the start of each range of taken addresses to its end.
+    // The loop goes from the last code range to the first, and each gets those of its addresses that no later one has
+    // taken. `taken` maps the start of each range of taken addresses to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {

@@ -9,7 +9,8 @@ use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeSet;
 
-/// A function that is named after its address, in one of the processes that use it.
+/// A function that is named after its address, paired with a process. If several processes use the function, there is
+/// one such pair for each, because its address may mean something else in each of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BareFunction {
     /// Index in [`RawFile::tables`].
@@ -95,7 +96,7 @@ fn rows_by_process(
         Some(thread) => [thread.pid()].into(),
         None => file.threads.iter().map(|thread| thread.pid()).collect(),
     };
-    // With a single process, the samples needn't be looked at.
+    // With a single process, all functions belong to it, whatever the samples contain.
     if pids.len() == 1
         && let Some(pid) = pids.first()
     {
@@ -135,7 +136,7 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
 }
 
 /// The row of a stack's caller; `None` if there is no caller. Depending on its version, the file states the caller's
-/// row, or how many rows before the stack's own row that is.
+/// row itself, or by how many rows that precedes the stack's own row.
 fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
     match &stacks.prefix_offset {
         None => index_in(stacks.prefix.as_ref()?, stack),

@@ -19,7 +19,8 @@ const HAS_LINE: u64 = 16;
 struct NamedRow<'a> {
     /// The name of the function, with its file and line.
     call: NamedCall<'a>,
-    /// The row to which the frames of this row will refer: the first row that turned out to be the same function.
+    /// The row to which this row's frames will refer. If several rows turned out to be one function, it is the first of
+    /// them, otherwise this row itself.
     target_row: usize,
 }
 
@@ -52,8 +53,8 @@ impl<'d> Edits<'_, 'd> {
                 TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
             } else {
                 let strings = &mut Strings::read(raw_strings)?;
-                // These strings belong to the thread. The table of sources uses the shared strings, so it can't be
-                // extended here.
+                // The thread has its own strings, but the table of sources refers to the shared strings. So no sources
+                // are added for this thread's functions.
                 TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
                 strings.splice(bytes, &mut splices);
             }
@@ -178,7 +179,7 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
-    /// Replaces the text of a cell, if there is one.
+    /// Replaces the text of a cell by a number. Does nothing if the cell doesn't exist.
     fn replace(&self, cell: Option<&&RawValue>, number: usize, splices: &mut Splices) {
         if let Some(value) = cell {
             splices.replace(range(value, self.bytes), number.to_string().into_bytes());

@@ -81,7 +81,7 @@ pub(super) struct RawFrames<'d> {
 pub(super) struct RawStacks {
     pub(super) frame: Column,
     pub(super) prefix: Option<Column>,
-    /// How many rows before the stack's own row its caller's row is; 0 if there is no caller.
+    /// By how many rows the caller's row precedes the stack's own row; 0 if there is no caller.
     pub(super) prefix_offset: Option<Column>,
 }
 

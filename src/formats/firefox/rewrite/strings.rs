@@ -50,8 +50,8 @@ fn append(list: &RawValue, is_empty: bool, values: &[String], file: &[u8], splic
     splices.replace(end..end, format!("{comma}{}", values.join(",")).into_bytes());
 }
 
-/// Columns of the source table, and the value of each in a new row. A table with other columns is left unchanged,
-/// because we don't know what to put there.
+/// The columns that the source table may have beside `filename`, and the value of each in a new row. A table with other
+/// columns is left unchanged, because we don't know what to put there.
 const COLUMNS: &[(&str, &str)] = &[
     ("id", "null"),
     ("uuid", "null"),

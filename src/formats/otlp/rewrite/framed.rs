@@ -66,15 +66,15 @@ impl<'d> Framed<'d> {
             }
             return write_with_length(message, out);
         }
-        // In the other forms, what surrounds the message doesn't depend on the message and is copied.
+        // In the other forms, what surrounds the message is copied: unlike a length, it doesn't depend on the message.
         out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
         out.write_all(message)?;
         Ok(out.write_all(self.whole.get(self.message.end..).unwrap_or_default())?)
     }
 }
 
-/// Splits a complete input into its messages. Only in a length-prefixed input there are several. JSON counts as one
-/// message, whether it has several lines or not, because it can't be rewritten.
+/// Splits a complete input into its messages. A length-prefixed input may have several, any other input has one. JSON
+/// counts as one message even if it has one per line, because it can't be rewritten.
 pub(super) fn split_messages(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     let is_json = is_json(bytes);
     let is_length_prefixed = !is_json && !is_message(bytes) && has_lengths(bytes);

@@ -45,7 +45,7 @@ struct UnsymbolizedOtlp<'d> {
     addresses: Vec<BareAddress>,
     /// Number of locations, in all messages, that lie in files whose version is unknown.
     unversioned: u64,
-    /// Fields that get lost when messages are encoded again.
+    /// The unknown fields of messages that need names. Such fields get lost when a message is written again.
     unknown: Skipped,
 }
 
@@ -71,7 +71,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         if read == 0 {
             return Err(error);
         }
-        // The warning quotes the error that was added first.
+        // The warning quotes the error that is added first, so `first_error` is put before the others.
         let later = std::mem::replace(&mut skipped, Skipped::new("message"));
         skipped.add(error);
         skipped.append(later);
@@ -114,10 +114,11 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         self.files.items()
     }
 
-    /// Writes the messages with the names that `find_calls` returns for the addresses, given by their index.
+    /// Writes the messages with names. `find_calls` gets the index of an address in `addresses`, and returns the calls
+    /// at that address.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // To find the addresses of a message again, its files are interned again. As `open` has interned all of them,
-        // they get the same numbers, and nothing is added to this copy.
+        // `named_message` needs the numbers of the files again, and interns them for that. As `open` has interned all
+        // of them, they get the same numbers, and nothing is added to this copy.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
             Ok(index) => find_calls(index),

@@ -15,8 +15,9 @@ use rustc_hash::FxHashMap;
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// Adds all names that are found. Of a location that has several names, as a caller or in different processes, copies
-/// are made, and samples get copies of their stacks with the right copy. Returns whether the message changed.
+/// Adds all names that are found, and returns whether the message changed. A location can have several names: one as a
+/// caller and another one as the innermost frame, or one per process. It is then copied for each further name, and
+/// samples get copies of their stacks that refer to the right copy.
 pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
     let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |location_use| match uses.address(location_use) {
@@ -26,7 +27,7 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
     if names.is_empty() {
         return Ok(false);
     }
-    // Copies are appended to the table in the order of `names.copies`.
+    // The copy at index i of `names.copies` is appended to the table as location `first_copy` + i.
     let first_copy = dictionary.location_table.len();
     let mut functions = NewFunctions::new(dictionary);
     for (location, calls) in &names.named {
@@ -118,7 +119,7 @@ impl<'m> NewFunctions<'m> {
     }
 }
 
-/// Redirects samples to copies of their stacks, where a stack contains a location that had to be copied.
+/// Redirects samples to copies of their stacks if a location of the stack had to be copied.
 struct StackCopier<'m> {
     uses: &'m LocationUses,
     names: &'m LocationNames<'m>,
@@ -132,7 +133,7 @@ struct StackCopier<'m> {
 }
 
 impl StackCopier<'_> {
-    /// Makes the samples of a resource refer to copies of their stacks where that is necessary.
+    /// Makes the samples of a resource refer to copies of their stacks if these contain locations that were copied.
     fn redirect_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
         let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
@@ -155,7 +156,8 @@ impl StackCopier<'_> {
         if let Some(&index) = self.known.get(&(stack.stack_index, stack.pid)) {
             return Ok(index);
         }
-        // `uses` must see the original locations, also after some of them were replaced.
+        // `uses` also looks at the neighbors of a location, so it must see the original stack, not the one in which
+        // some locations were replaced.
         let old_locations = self.dictionary.stack(stack.stack_index).to_vec();
         let mut locations = old_locations.clone();
         let mut has_copied_location = false;

@@ -65,7 +65,7 @@ enum Bare {
 pub(super) struct LocationUses {
     /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// For each location, whether it is in the kernel.
+    /// For each location, whether it is in the kernel. The code that the kernel interrupted made no call.
     in_kernel: Vec<bool>,
     /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,
@@ -110,6 +110,7 @@ impl LocationUses {
         let location = *locations.get(depth)?;
         let pid = match self.bare(location)? {
             Bare::Memory(_) => pid,
+            // The code in a file is the same in all processes.
             Bare::File(..) => None,
         };
         Some(LocationUse { location: u32::try_from(location).ok()?, pid, is_caller: self.is_caller(locations, depth) })
@@ -129,7 +130,7 @@ impl LocationUses {
         self.bare.get(usize::try_from(location).ok()?).copied().flatten()
     }
 
-    /// The address to look up for a use.
+    /// The address to look up for a use; `None` if the location needs no name or can't get one.
     pub(super) fn address(&self, location_use: &LocationUse) -> Option<BareAddress> {
         let LocationUse { location, pid, is_caller } = *location_use;
         let (file, addr) = match self.bare(location as i32)? {

@@ -21,7 +21,7 @@ const UNLISTED: u64 = 256 << 20;
 pub(super) struct Core<'data> {
     bytes: &'data [u8],
     endian: Endian,
-    /// `e_machine`.
+    /// The machine of the process (ELF's `e_machine`).
     pub(super) machine: u16,
     /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
@@ -180,7 +180,8 @@ impl<'data> Core<'data> {
         let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
         let first = &self.segments[after.checked_sub(1)?];
         let start = first.offset.checked_add(usize::try_from(addr - first.addr.start).ok()?)?;
-        // Memory with different access rights is a segment of its own, which usually follows directly.
+        // Memory with different access rights is a segment of its own. So the bytes may go on in the following
+        // segments, if these are adjacent both in memory and in the file.
         let mut segment_end = first.addr.end;
         let mut file_end = first.file_end()?;
         for segment in &self.segments[after..] {
@@ -224,7 +225,7 @@ fn header_count_of_section(bytes: &[u8], sections: u64, endian: Endian) -> Optio
     header.u32("sh_info").ok().map(u64::from)
 }
 
-/// `pr_pid` of `struct elf_prpsinfo`, which follows state, flags, user and group.
+/// Parses the process ID in a note with a `struct elf_prpsinfo`: `pr_pid`, which follows state, flags, user and group.
 fn parse_pid(mut note: Cursor<'_>) -> Option<i32> {
     note.bytes(24, "pr_state to pr_gid").ok()?;
     note.u32("pr_pid").ok().map(|pid| pid as i32).filter(|pid| *pid > 0)

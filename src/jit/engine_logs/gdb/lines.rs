@@ -126,7 +126,7 @@ impl ObjectLines {
         Some(reader.lines)
     }
 
-    /// The source map of the function that starts at an address.
+    /// The source map of the function that starts at an address; `None` if the object has no function there.
     fn source_map(&self, addr: u64) -> Option<SourceMap<'_>> {
         let FunctionLines { rows, calls } = self.functions.get(&addr)?;
         let mut map = SourceMap { too_deep: self.too_deep, ..SourceMap::default() };

@@ -27,7 +27,7 @@ pub trait Memory {
     fn read(&self, addr: u64, into: &mut [u8]) -> bool;
 }
 
-/// Reads `N` consecutive 64-bit words.
+/// Reads `N` consecutive 64-bit words of a process's memory; `None` if not all of them can be read.
 fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
     let mut words = [0; N];
     for (index, word) in words.iter_mut().enumerate() {

@@ -107,7 +107,8 @@ fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: 
     for function in symfile.functions() {
         let unwind = records.as_mut().and_then(|records| records.convert(&function));
         let unwind = unwind.map(|unwind| log.texts.push(&unwind));
-        // From the object's number and the function's address, its lines are read when they are needed.
+        // The key has the object's number and the function's address. By these, the function's lines are found when
+        // they are needed.
         let position_key = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
         let name = log.texts.intern(function.name);
         let memory = core.range(function.addr, function.size).unwrap_or_default();

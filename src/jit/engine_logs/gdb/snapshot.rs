@@ -77,7 +77,8 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.bytes_left) else { return };
-        // Consecutive requests are usually for the same pages.
+        // Consecutive requests are usually for the same pages, so only the last range is compared. `merge` joins the
+        // others.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }
@@ -121,7 +122,7 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
             segments.push((range, bytes));
         }
     }
-    // Real lists don't need more segments than a header can count.
+    // The header can't count more segments. Real lists don't need so many.
     segments.truncate(0xfff0);
     // One more than memory segments: the note has a program header, too.
     let header_count = segments.len() + 1;

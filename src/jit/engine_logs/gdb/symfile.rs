@@ -45,7 +45,8 @@ impl<'data> Symfile<'data> {
     /// The functions that have an address, sorted and without overlaps.
     pub(super) fn functions(&self) -> Vec<Function<'data>> {
         let mut functions: Vec<Function<'data>> = Vec::new();
-        // Names may overlap in the string table, so the total length of all names is limited.
+        // Names may overlap in the string table of a damaged object, and be far longer in total than the object. So
+        // their total length is limited.
         let mut name_bytes_left = self.size.saturating_mul(4);
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)
@@ -140,6 +141,7 @@ impl<'data> Symfile<'data> {
         }
         let name = symbol.name_bytes().ok().filter(|name| !name.is_empty())?;
         let section = self.file.section_by_index(symbol.section_index()?).ok()?;
+        // A section with address 0 wasn't placed in memory.
         if !is_loaded(&section) || section.address() == 0 {
             return None;
         }

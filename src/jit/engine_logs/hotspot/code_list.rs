@@ -20,7 +20,7 @@ use std::ops::Range;
 
 /// True if nearly all lines in the beginning of a file look like a code list.
 pub(super) fn sniff(head: &[u8]) -> bool {
-    // The last line may be cut.
+    // The last line of `head` may be incomplete, so it isn't looked at.
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
     let (mut all, mut parsed) = (0, 0);
     for (_, line) in filled_lines(whole) {
@@ -30,7 +30,7 @@ pub(super) fn sniff(head: &[u8]) -> bool {
             parsed += usize::from(parse_line(line).is_some());
         }
     }
-    // At most one line of nine may look otherwise.
+    // A code list may contain other lines, but not more than one in nine.
     parsed > 0 && all <= parsed + parsed / 8
 }
 

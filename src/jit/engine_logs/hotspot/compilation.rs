@@ -180,7 +180,8 @@ impl Nmethod {
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
         let (mut entry, mut header, mut size) = (None, None, None);
-        // Offsets from the header. Offsets of data may be nonsense.
+        // All offsets count from the header. Those of data may lie outside of the method's memory, and are then
+        // ignored.
         let (mut insts_offset, mut stub_offset, mut data_offsets) = (None, 0, Vec::new());
         for (key, value) in attributes(tag) {
             match key {
@@ -203,7 +204,7 @@ impl Nmethod {
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
-        // The code ends where the first of the data after it begins.
+        // All data follows the code, so the code ends where the first part of the data begins.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);
         let first_data = data_offsets.into_iter().min().unwrap_or(size);
         let code = entry..header.checked_add(first_data)?;

@@ -37,8 +37,8 @@ pub(super) fn address(value: &[u8]) -> Option<u64> {
     hex(value.strip_prefix(b"0x")?)
 }
 
-/// Unescapes a value: XML escapes, and `\u00df`, a UTF-16 unit, which HotSpot prints for non-ASCII characters
-/// (`Symbol::print_utf8_on`).
+/// Resolves the escapes in a value: those of XML, and those like `\u00df`. HotSpot prints each UTF-16 unit of a
+/// character that isn't ASCII in this way (`Symbol::print_utf8_on`).
 pub(super) fn unescape(value: &[u8]) -> Cow<'_, [u8]> {
     const ESCAPES: [(&[u8], u8); 5] =
         [(b"&lt;", b'<'), (b"&gt;", b'>'), (b"&amp;", b'&'), (b"&apos;", b'\''), (b"&quot;", b'"')];

@@ -144,7 +144,8 @@ impl<'a> CompileTask<'a> {
         } else if let Some(innermost) = late_callers.first() {
             (parent, bytecode) = (Some(self.find_late_caller(&late_callers)), innermost.bytecode);
         } else {
-            // A second `parse` that isn't inlined into anything: the compiler starts over.
+            // This is the method that the task compiles. If it was parsed before, the compiler starts over, so forget
+            // what it inlined then.
             self.parsed.clear();
             self.parsed_calls.clear();
         }
@@ -157,8 +158,8 @@ impl<'a> CompileTask<'a> {
     }
 
     /// The index of the parsed method into which a postponed call was inlined. `callers` has the callers of that call,
-    /// the innermost first; the last one is the compiled method. Follows them from there inwards. If one of them is
-    /// unknown, returns the caller before it.
+    /// the innermost first; the last one is the compiled method. The search goes from the compiled method inwards. If
+    /// it comes to an unknown caller, the result is the caller before it.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         // The compiled method itself has index 0.
         let mut found = 0;

@@ -34,9 +34,10 @@ pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
     Some(Bracket { time, section, is_begin })
 }
 
-/// The line `debug_merge_point(1, 2, 'add;…')`.
+/// A parsed line such as `debug_merge_point(1, 2, 'add;…')`. It states the interpreter's position in the source, to
+/// which the operations after it belong.
 pub(super) struct MergePointLine {
-    /// How many of the calls that were traced through contain the merge point.
+    /// How deep the position is nested in calls that were traced through; 0 in the outermost function.
     pub(super) depth: u32,
     /// Number of the call that the merge point is in.
     pub(super) call: u64,

@@ -9,7 +9,8 @@ use crate::model::code::{InlinedCall, Line, SourceMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The part of the log from which a trace's lines are decoded when they are needed, and what is needed for that.
+/// Where the lines of a trace are in the log, and the facts about the trace that decoding them takes. They are only
+/// decoded when they are asked for.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
@@ -24,8 +25,8 @@ pub(super) struct Operations {
 }
 
 impl Operations {
-    /// Takes what is needed from a trace. `block_start` is the start address of the trace's block of machine code;
-    /// `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
+    /// Takes from a trace what decoding its lines needs. `block_start` is the start address of the trace's block of
+    /// machine code; `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
     pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
         let start_point = trace.start_point;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);

@@ -64,14 +64,15 @@ struct PypyLogReader<'a> {
     bridges: FxHashMap<u64, usize>,
     /// For each block of machine code that contains a trace, the index of the trace.
     traces_by_block: FxHashMap<usize, usize>,
-    /// The merge point before each guard.
+    /// The last merge point before each guard, by the guard's address.
     guards: FxHashMap<u64, Option<MergePointId>>,
     points: MergePoints,
-    /// `None` outside of sections with operations.
+    /// The section with a trace's operations that is being read; `None` outside of such sections.
     open_operations: Option<OpenOperations>,
     /// Index of the trace that the current backend section describes.
     current_trace: Option<usize>,
-    /// Index of another trace whose code was patched in the current backend section.
+    /// Index of another trace whose code was patched in the current backend section. The new trace begins where it
+    /// leaves that one.
     patched_trace: Option<usize>,
 }
 
@@ -128,7 +129,7 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Parses a dump of machine code: `7f82f0f51950 +0  4889…`.
+    /// Parses a dump of machine code, such as `7f82f0f51950 +0  4889…`: an address, an offset from it, and the bytes.
     fn read_dump(&mut self, dump: &[u8], offset: usize) {
         let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
         let base = words.next().and_then(hex);
@@ -248,8 +249,8 @@ impl PypyLogReader<'_> {
             roots.push(root);
         }
         parts.sort_by_key(|part| part.offset);
-        // Times are the time-stamp counter on x86 (3 and 62). On other CPUs, they are the thread's own CPU time, which
-        // can't be converted.
+        // On x86 (`e_machine` 3 and 62), times are the time-stamp counter. On other CPUs, they are the thread's own CPU
+        // time, which can't be converted.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
         for LoggedCodePart { time, code, .. } in parts {

@@ -13,7 +13,7 @@ pub(super) struct SourceLocation<'a> {
     pub(super) file: &'a [u8],
     /// The line, from 1; 0 if unknown.
     pub(super) line: u32,
-    /// Bytecode index and operation, `#16 FOR_ITER`, or `<generator>`.
+    /// Bytecode index and operation, such as `#16 FOR_ITER`; or what follows a code object, such as `<generator>`.
     pub(super) operation: &'a [u8],
 }
 

@@ -105,9 +105,9 @@ impl TraceId {
 pub(super) struct MergePoint {
     /// Range of the merge point's text in the log.
     text: (u64, u64),
-    /// How many of the calls that were traced through contain the merge point.
+    /// How deep the merge point is nested in calls that were traced through; 0 in the outermost function.
     pub(super) depth: u32,
-    /// The merge point in its caller; `None` if it has no known caller.
+    /// The last merge point in the calling function; `None` if the caller is unknown.
     pub(super) caller: Option<MergePointId>,
 }
 

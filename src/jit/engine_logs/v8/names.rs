@@ -52,7 +52,7 @@ fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
     name.extend_from_slice(if creation.tier.is_empty() { b"-liftoff" } else { b"-turbofan" });
 }
 
-/// Appends a function's name unchanged, followed by its location, unescaped.
+/// Appends a function's name as the log has it, with escapes, and then its location with all escapes resolved.
 pub(super) fn spell_function(text: &[u8], name: &mut Vec<u8>) {
     let first_location = LOCATIONS.iter().filter_map(|start| memchr::memmem::find(text, start)).min();
     let end = first_location.or_else(|| memchr::memrchr(b' ', text)).unwrap_or(text.len());

@@ -20,7 +20,7 @@ pub(super) struct SourceInfo<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) code_offset: u64,
-    /// `None` if the number is missing or negative.
+    /// The offset in the script, in UTF-16 units; `None` if the number is missing or negative.
     pub(super) script_offset: Option<u32>,
     /// Index of the inlined call that the code belongs to; `None` if it belongs to the function itself.
     pub(super) inlined: Option<u32>,

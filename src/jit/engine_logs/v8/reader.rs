@@ -53,7 +53,7 @@ struct V8LogReader<'a> {
     load_by_addr: FxHashMap<u64, u32>,
     /// The code that was created last, until a `code-source-info` for it was read.
     last_created: Option<Created<'a>>,
-    /// Reused for composing names.
+    /// A buffer for composing names, reused for each.
     scratch: Vec<u8>,
 }
 
@@ -87,6 +87,7 @@ impl<'a> V8LogReader<'a> {
                 self.sources.move_function(from, to, self.time);
             }
             Some(b"code-delete") => self.delete_code(one_address(fields)?),
+            // A tick states its time after the sampled address, a deoptimization states it first.
             Some(b"tick") => self.advance_time(fields.nth(1)),
             Some(b"code-deopt") => self.advance_time(fields.next()),
             Some(_) => {}

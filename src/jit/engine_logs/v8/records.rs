@@ -150,7 +150,7 @@ pub(super) struct Creation<'a> {
     /// The address of a function's SharedFunctionInfo; for WebAssembly some other number. `None` if the record has
     /// none.
     pub(super) function: Option<u64>,
-    /// The mark of the tier; empty if there is none.
+    /// The mark of the tier, such as `*` for optimized code; empty if there is none.
     pub(super) tier: &'a [u8],
 }
 
