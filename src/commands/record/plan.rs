@@ -142,8 +142,8 @@ impl Plan {
     }
 }
 
-/// The option by which the user asked for call chains, unless it already is `--call-graph dwarf`. `None` if there is
-/// none.
+/// The option by which the user asked for call chains: `-g` or `--call-graph HOW`. `None` if there is none, or if it
+/// already is `--call-graph dwarf`.
 fn typed_call_chains(typed: &PerfCommand<'_>) -> Option<String> {
     let how = typed.value(&["call-graph"]);
     if how.is_some_and(|how| how.starts_with(b"dwarf")) {
@@ -163,7 +163,7 @@ fn directory(options: &RecordOptions) -> String {
     here.join(parent).to_string_lossy().trim_end_matches('/').to_owned()
 }
 
-/// The environment variables of this process, which perf and the program will inherit.
+/// The environment variables of this process. perf and the program will inherit them.
 fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }
@@ -179,8 +179,8 @@ fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     by_file.or_else(|| {
         let interpreter = script_interpreter(words.first()?)?;
         let runtime = runtime_of_command(&interpreter)?;
-        // An option can't be added to the command line in the script, so only environment variables can reach its
-        // interpreter.
+        // The script's own command line can't get an option for the runtime. So this only helps with a runtime that can
+        // be told by environment variables to write names.
         (!runtime.ignores_environment(&interpreter)).then_some(runtime)
     })
 }
@@ -200,7 +200,8 @@ fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
-/// The note for a program that isn't a known runtime. It doesn't guess which runtime the program may start.
+/// The note for a program that isn't a known runtime. If the program often starts a certain runtime, the note suggests
+/// to state that one (`--runtime`).
 fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
@@ -234,8 +235,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     }
 }
 
-/// A note about libraries that compile code when they are loaded into this runtime's programs. Whether that will happen
-/// is not known in advance. `None` if there are no such libraries.
+/// A note about libraries with compilers of their own that this runtime's programs may load. The runtime doesn't name
+/// the code that they compile. `None` if no such library is known.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());

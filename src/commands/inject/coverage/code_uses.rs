@@ -108,8 +108,8 @@ impl InnermostWeights {
 }
 
 impl SampleCounts {
-    /// Adds a sample of an event. `innermost` is the process of its innermost frame and what that is in, if it may be
-    /// in JIT code.
+    /// Counts the weight of a sample of event number `event`. `innermost` is the process of the sample's innermost
+    /// frame, and the kind of memory that frame is in. `None` means that the frame can't be in JIT code.
     pub(super) fn add_innermost(&mut self, event: usize, weight: u64, innermost: Option<(Pid, FramePlace)>) {
         if self.innermost.len() <= event {
             self.innermost.resize_with(event + 1, InnermostWeights::default);
@@ -157,7 +157,7 @@ pub(super) struct CodeUses {
     pub(super) counts: SampleCounts,
 }
 
-/// An index into [`CodeUses::list`], plus one.
+/// The index of a use in [`CodeUses::list`], plus one. As it is never 0, an `Option<UseId>` takes only four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UseId(NonZeroU32);
 
@@ -197,7 +197,8 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// Can't overflow in practice: segments and epochs are themselves numbered with 32 bits.
+    /// The ID of the use at this index of the list. There are fewer uses than 32 bits can count, because segments and
+    /// epochs are numbered with 32 bits, too.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

@@ -45,8 +45,8 @@ pub(in crate::commands::inject) struct Coverage {
 }
 
 impl Coverage {
-    /// Finds the code that samples use. Repeats the search until none of the planned mapping records hides code that is
-    /// used later.
+    /// Finds the code that samples use. One mapping record will be inserted per use. If such a record hides code that
+    /// is used later, the search is repeated, so that the hidden code is mapped again.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,

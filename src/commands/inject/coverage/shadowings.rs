@@ -13,7 +13,8 @@ use std::ops::Range;
 /// A mapping over an address range of a process, which hides what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::inject) struct Shadowing {
-    /// The position of the mapping record, from which on the mapping hides what was there before.
+    /// The position of the mapping record in the recording. The mapping hides what was there before from this record
+    /// on.
     pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
@@ -77,7 +78,8 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at the moment `now`. Mappings that show the segment itself don't count.
+    /// Finds the epoch of a segment at the moment `now`. Inserted mappings of the segment itself don't count: they show
+    /// it.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
@@ -96,7 +98,7 @@ impl ProcessShadowings {
             next = self.0.first_over(range.clone(), index + 1);
         }
         Epoch {
-            // 0 is the epoch before all mappings.
+            // Before the first mapping over the segment, the epoch has number 0.
             number: last.map_or(0, |last| last as u32 + 1),
             last: last.map(|last| shadowings[last].from),
             next: next.map(|next| shadowings[next].from),

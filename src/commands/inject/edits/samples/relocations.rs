@@ -44,8 +44,9 @@ enum NewAddress {
 }
 
 impl Relocations {
-    /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read.
-    /// If the output's events differ from the input's, it is parsed with those of `new_recording`.
+    /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read,
+    /// not the one in the input. `new_recording` has the events of the output, for parsing the samples; `None` if they
+    /// are the input's.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
@@ -99,7 +100,7 @@ impl Relocations {
     }
 }
 
-/// The data needed to look up the addresses in samples.
+/// What is needed to find out which words of a sample are addresses in JIT code or in a remapped file.
 struct RelocationFinder<'a> {
     survey: &'a SurveyedRecording<'a>,
     /// The header and events of the output.
@@ -118,8 +119,8 @@ impl RelocationFinder<'_> {
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
             let find_code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
-            // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
-            // call.
+            // Like perf, try the return address itself, too. It may be the first byte of named code, while the call
+            // before it is in code without a name.
             let hit = find_code(word.frame.for_lookup()).or_else(|| find_code(addr));
             let new_address = match hit {
                 Some(hit) => {
