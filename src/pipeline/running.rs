@@ -57,7 +57,7 @@ impl RunningProcess {
         let status = read_file("status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let cmdline = read_file("cmdline").unwrap_or_default();
-        // The environment of another user's process may not be readable.
+        // Only the owner of a process and root can read its environment. For others, it is unknown.
         let environment = match read_file("environ") {
             Ok(bytes) => known_variables(&bytes),
             Err(_) => Environment::Unknown,

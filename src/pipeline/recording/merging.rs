@@ -16,7 +16,8 @@ pub(super) struct SampleChunk {
     pub(super) has_new_tables: bool,
     /// An error if the worker ran out of IDs.
     pub(super) id_check: Result<()>,
-    /// The samples. Their IDs are the worker's; ranges of branches are indexes into the chunk's own branches.
+    /// The samples. Their IDs of chains and threads are those of the worker's tables. Their ranges of branches refer to
+    /// the branches in here.
     pub(super) taken: TakenRows,
     /// The call chains and code locations that are new.
     pub(super) chains: ChainsPart<FrameLocation>,

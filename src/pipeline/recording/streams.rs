@@ -30,7 +30,8 @@ pub(crate) struct PlainStream<'input> {
     base: u64,
     /// Where the records start.
     walk: Walk,
-    /// The AUXTRACE records that were copied, in stream order.
+    /// For each AUXTRACE record that was copied to the temporary file, its offsets there and in the input, in stream
+    /// order.
     auxtrace: Vec<MovedRecord>,
 }
 
@@ -171,6 +172,7 @@ impl PlainRecords {
             let start = usize::try_from(record.offset - base).unwrap_or(usize::MAX);
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             let Some(whole) = bytes.get(start..end) else { break };
+            // The last record may be incomplete.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
@@ -239,8 +241,8 @@ pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     /// The chunks of all streams, one stream after the other.
     list: Vec<RecordBytes<'data>>,
-    /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the
-    /// end.
+    /// Why a stream couldn't be read to its end. If there are several such streams, this is about the first one. `None`
+    /// if all were read to the end.
     pub(crate) damage: Option<&'data Error>,
 }
 

@@ -9,7 +9,8 @@ use std::sync::{Condvar, Mutex};
 /// first output comes soon. In whole runs with 1 GB of text, sizes from 256 KiB to 4 MiB made no difference.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// The maximum length of a sample in bytes. Longer ones are cut, so that garbage can't fill the memory.
+/// The maximum length of a sample in bytes. A longer one is split into several blocks, so that garbage can't fill the
+/// memory.
 pub(super) const LONGEST: usize = 1 << 24;
 
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need

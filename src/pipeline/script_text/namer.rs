@@ -1,5 +1,5 @@
-//! Names frames in perf script's text by asking the symbolizer. The text doesn't state mappings of JIT code's memory,
-//! so only the code map counts.
+//! Names frames of JIT code in perf script's text by asking the symbolizer. The text doesn't state where memory for JIT
+//! code is mapped, so the symbolizer gets no mappings and only looks into the code map.
 
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::{Answer, FrameName, FrameQuery};
@@ -66,7 +66,8 @@ impl<'m> Namer<'m> {
         let Some(hit) = located.code else { return Answer::Unknown(holds) };
         let codes = self.symbolizer.codes;
         let code = codes.code(hit.code);
-        // Inherited code belongs to the modules of the parent.
+        // A forked child may run code that it inherited from its parent. The module of such code is named after the
+        // parent.
         let owner = codes.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         let dso = if hit.kind == HitKind::Untimed { map } else { image };
@@ -75,7 +76,7 @@ impl<'m> Namer<'m> {
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = FrameName {
             name: self.symbols.display_name(code.name),
-            // A return address was looked up one byte earlier.
+            // For a return address, the byte before it was looked up. Add that byte again.
             offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
@@ -96,8 +97,8 @@ fn count_jitdumps(processes: &Processes) -> BTreeMap<Pid, usize> {
     count
 }
 
-/// Adds processes and their ancestors to those whose JIT code is loaded, with the forks, execs and mappings of jitdumps
-/// that are known from the text.
+/// Adds the processes `pids`, and their ancestors, to those whose JIT code is loaded. What `facts` says about their
+/// forks, execs and mapped jitdumps is added to the processes.
 pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &RecordLineFacts) {
     let mut jitdump_counts = count_jitdumps(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
@@ -111,7 +112,8 @@ pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, fac
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        // Facts accumulate, so the first jitdumps of the process are those that are already known.
+        // The list of a process's jitdumps in `facts` only ever grows at its end. So skip as many as are already in
+        // `markers`.
         let mapped_jitdumps = facts.markers(pid);
         let already_known = jitdump_counts.insert(pid, mapped_jitdumps.len()).unwrap_or(0);
         for jitdump in mapped_jitdumps.iter().skip(already_known) {

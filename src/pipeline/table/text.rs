@@ -21,7 +21,8 @@ pub struct TextStyle {
 /// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
 const LEAST_NAME: usize = 12;
 
-/// Names in other columns are cut down to this width before the names of functions (symbols) are cut.
+/// If names must be cut, those of modules and others are cut down to this width first. Only then are functions
+/// (symbols) cut.
 const TELLING_NAME: usize = 18;
 
 /// The width to which a column of names is padded at most, if lines may have any length. A longer name then moves the
