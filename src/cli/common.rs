@@ -109,7 +109,7 @@ fn code(outcome: &Outcome) -> Vec<String> {
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
     let why = doctor_hint(outcome);
-    // `inject` doesn't count all frames, so `frames` is 0: its summary already has the counts of JIT frames.
+    // `inject` only counts JIT frames, which its summary already mentions. Its `frames` is 0.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
         (Some(counted), Some(why)) => Some(format!("{counted}; {why}")),

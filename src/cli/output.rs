@@ -61,7 +61,7 @@ pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Resul
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
     let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
     let remedy = match command {
-        // Another command that writes the named format would be no help: who runs `pack` wants an archive.
+        // Whoever runs `pack` wants an archive, so don't propose the command that writes files with this extension.
         "pack" => "use a name that ends in .tar.zst".to_owned(),
         _ => format!("use {writer}"),
     };

@@ -11,7 +11,8 @@ pub(super) struct Cutting<'a> {
     pub(super) block: usize,
     /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
     pub(super) cut: &'a (dyn Fn(&[u8]) -> usize + Sync),
-    /// The maximum size of a block in bytes. A larger one is cut after any line, and a longer line anywhere.
+    /// The maximum size of a block in bytes. If `cut` finds no end within this size, the block ends after its last
+    /// whole line or, if it has none, anywhere.
     pub(super) longest: usize,
     /// True if a block also ends where the program that writes the text pauses.
     pub(super) at_pauses: bool,
@@ -150,8 +151,8 @@ impl<'a> Blocks<'a> {
 /// The capacity of a pipe in bytes. A read that returns less has emptied the pipe.
 const PIPE: usize = 1 << 16;
 
-/// Objects that threads give back, for reuse. Without it, every block of text would be allocated by one thread
-/// and freed by another, and would always need fresh pages from the kernel. In some runs, clearing these took the
+/// Objects that threads give back, for reuse. Without reuse, every block of text would be allocated by one thread and
+/// freed by another, and would always need fresh pages from the kernel. In some runs, clearing such pages took the
 /// kernel as much time as everything else.
 #[derive(Debug, Default)]
 pub(super) struct Spare<T>(Mutex<Vec<T>>);

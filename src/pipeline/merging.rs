@@ -193,7 +193,7 @@ fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sam
     }
 }
 
-/// Converts the error of an input to the error that reports it as skipped.
+/// Turns the error of an input into the error that reports the input as skipped.
 fn skipped_input(error: Error) -> Error {
     let warning = error.into_warning();
     Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()

@@ -103,6 +103,8 @@ impl Input {
         let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
         if archive::is_archive(&start) {
             let reader = unpack_layers(Box::new(Cursor::new(bytes)), &wrappings)?;
+            // Bytes in memory have no owner. The current user counts as such, so that the files in the archive are
+            // trusted.
             let owner = rustix::process::geteuid().as_raw();
             return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
         }
@@ -434,8 +436,9 @@ fn is_quoted(bytes: &[u8]) -> bool {
     quoted >= 2 && quoted > 2 * others
 }
 
-/// How lines start in formats in which the first column matters, but that can be indented as a whole. perf script's
-/// text and folded stacks aren't listed: their readers accept any indentation.
+/// How lines start in formats whose readers don't accept indented lines. In these formats, a text that is indented as a
+/// whole is unindented first. perf script's text and folded stacks aren't listed, because their readers accept any
+/// indentation.
 const INDENTED_LINES: &[&[u8]] = &[
     b"# callgrind format",
     b"version: 1",

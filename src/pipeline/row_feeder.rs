@@ -204,7 +204,7 @@ fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
 }
 
 /// Combines what an input says about its recording with what the user stated. What the user `stated` takes precedence,
-/// except for `input`, which identifies the recording: there, the input does.
+/// except in `input`, which identifies the recording: the user's value is only used if the input has none.
 fn merge_descriptions(recorded: Recording, stated: &Recording) -> Recording {
     Recording {
         input: recorded.input.or_else(|| stated.input.clone()),
@@ -227,6 +227,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
                 hash.update(&stream.bytes);
             }
         }
+        // A stream can only be read once, so read the file a second time.
         _ if path.is_file() => add_unpacked(path, &mut hash)?,
         (_, Opened::Stream { .. }) => return Ok(None),
     }

@@ -51,7 +51,7 @@ impl Naming {
     }
 }
 
-/// A sink that collects all rows in one profile, as sums or in order.
+/// A sink that collects all rows in one profile, either summed or one by one in order.
 #[derive(Debug)]
 pub struct Whole {
     profile: Profile,

@@ -170,6 +170,7 @@ impl<'a> FoldedTexts<'a, '_> {
             return Ok(Some(Opened::Stream { reader: Box::new(head.chain(reader)), format, plain }));
         }
         self.inputs.push((path, start..self.text.len()));
+        // The next input must start on a line of its own.
         if !self.text.ends_with(b"\n") {
             self.text.push(b'\n');
         }

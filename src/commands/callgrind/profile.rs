@@ -132,7 +132,8 @@ fn report(
     stats.skipped.report(Path::new("callgrind"), warnings);
 }
 
-/// The lines of the summary: how many functions were named, and which cost stays with other functions.
+/// The lines of the summary: how many functions were named, and how much cost of JIT code still counts for native
+/// functions.
 fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec<String> {
     let NamedProfile { stats, functions } = rewritten;
     let mut lines = Vec::new();

@@ -30,7 +30,7 @@ pub struct ExportOptions {
 pub struct TableOptions {
     /// Write a directory with one file per recording, in subdirectories named after host and day.
     pub partition: bool,
-    /// Skip inputs that already have a file in the directory that `partition` writes.
+    /// Skip inputs of which the data set already has a file (with `partition`).
     pub skip_existing: bool,
     /// How much detail of a frame to keep. `None` means the format's default.
     pub detail: Option<Detail>,

@@ -13,7 +13,8 @@ use rustc_hash::FxHashMap;
 pub(super) struct SyntheticThreads {
     /// The number of the next synthetic thread.
     next: i64,
-    /// For each thread and span name: its open spans, and the thread number of each lane.
+    /// For each thread and span name: the lanes, within each of which spans nest, and the ID of the synthetic thread
+    /// for each lane.
     known: FxHashMap<(u32, NameNumber), (Lanes<()>, Vec<i64>)>,
 }
 

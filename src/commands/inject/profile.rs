@@ -57,8 +57,9 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
-/// a source file and no address belongs to another process.
+/// The process to assume for addresses that state no process: the only process with code. `None` if several processes
+/// have code, if an address states another process, or if the user named no source file, so that nothing shows that the
+/// code belongs to this profile.
 fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut pids_with_code = map.pids();
     let only_pid = pids_with_code.next()?;

@@ -73,6 +73,7 @@ pub(super) fn find<'a>(
             continue;
         }
         match dso.kind {
+            // Only these have a file to pack. Kernel code is packed as a list of symbols, on request.
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
             DsoKind::Anonymous
             | DsoKind::Data

@@ -60,6 +60,7 @@ impl Plan {
             None => executed_runtime(&options.program),
         };
         let Some(runtime) = runtime else {
+            // With these options of perf, the program may only say how long to record, as in `-a -- sleep 10`.
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             match options.program.first() {
                 Some(program) if !records_others && stated.is_none() => self.note(unknown_program(program)),
@@ -130,6 +131,7 @@ impl Plan {
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
             let active = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
             let runtime_stacks = active.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
+            // perf records all processes in the same way. So stacks are copied if one of the runtimes needs that.
             if runtime_stacks == Stacks::Copies {
                 stacks = runtime_stacks;
             }
@@ -193,8 +195,8 @@ fn script_interpreter(program: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// The runtime that an executable contains, such as one made by `bun build --compile`, or the runtime that it is a copy
-/// of.
+/// The runtime that an executable contains, judging by its content: a program made by `bun build --compile`, for
+/// example, or a copy of a runtime under another name.
 fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     let bytes = io::map_file(path).ok()?;
     RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()

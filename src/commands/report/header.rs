@@ -31,6 +31,7 @@ pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight)
         return format!("{sign}{} {}", grouped(whole), readable(series.name.as_bytes()));
     };
     let mut line = format!("{}{event}{rate}", counted(samples, word));
+    // Add the total weight, unless it is the number of samples, which the line has already.
     match &series.unit {
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}

@@ -76,7 +76,8 @@ struct ReportBuilder<'a> {
 }
 
 impl ReportBuilder<'_> {
-    /// Makes the report for the event with this index. An event that doesn't exist has no samples.
+    /// Makes the report for the event with this index. If there is no such event, the report is that of an event
+    /// without samples.
     fn report(&mut self, event: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());
         let series = profile.series.get(event).unwrap_or(&nothing);

@@ -19,8 +19,8 @@ use std::cmp::Reverse;
 /// call chains.
 pub(super) const DEFAULT_PERCENT: f64 = 0.5;
 
-/// Minimum length of a run of functions, each the only child of the one before, that is shown on a terminal as one row
-/// with their number.
+/// On a terminal, a run of functions, each of which is the only child of the one before, is folded into one row with
+/// their number (`⋮ 5 frames`). A run must have at least this many functions.
 const MIN_FOLDED: usize = 3;
 
 /// Maximum number of levels of branches that are drawn before a name. Deeper rows would leave no room for the name.
@@ -59,7 +59,8 @@ struct PendingNode {
     node: u32,
     /// The branches to draw before the node's name.
     branches: String,
-    /// The branches to draw before each of its children, which are then extended by one level.
+    /// The branches to draw before each of its children. The branch of the child itself is added to them if there are
+    /// several children.
     branches_below: String,
 }
 
@@ -265,8 +266,8 @@ impl<'a> TreeReport<'a> {
         lines
     }
 
-    /// True if the node may be shown only as part of a number. The function that the user requested and its direct
-    /// callers or callees are always shown by name.
+    /// True if the node may be folded into a row that only shows a number of nodes. The function that the user
+    /// requested and its direct callers or callees are always shown by name.
     fn may_fold(&self, node: u32) -> bool {
         !self.starts_at_function() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }

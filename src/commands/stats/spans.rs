@@ -431,6 +431,7 @@ impl TopLevel {
             start = start.min(slice.start);
             end = end.max(slice.end());
             if selection.is_outermost(slice) {
+                // Events have no duration. The total over all spans leaves them out, but the sums by name have them.
                 if slice.duration > 0 {
                     self.spans.add(slice.duration);
                 }

@@ -49,7 +49,7 @@ fn find_exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTo
     events.find(|total| total.name == name && total.precision == Precision::Exact)
 }
 
-/// A listing, and the recording that it belongs to.
+/// A listing, and the speller for the names of its recording.
 struct NamedListing<'a> {
     listing: &'a Listing,
     names: &'a PageNames,

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tar::{Entries, Entry, EntryType};
 
-/// The archive's directory with files of the recorded machine, by their absolute paths there.
+/// The directory in an archive that has files of the recorded machine, each at its absolute path: `root/usr/bin/node`.
 pub(crate) const ROOT: &str = "root";
 
 /// The maximum size in bytes of the archive's first file, and of the manifest.

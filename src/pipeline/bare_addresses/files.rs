@@ -59,8 +59,8 @@ impl<'a> Files<'a> {
         )))
     }
 
-    /// The location of an address in a file, which is given by its index. `None` if the file is missing, or if it has
-    /// nothing at this address.
+    /// The location of an address in one of the profile's files, of which `file` is the index. `None` if the file is
+    /// missing, or if it has nothing at this address.
     pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
         let index = usize::try_from(file).ok()?;
         let (id, image) = self.found.get(index).copied().flatten()?;

@@ -63,7 +63,7 @@ fn remove_loops(branches: &mut Vec<Branch>) {
 /// addresses.
 pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = ModeFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
-    // As in perf, the LBR only replaces the user part of a call chain. A chain without that part stays as it is.
+    // As in perf, the LBR only replaces the user part of a call chain. Without that part, there is nothing to replace.
     sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
     let newest = branches.iter().next()?.to;
     let user = std::iter::once(newest).chain(branches.iter().map(|branch| branch.from));

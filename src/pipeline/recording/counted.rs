@@ -26,7 +26,7 @@ pub(crate) struct Member {
 pub(super) struct Counted {
     /// The events of all samples, one sample after the other.
     members: Vec<Member>,
-    /// For each sample, the index in `members` after its last entry.
+    /// For each sample, the index in `members` directly after its own entries.
     ends: Vec<usize>,
 }
 

@@ -32,7 +32,7 @@ pub(super) const TRUNCATED_FRAME: ModeFrame = (CpuMode::Unknown, FrameAddr::Ip(A
 
 /// Stands for outer frames that may be missing, because the call chain is as long as the kernel allows. It is added to
 /// the stack as its outermost frame. The stack counts as truncated unless threads start in the function of the next
-/// frame.
+/// inner frame.
 pub(super) const LIMIT_FRAME: ModeFrame = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
 
 impl FrameLocation {

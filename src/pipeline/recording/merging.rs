@@ -17,11 +17,11 @@ pub(super) struct SampleChunk {
     /// An error if the worker ran out of IDs.
     pub(super) id_check: Result<()>,
     /// The samples. Their IDs of chains and threads are those of the worker's tables. Their ranges of branches refer to
-    /// the branches in here.
+    /// the chunk's own branches.
     pub(super) taken: TakenRows,
-    /// The call chains and code locations that are new.
+    /// The call chains and code locations that are new since the worker's previous chunk.
     pub(super) chains: ChainsPart<FrameLocation>,
-    /// The threads that are new.
+    /// The threads that are new since the worker's previous chunk.
     pub(super) tracks: Vec<Track>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct SampleChunk {
 #[derive(Debug)]
 pub(super) struct Merging {
     pub(super) samples: Samples,
-    /// One for each worker, by its index.
+    /// How to renumber the IDs of each worker, by the worker's index.
     renumberings: Vec<Renumbering>,
 }
 

@@ -322,6 +322,7 @@ impl FrameNaming<'_> {
                 (Some(module.name), offset)
             }
             Location::Nothing(addr) => {
+                // No file or code is known at the address, so it need not be code of the program.
                 if kind == FrameKind::User && !place.is_mark() {
                     kind = FrameKind::Unknown;
                 }

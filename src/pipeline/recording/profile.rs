@@ -16,7 +16,7 @@ use crate::runtimes::java_calls;
 /// profile.
 #[derive(Debug)]
 pub(super) struct ProfileTables {
-    /// Has one series per event, in the recording's order.
+    /// The profile. It has one series per event, in the recording's order.
     pub(super) profile: Profile,
     /// For each call chain of the recording, the ID of its stack in the profile; `None` for chains without frames.
     stacks: Vec<Option<StackId>>,
@@ -74,8 +74,8 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
 }
 
 /// The profile's stack for each call chain. If a chain has the maximum length, its outermost frame is only a mark
-/// ([`LIMIT_FRAME`](super::frame_location::LIMIT_FRAME)). If threads start in the function of the next frame, the chain
-/// is complete, and the mark is dropped. Otherwise a frame that says `[truncated]` replaces the mark.
+/// ([`LIMIT_FRAME`](super::frame_location::LIMIT_FRAME)). If threads start in the function of the next inner frame, the
+/// chain is complete, and the mark is dropped. Otherwise a frame that says `[truncated]` replaces the mark.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());

@@ -68,9 +68,9 @@ pub(super) struct Context<'a> {
 struct TrackKey {
     pid: Option<Pid>,
     tid: Option<Tid>,
-    /// `None` unless samples are kept apart by CPU.
+    /// The CPU; `None` unless samples are kept apart by CPU.
     cpu: Option<u32>,
-    /// `None` unless samples are kept apart by control group.
+    /// The control group's ID; `None` unless samples are kept apart by control group.
     cgroup: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ struct Sent {
 /// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
-    /// `None` if the stack has no frames.
+    /// The call chain; `None` if the stack has no frames.
     chain: Option<ChainId>,
     end: StackEnd,
     /// The address of the innermost frame; 0 if the stack has no frames.
@@ -212,6 +212,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let cpu = sample.cpu.filter(|_| by_cpu);
         let cgroup = sample.cgroup.filter(|_| self.context.cgroups.is_some());
         let track = self.find_track(TrackKey { pid, tid, cpu, cgroup }, sample.time);
+        // Threads may change their names. The track has the name at the time of the sample.
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
@@ -422,6 +423,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             if let Some(caller) = leaf_caller
                 && let Some(leaf) = frames.iter().position(|(mode, _)| *mode == CpuMode::User)
             {
+                // The missing caller goes directly after the innermost user frame.
                 frames.insert(leaf + 1, (CpuMode::User, FrameAddr::Return(caller)));
                 frames.truncate(max_stack);
             }

@@ -12,8 +12,8 @@ use crate::pipeline::open::Input;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A recording with all its record streams. Besides that of the main file, a directory (`perf record --threads`) has
-/// one in each of its other files.
+/// A recording with all its record streams: that of the main file and, if the recording is a directory (`perf record
+/// --threads`), one for each other file.
 #[derive(Debug)]
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.
@@ -130,9 +130,9 @@ impl<'input> PlainStream<'input> {
 #[derive(Debug)]
 pub(crate) struct PlainRecords {
     out: BufWriter<Spool>,
-    /// The offset that the first record gets.
+    /// The offset of the first record in the stream of copied records.
     base: u64,
-    /// The offset that the next record gets.
+    /// The offset in that stream at which the next record will be.
     next_offset: u64,
     /// The AUXTRACE records so far, in stream order.
     auxtrace: Vec<MovedRecord>,

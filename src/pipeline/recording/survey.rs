@@ -148,6 +148,7 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
         return false;
     }
+    // Without a build ID to compare, equal host names and releases are enough.
     let Some(running) = running_build_id() else { return true };
     for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
         if mapping.cpumode == CpuMode::Kernel
@@ -169,6 +170,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
     let file = io::typed_metadata(survey.path)?;
     let ended = file.modified().ok()?;
+    // A recording in pipe form may have been written to a file later, so the creation time says nothing.
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.
     // First try the events that concern processes, because finding the times of samples takes a pass over all of them.

@@ -32,7 +32,8 @@ pub struct TextOptions {
 /// finished texts of all workers, which wait to be written in order, don't take much memory.
 const ROWS_A_JOB: usize = 512;
 
-/// Lists the fields to print that no event of the recording has, each with the options of `perf record` that record it.
+/// Lists those of the fields to print that no event of the recording has. Each comes with the options of `perf record`
+/// that record it.
 pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'static str, &'static str)> {
     const WEIGHTS: u64 = abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT;
     let optional = [

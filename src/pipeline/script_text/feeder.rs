@@ -33,8 +33,8 @@ impl Gate {
         Self { state: Mutex::new(GateState { under_way, halted: false }), changed: Condvar::new() }
     }
 
-    /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
-    /// the text has paused. This then waits until all earlier blocks are finished.
+    /// Called before a block is read; returns false if reading should stop. `paused` says whether the program that
+    /// writes the text has paused. If it has, the call waits until all earlier blocks are finished.
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };

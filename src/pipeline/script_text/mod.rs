@@ -188,8 +188,8 @@ impl TextFilter<'_> {
                 let worker = Worker { rewriter, buffers, block: cutting.block, make };
                 let round = self.run_round(&mut feeder, pending, &worker, take)?;
                 counts += round.counts;
-                // A round ends when a block needs more names, or at the end of the text. No block needs any, so this is
-                // the end.
+                // A round ends when a block needs more names, or at the end of the text. No block waits for names, so
+                // this is the end.
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
@@ -210,6 +210,8 @@ impl TextFilter<'_> {
                 }
             };
             if processes.by_pid.is_empty() {
+                // `Partial`: more processes may follow. It states the process of the first unnamed frames, if that is
+                // only one.
                 processes.list_state = ProcessListState::Partial(first_needed(&needs));
             }
             for (needs, facts) in needs {

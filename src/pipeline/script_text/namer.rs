@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 /// Looks up frames in the code map, and caches what is needed for their names.
 pub(super) struct Namer<'m> {
     symbolizer: Symbolizer<'m>,
-    /// The processes whose JIT code is in the code map, if they have any.
+    /// The processes whose JIT code was looked up. What was found is in the code map.
     looked_up: &'m Processes,
     /// For each process, the two names that may be shown as the module of its JIT code: the image that `inject` would
     /// write, and the perf map.
@@ -70,6 +70,7 @@ impl<'m> Namer<'m> {
         // parent.
         let owner = codes.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
+        // `inject` would put code with times into an image. Code without times is from a perf map.
         let dso = if hit.kind == HitKind::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);

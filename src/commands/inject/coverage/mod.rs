@@ -4,10 +4,11 @@
 //! that is when perf would no longer see the segment: each mapping record over it starts a new epoch ([`shadowings`]).
 //!
 //! One pass over the samples finds all uses. The segments of one source never overlap in address and time, so their
-//! mapping records don't hide each other while they are used. Segments of different sources may: a perf map's entry
-//! lasts from start to end, and a jitdump's code is at some of its addresses for a while; or a forked child loads code
-//! next to what it inherited. Then perf must see one of them, the other, and the first again. Only in this case is the
-//! pass repeated, with the planned mapping records among the shadowings, until they hide nothing that is used later.
+//! mapping records don't hide each other while they are used. Segments of different sources may overlap. For example, a
+//! perf map's entry is valid for the whole recording, and a jitdump has code at some of the same addresses for a while.
+//! Or a forked child loads code over what it inherited. Then perf must see the one, the other, and the first again.
+//! Only in this case is the pass repeated, with the planned mapping records among the shadowings, until they hide
+//! nothing that is used later.
 
 mod code_uses;
 mod insertions;

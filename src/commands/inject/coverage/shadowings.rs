@@ -109,12 +109,13 @@ impl ProcessShadowings {
 /// The time between two mappings that hide any part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// The epoch's number. Two moments have the same number exactly if no mapping between them hides any part of the
-    /// segment. Numbers are only comparable as long as no mappings are added.
+    /// The epoch's number. Two moments have the same number if and only if no mapping between them hides a part of the
+    /// segment. Numbers can only be compared as long as no mappings are added.
     pub(super) number: u32,
-    /// The last mapping before this moment that hides part of the segment. `None` if there is none.
+    /// The last mapping that hides part of the segment before the moment for which the epoch was looked up. `None` if
+    /// there is none.
     pub(super) last: Option<RecordOrder>,
-    /// The first mapping after this moment that hides part of the segment. `None` if there is none.
+    /// The first mapping that hides part of the segment after that moment. `None` if there is none.
     pub(super) next: Option<RecordOrder>,
 }
 

@@ -52,7 +52,7 @@ struct StackAnswer {
 pub(super) struct UseFinder<'a, 'r> {
     context: UseContext<'a, 'r>,
     found: CodeUses,
-    /// What was found at addresses of stacks. Consecutive samples share most of their stack.
+    /// What was found at addresses of stacks. The cache pays because consecutive samples share most of their stack.
     answers: RecentAnswers<(Pid, StackAddr), StackAnswer>,
     chains: ChainMemo<'r, ChainUses>,
     /// The code that the current call chain uses. The buffer is reused for each chain.
@@ -91,14 +91,14 @@ impl ChainUses {
     }
 }
 
-/// The number of frames in known JIT code, and in memory that may hold JIT code.
+/// The number of frames in known JIT code, and in other memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
     /// Frames in code that a jitdump or perf map describes.
     known: u64,
-    /// Frames in memory that no file backs, where the sources never have code.
+    /// Frames in memory that no file backs, at addresses where no jitdump or perf map ever has code.
     unknown: u64,
-    /// Frames at addresses where the sources have code, but only for other times.
+    /// Frames in memory that no file backs, at addresses where a jitdump or perf map has code, but for other times.
     other_time: u64,
 }
 
@@ -123,7 +123,7 @@ impl FramesInMemory {
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// The end of the code segment. From this address on, the code may be a different one.
+    /// The end of the code segment. At this address and above, there may be other code.
     end: Addr,
 }
 
@@ -225,7 +225,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
-    /// Counts the invalid entries of a call chain, and the chain if it has any.
+    /// Adds the number of invalid entries in a call chain to the counts. If there are any, also counts the chain as one
+    /// that perf drops.
     fn count_bad_entries(&mut self, bad_entries: u64) {
         self.found.counts.bad_chains += u64::from(bad_entries > 0);
         self.found.counts.bad_entries += bad_entries;
@@ -260,8 +261,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
-    /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`. Returns the
-    /// chain's counts, and how long all answers hold.
+    /// Looks up a call chain that isn't cached, entry by entry. Leaves the used code in `self.chain_uses`. Returns the
+    /// chain's counts, and the range of times in which all answers are valid.
     fn find_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
         let mut context = sample.context();
         let mut counts = ChainCounts::default();

@@ -47,6 +47,8 @@ impl<'a> PlannedEdits<'a> {
         edits.extend(remove_own_text(survey));
         let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
+        // A pipe has records with attrs and features. A file has these outside of its records, so such records are
+        // removed.
         if input.is_pipe() && !context.options.writes_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
         }

@@ -44,7 +44,8 @@ const MOST_WAITING: usize = 100;
 pub(in crate::commands::inject) struct ImageFile {
     /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
-    /// The image's path in mapping records. It is relative to perf's `--symfs` root if there is one.
+    /// The image's path as mapping records state it. If perf will be called with `--symfs ROOT`, that is the path below
+    /// ROOT, starting with `/`.
     pub(in crate::commands::inject) recorded: PathBuf,
     /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,

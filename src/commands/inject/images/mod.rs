@@ -31,7 +31,7 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
     /// The code map, and which part of its code is in the images.
     pub(in crate::commands::inject) selection: &'s CodeSelection<'s, 'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
-    /// For each segment of the code map, where it is; `None` if it is in no image.
+    /// For each segment of the code map, its place in the images of its process; `None` if it is in none.
     places: Vec<Option<SegmentPlace>>,
     /// The number of functions in the images.
     pub(in crate::commands::inject) functions: usize,

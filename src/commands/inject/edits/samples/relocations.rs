@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// An address in the record of a sample that gets replaced.
+/// An address in a sample's record, and what replaces it.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.
@@ -55,6 +55,7 @@ impl Relocations {
         pool: &Pool,
     ) -> Self {
         let recording = new_recording.unwrap_or(&survey.input.recording);
+        // Edits that remove something replace a record; the others only insert one.
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let symbolizer = Symbolizer { spaces: &survey.spaces, codes };

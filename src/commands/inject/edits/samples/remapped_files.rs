@@ -55,6 +55,7 @@ impl<'p> RemappedFiles<'p> {
         // first mapping is at lower addresses.
         let shift = files.get(&spaces.dsos().get(here.dso).path[..])?.base.wrapping_sub(base);
         let there = look_up(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
+        // At `time`, something else may be where the first mapping was, or nothing.
         ((here.dso, here.offset) == (there.dso, there.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
     }
 }
