@@ -47,7 +47,8 @@ pub struct StreamFile {
 /// How many bytes at the start of the content are passed to the functions that recognize a format.
 const HEAD: usize = 1 << 16;
 
-/// How many bytes are passed to the functions that recognize a format, if the first line is longer than [`HEAD`].
+/// The most bytes that are passed to the functions that recognize a format. More than [`HEAD`] are passed if the first
+/// line is longer than that.
 const LONGEST_HEAD: usize = HEAD << 11;
 
 /// How many bytes are needed to recognize an archive, by the name of its first file.
@@ -660,7 +661,8 @@ struct Unpacking<R> {
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
-            // If the input is packed twice, this may be the other layer's error, which already says what is damaged.
+            // If the input is compressed twice, the error may come from the outer layer. That error already says what
+            // is damaged, so pass it on as it is.
             let is_reported = error.get_ref().is_some_and(|inner| inner.is::<Error>());
             if is_reported || error.kind() == ErrorKind::Interrupted {
                 return error;

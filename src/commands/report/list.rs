@@ -332,7 +332,7 @@ fn short_kinds(group: &Group, most: usize) -> String {
     let mut kinds = Vec::new();
     for (category, weight) in group.categories.iter().take(most.min(with_weight)) {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
-        // A share of several is never shown as 0.00% or 100.00%, even if rounding would give that.
+        // If there are several kinds, none is shown as 0.00% or 100.00%, even if rounding would give that.
         kinds.push(format!("{} {:.2}%", category.name(), share.clamp(0.01, 99.99)));
     }
     kinds.join(", ")

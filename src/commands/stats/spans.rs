@@ -271,9 +271,10 @@ impl<'p> Answers<'p> {
 /// Explanations why questions have no answer.
 #[derive(Debug, Default)]
 pub(super) struct UnansweredQuestions {
-    /// For questions from a list for many traces, not all of which need an answer ([`Preset::optional`]).
+    /// About questions that come from a list for many traces. A trace needn't answer all of these
+    /// ([`Preset::optional`]).
     pub(super) optional: Vec<String>,
-    /// For questions that the user asked about these very inputs.
+    /// About questions that the user asked about these very inputs.
     pub(super) required: Vec<String>,
 }
 

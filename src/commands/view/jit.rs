@@ -232,7 +232,7 @@ fn interpreters(profile: &Profile) -> Vec<String> {
 struct Timed<'a> {
     codes: Vec<WrittenCode>,
     functions: Vec<&'a CompiledFunction>,
-    /// The time from which the page counts.
+    /// The time when the first code was written or moved. The page counts all times from it.
     base: Nanos,
 }
 
@@ -243,7 +243,7 @@ impl Timed<'_> {
         self.codes.len() <= ROWS
     }
 
-    /// The time since the first code was written, in units of the page.
+    /// The time since [`Timed::base`], in units of the page.
     fn page_time(&self, time: Nanos) -> u64 {
         (time.0 - self.base.0) / UNIT
     }

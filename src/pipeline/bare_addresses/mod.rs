@@ -27,7 +27,7 @@ use std::borrow::Cow;
 pub(crate) struct AddressCounts {
     /// Addresses that had no name in the input.
     pub(crate) asked: u64,
-    /// Addresses that are not in files and were named.
+    /// Addresses that got a name and aren't in files.
     pub(crate) named: u64,
     /// The subset of `named` where several functions were at the address one after another, so that the name may be
     /// wrong.
@@ -36,7 +36,7 @@ pub(crate) struct AddressCounts {
     pub(crate) without_process: u64,
     /// Addresses in files; a subset of `asked`.
     pub(crate) in_files: u64,
-    /// Addresses in files that were named. Not included in `named`.
+    /// Addresses that got a name and are in files. They aren't included in `named`.
     pub(crate) named_in_files: u64,
     /// Addresses in files that are missing on this machine.
     pub(crate) in_missing: u64,

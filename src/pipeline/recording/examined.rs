@@ -92,7 +92,7 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     // For each code location, the kind of its innermost function, and whether that has a name.
     let mut innermost_by_place = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
-        // Frames come innermost first, so the first one is kept.
+        // The location's frames come innermost first. So keep the first one, and ignore the others.
         let mut innermost = None;
         named.each(PlaceId(place), |frame| {
             innermost.get_or_insert((frame.kind, frame.name.is_some()));

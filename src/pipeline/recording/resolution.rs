@@ -179,7 +179,8 @@ impl<'a> Resolution<'a> {
         })
     }
 
-    /// Calls `read` with the chunks to read, and with what is needed to read them.
+    /// Prepares the reading of samples, and calls `read` with the context for [`SampleReader`], the chunks to read, and
+    /// a progress bar.
     fn with_context<O>(
         &self,
         keep: Keep,

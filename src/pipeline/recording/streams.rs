@@ -132,7 +132,7 @@ pub(crate) struct PlainRecords {
     out: BufWriter<Spool>,
     /// The offset of the first record in the stream of copied records.
     base: u64,
-    /// The offset in that stream at which the next record will be.
+    /// The offset that the next record gets in the stream of copied records.
     next_offset: u64,
     /// The AUXTRACE records so far, in stream order.
     auxtrace: Vec<MovedRecord>,

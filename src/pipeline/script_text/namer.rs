@@ -113,8 +113,8 @@ pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, fac
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        // The list of a process's jitdumps in `facts` only ever grows at its end. So skip as many as are already in
-        // `markers`.
+        // An earlier call may have added some of the process's jitdumps. They are the first ones of the list, because
+        // the list only grows at its end.
         let mapped_jitdumps = facts.markers(pid);
         let already_known = jitdump_counts.insert(pid, mapped_jitdumps.len()).unwrap_or(0);
         for jitdump in mapped_jitdumps.iter().skip(already_known) {

@@ -40,7 +40,7 @@ const MAX_ROUNDS: usize = 8;
 /// The JIT code that the samples use.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Coverage {
-    /// Ordered by first sample.
+    /// Each use of a piece of code, with the first and last sample that uses it. Ordered by the first of these samples.
     pub(in crate::commands::inject) uses: Vec<(CodeEpoch, CodeUse)>,
     pub(in crate::commands::inject) counts: SampleCounts,
 }

@@ -13,7 +13,7 @@ pub(in crate::commands::inject) struct CodeSelection<'c, 'data> {
     pub(in crate::commands::inject) codes: &'c CodeMap<'data>,
     /// For each segment of the code map, whether it is selected.
     is_selected: Vec<bool>,
-    /// Ordered by sample.
+    /// For each use of the code: its first sample, before which the code must be mapped. Ordered by these samples.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
     /// The number of segments that samples use. More segments are selected if the user requested all functions.
     pub(in crate::commands::inject) used_segments: usize,

@@ -322,7 +322,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         found
     }
 
-    /// Extends the uses that were found for an address earlier to this record.
+    /// Adds this record to the uses of code that an earlier lookup of the same address found.
     #[inline]
     fn note(&mut self, record: UsingRecord<'_>, uses: [Option<UseId>; 2]) {
         for id in uses.into_iter().flatten() {

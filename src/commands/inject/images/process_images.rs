@@ -37,7 +37,7 @@ pub(super) struct ProcessImages {
 pub(super) struct SegmentPlace {
     /// The index of the image among those of its process.
     pub(super) image: u32,
-    /// The offset in that image.
+    /// The offset of the byte in the image.
     pub(super) offset: u64,
 }
 

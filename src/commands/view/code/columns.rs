@@ -58,7 +58,7 @@ enum TargetTo {
     Outside(u32),
 }
 
-/// A target outside the listing.
+/// The target of an instruction, if it is outside the listing that contains the instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct OutsideTarget {
     /// The name of the function that contains the target; empty if unknown.

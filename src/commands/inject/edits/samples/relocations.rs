@@ -33,7 +33,7 @@ struct Relocation {
     new_address: NewAddress,
 }
 
-/// What a word is replaced by.
+/// The address that replaces a word of a sample.
 #[derive(Debug, Clone, Copy)]
 enum NewAddress {
     /// An address `distance` bytes from the start of a code segment, whose new address isn't known yet. The distance
