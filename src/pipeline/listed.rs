@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// each additional level makes every lookup of a path slower.
 const DEEPEST: usize = 100;
 
-/// The inputs after expansion.
+/// The inputs, after directories and lists were replaced by the files in them.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     pub(crate) inputs: Vec<InPath>,

@@ -58,7 +58,8 @@ pub(crate) fn load_merged(
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
     let mut merged = MergedSum::new(by);
-    // Pair each path with its input if that is open already. Only the first input that could be opened is.
+    // Pair each path with its input, if the input is open already. That is only the case for the first input that could
+    // be opened.
     let mut paths_and_opened = inputs.iter().enumerate().map(|(index, path)| {
         let opened = first.take_if(|first| first.index == index).map(|first| first.opened);
         (path, opened)

@@ -18,7 +18,8 @@ use std::sync::Mutex;
 /// twice.
 const MOST_STACKS: usize = 1 << 17;
 
-/// A reader that has more names than this is dropped after the current part.
+/// A reader that has more names than this is dropped after the current part. Otherwise, all names would be in memory
+/// twice.
 const MOST_NAMES: usize = 1 << 16;
 
 /// A reader that collects what it reads in a profile of its own.

@@ -36,7 +36,7 @@ pub(super) fn copy_sources(options: &RecordOptions, left: &LeftFiles, job: &Job,
 
 /// Files that the runtime writes under fixed names, without a PID.
 pub(super) struct LeftFiles {
-    /// The names of these files. They are in the current directory.
+    /// The names of the files, which are in the current directory.
     pub(super) names: Vec<&'static str>,
     /// When the run started. Files with these names that were last written earlier are left over from another run.
     pub(super) since: SystemTime,

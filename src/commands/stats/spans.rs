@@ -48,7 +48,7 @@ type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), ArgumentSum>;
 #[derive(Debug, Default)]
 struct ArgumentSum {
     durations: Tally,
-    /// The time of these spans without the spans inside of them, in nanoseconds.
+    /// The time in these spans but not in spans that are nested in them, in nanoseconds.
     self_time: i128,
 }
 

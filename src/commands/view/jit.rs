@@ -85,7 +85,7 @@ struct WrittenAmount {
     /// The number of code ranges.
     codes: u64,
     bytes: u64,
-    /// The number of these code ranges that were recompilations of a function.
+    /// The number of code ranges for which a function was compiled again.
     again: u64,
 }
 

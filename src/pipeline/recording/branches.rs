@@ -17,8 +17,8 @@ const LONGEST_LOOP: usize = 64;
 /// Repeated iterations of a loop are left out, and so are callers whose calls are among the branches.
 pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The branches replace this many of the innermost frames. One of them is the sample's own frame: the target of the
-    // newest branch is in the same function.
+    // The number of innermost frames that the branches replace. The sample's own frame is one of these frames, because
+    // the target of the newest branch is in the same function.
     let mut replaced = usize::from(!branches.is_empty() && !frames.is_empty());
     // The other frames that are replaced are callers whose call is among the branches. Both lists go outward: branches
     // are ordered from the newest to the oldest, and frames from the innermost caller.

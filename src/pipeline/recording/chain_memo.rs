@@ -27,7 +27,7 @@ const TRIAL_CHAINS: u64 = 1 << 12;
 /// A call chain with everything that determines its frames, except for the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKey<'data> {
-    /// A hash of all other fields.
+    /// A hash of all other fields of this key.
     hash: u64,
     words: &'data [u8],
     ip: Addr,

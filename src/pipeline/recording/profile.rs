@@ -79,8 +79,8 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
-    // The ID of the chain that consists of the mark alone. Chains that end in the mark have it as their outermost
-    // caller. There is at most one, because equal chains have the same ID.
+    // The ID of the chain that consists only of `LIMIT_FRAME`. Chains that end in this mark have that chain as their
+    // outermost caller. There is at most one such chain, because equal chains have the same ID.
     let mut limit_chain = None;
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);

@@ -120,7 +120,7 @@ struct PartialChain {
     chain: ChainId,
     /// The address of the innermost frame so far.
     ip: Addr,
-    /// The time (exclusive) until which all of these frames keep their locations.
+    /// The time (exclusive) until which all frames that have been looked up keep their locations.
     until: Nanos,
 }
 

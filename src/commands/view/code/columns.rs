@@ -71,7 +71,7 @@ struct OutsideTarget {
 /// The source line of all instructions from this one to the next entry. Files are counted from 1; 0 means unknown.
 #[derive(Debug)]
 struct SourceStart {
-    /// The number of the first of these instructions.
+    /// The number of the first instruction that has this source line.
     instruction: u64,
     file: u32,
     line: u32,
