@@ -141,8 +141,8 @@ impl AnnotateArgs {
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         load.symbols.search.trust_sources = self.trust_sources;
         let recording = load.recording();
-        // Don't resolve inlined calls: their code counts as part of the innermost function that has machine code of its
-        // own.
+        // An inlined call has no machine code to list. So inlined calls aren't resolved, and their samples count for
+        // the function that they were inlined into.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
@@ -175,7 +175,8 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
-    // The user typed FILE FUNCTION, as in other commands, although this command expects FUNCTION first.
+    // Other commands expect FILE first, but this one expects FUNCTION FILE. If the first word is a file and the second
+    // isn't, the user has mixed them up.
     if let (InPath::Path(path), Some(word)) = (&input, &word)
         && io::is_file(Path::new(word))
         && !io::is_there(path)

@@ -48,8 +48,8 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// The input if the user names none: standard input if data is piped in. Otherwise there is no default. Fails with a
-/// hint at the callgrind profiles in the current directory, because jitgraft doesn't choose one of them itself.
+/// The input if the user names none: standard input if data is piped in. Otherwise fails, because there may be several
+/// callgrind profiles in the current directory, and jitgraft doesn't choose one. The error mentions the first of them.
 fn piped_input() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);
@@ -79,7 +79,7 @@ impl CallgrindArgs {
         }
         let mut sources = SourceOptions::from(self.sources);
         let mut warnings = Warnings::new();
-        // Valgrind doesn't count what the kernel runs.
+        // callgrind.out has no costs of the kernel, so flags about kernel symbols get a warning.
         sources.search = self.files.into_search_options(sources.force, "callgrind", false, &mut warnings);
         let options = CallgrindOptions {
             input: match self.profile.or(self.input) {

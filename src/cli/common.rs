@@ -104,12 +104,12 @@ fn code(outcome: &Outcome) -> Vec<String> {
     counted.map(|shares| format!("{}: {shares}", shares.event)).collect()
 }
 
-/// A line with the number of unnamed frames and the command that explains them. `None` if no frames were counted and
-/// nothing lacks a name.
+/// A line with the number of unnamed frames, and with the command that explains them if so many are unnamed that the
+/// user should know why. `None` if there is nothing to say.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
     let why = doctor_hint(outcome);
-    // `frames` is 0 for inject, whose summary already has the frames in JIT memory.
+    // `inject` only counts JIT frames, which its summary already mentions. Its `frames` is 0.
     let counted = (counts.frames > 0).then(|| counts.to_string());
     match (counted, why) {
         (Some(counted), Some(why)) => Some(format!("{counted}; {why}")),
@@ -117,7 +117,7 @@ fn names(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// A hint to run `jitgraft doctor`, which explains unnamed frames. `None` if nothing lacks a name.
+/// A hint to run `jitgraft doctor`, which explains unnamed frames. `None` if too few are unnamed to be worth it.
 fn doctor_hint(outcome: &Outcome) -> Option<String> {
     let recording = outcome.lacking.as_ref()?;
     if recording.is_absolute() || io::is_there(recording) {
@@ -206,8 +206,9 @@ impl FileArgs {
         (search, KernelOptions { kallsyms, ..KernelOptions::default() })
     }
 
-    /// The options for a command that doesn't name kernel functions. Adds a warning for each flag that changes nothing
-    /// there: `--kallsyms` and, unless the command `reads_vmlinux`, `--vmlinux`.
+    /// Where to search for files, for a command that doesn't name kernel functions. Flags about kernel symbols then do
+    /// nothing, so each gets a warning: `--kallsyms` and, unless the command reads the kernel's image for another
+    /// purpose (`reads_vmlinux`), `--vmlinux`.
     pub(super) fn into_search_options(
         self,
         force: bool,

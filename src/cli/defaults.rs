@@ -1,7 +1,7 @@
 //! Reads default flags from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
 //!
-//! They are inserted before the flags on the command line, which override them. A flag that the current command lacks
-//! is ignored if another command has it, so that one list works for all commands.
+//! The default flags are inserted before the flags that the user typed, so that the typed ones override them. A default
+//! flag that the current command lacks is ignored if another command has it: one list works for all commands.
 
 use super::removed;
 use clap::error::ErrorKind;
@@ -26,7 +26,7 @@ pub(super) fn insert_defaults(
         }
         let mut more = words.clone();
         more.splice(index + 1..index + 1, flag.into_iter().map(OsString::from));
-        // Drop a default that conflicts with flags on the command line.
+        // A default that conflicts with a typed flag is left out, rather than making the command line an error.
         let parsed = command.clone().try_get_matches_from(&more);
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
             words = more;
@@ -47,7 +47,8 @@ fn find_subcommand<'c>(command: &'c Command, words: &[OsString]) -> Option<(usiz
     None
 }
 
-/// Mentions the environment variable in an error, if the command line would be valid without the default flags.
+/// Mentions the environment variable in an error if its flags caused the error: without them, the command line is
+/// valid.
 pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Error) -> clap::Error {
     if error.exit_code() == 0 || command.clone().try_get_matches_from(typed).is_err() {
         return error;

@@ -130,7 +130,8 @@ impl ExportArgs {
             if let Some(refusal) = convert.removed_format() {
                 return Error::usage(refusal);
             }
-            // The last input may have been meant as the output.
+            // If the user forgot `-o`, the output is among the inputs and probably doesn't exist. That error is more
+            // helpful than one about the format.
             let checked = check_name(&convert.output, "export", &[]).and_then(|()| check_further(&convert.inputs));
             if let Err(error) = checked {
                 return error;

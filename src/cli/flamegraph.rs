@@ -212,8 +212,8 @@ impl FlamegraphArgs {
         load.sources.source_maps.usual = style == Style::Page;
         let shortening = match style {
             Style::Inferno => Shortening::All,
-            // The earlier profile may be folded stacks, whose names jitgraft has already made shorter. Do the same to
-            // the later one's.
+            // The earlier profile may be folded stacks that jitgraft wrote, in which native names are already
+            // shortened. Shorten those of the later profile as well, so that the names match.
             Style::Page if self.diff.is_some() => Shortening::Native,
             Style::Page => Shortening::Nothing,
         };

@@ -165,7 +165,7 @@ impl InjectArgs {
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
         let mut warnings = Warnings::new();
-        // inject reads the kernel's image only for its build ID.
+        // `true`: inject doesn't name kernel functions, but it reads the kernel's image for its build ID.
         sources.search = self.files.into_search_options(sources.force, "inject", true, &mut warnings);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["data", "gz", "json", "pb", "pb.gz", "pprof", "otlp", "firefox.json", "zst"])?;

@@ -49,9 +49,9 @@ pub(super) fn extension(output: &OutPath) -> Option<String> {
     }
 }
 
-/// Fails if the output's file name has the extension of a format that `command` doesn't write. `own` are the extensions
-/// of the formats that it does write. An extension with two parts, such as `firefox.json`, isn't that of the second
-/// part.
+/// Fails if the output's file name has the extension of a format that `command` doesn't write. `own` has the extensions
+/// of the formats that it writes. An extension with two parts counts as a whole: a command that writes `json` doesn't
+/// therefore write `firefox.json`.
 pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
     if let Some(double) = find_double_extension(output).filter(|ending| !own.contains(ending)) {
         let error = Error::usage(format!("jitgraft {command} does not write .{double} files"));
@@ -61,7 +61,7 @@ pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Resul
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
     let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
     let remedy = match command {
-        // Whatever the archive is called, its user wants an archive.
+        // Whoever runs `pack` wants an archive, so don't propose the command that writes files with this extension.
         "pack" => "use a name that ends in .tar.zst".to_owned(),
         _ => format!("use {writer}"),
     };

@@ -261,10 +261,10 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     Err(Error::usage(format!("{options} can only select rows that are grouped by {word}: add {word} to --by")))
 }
 
-/// How names are spelled unless the user says otherwise. `terminal` is `None` if text doesn't go to a terminal.
+/// How names are spelled by default. `terminal` is the terminal that text goes to, or `None`.
 fn usual_naming(terminal: Option<Terminal>) -> Naming {
     match terminal {
-        // Names that the input already had may end with something that only looks like a tier, so they stay raw.
+        // Names that the input already had stay raw: what looks like a tier at their end may be a part of the name.
         Some(_) => Naming { resolved: JitNames::Merged, given: JitNames::Raw },
         None => Naming::default(),
     }

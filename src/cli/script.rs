@@ -64,7 +64,7 @@ impl ScriptArgs {
         let output = self.output.into();
         check_name(&output, "script", &["txt"])?;
         let (mut inputs, load) = self.input.into_options(detail, false);
-        // The second path may have been meant as the output.
+        // If the user forgot `-o`, the second path is the output and probably doesn't exist, which this reports.
         check_further(&inputs)?;
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;

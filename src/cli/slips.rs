@@ -139,7 +139,8 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
                 }
                 return Some(format!("jitgraft export --to {lower} writes that format"));
             }
-            // If the word is a misspelling of a format that can be written, clap proposes that.
+            // If the word resembles a format that can be written, clap proposes that one. So don't look for a similar
+            // word in `FORMATS`, which may have a worse proposal.
             let is_format = |format: &Format| format.write.is_some() && is_misspelled(&lower, format.name);
             let similar = if formats::FORMATS.iter().any(is_format) { None } else { find_similar(FORMATS, word) };
             find_hint(FORMATS, word).or(similar).map(str::to_owned)
@@ -190,7 +191,7 @@ pub(super) fn remove_misleading_tips(error: &mut clap::Error, has_hint: bool, wo
     }
     if has_hint {
         error.remove(ContextKind::SuggestedArg);
-        // The line contains the proposed flag.
+        // clap's usage line contains the flag that it proposes, so replace it by the usage of the command.
         if let Some(usage) = usage_of_command(words, cli) {
             error.insert(ContextKind::Usage, ContextValue::StyledStr(usage));
         }

@@ -112,8 +112,8 @@ impl To {
     }
 }
 
-/// The input if the user names none: standard input, if data is piped in. Otherwise fails. Unlike other commands,
-/// `stats` has no default file, because perf.data contains no spans.
+/// The input if the user names none: standard input, if data is piped in. Otherwise fails, because `stats` has no
+/// default file: the usual one, perf.data, contains no spans.
 fn piped_input(compare: Compare) -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
@@ -145,7 +145,8 @@ impl StatsArgs {
             inputs.push(piped_input(compare)?);
         }
         match self.diff {
-            // Formerly, both profiles were inputs: `stats OLD NEW --diff`.
+            // `--diff` without a value: in earlier versions, both profiles were inputs (`stats OLD NEW --diff`). That
+            // still works, with a hint.
             Some(None) => {
                 hints.push("--diff now takes the earlier profile, as in the other commands: --diff BEFORE AFTER");
             }

@@ -35,7 +35,8 @@ pub fn say_usage(mut usage: clap::Error, cli: &Command) -> ExitCode {
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let hint = slips::hint(&usage, &words, cli);
     slips::remove_misleading_tips(&mut usage, hint.is_some(), &words, cli);
-    // clap doesn't escape control characters in words that it quotes from the command line.
+    // clap quotes words of the command line without escaping control characters in them. If there are any, the text is
+    // printed by `say`, which escapes them.
     let is_printable = std::env::args_os().all(|word| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_)));
     let written = if let Some(text) = slips::about_number(&usage) {
         text.lines().for_each(say);

@@ -51,7 +51,7 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
     {
         if option == "--" {
-            // After `--`, all words are files.
+            // All words after `--` are files, even if one is called like a command.
             if rest.next().is_some() {
                 words.insert(1, NAME.into());
             }

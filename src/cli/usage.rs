@@ -58,7 +58,8 @@ impl ManArgs {
 fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
-    // If the short help hides an option, clap_mangen prints only its long help.
+    // For an option that the short help hides, clap_mangen prints only the long help. So an option without a long help
+    // gets its short help as such.
     let page = clap_mangen::Man::new(command.clone().mut_args(set_long_help));
     let mut file = directory.create(0o666)?;
     page.render(file.file_mut())?;

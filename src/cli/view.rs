@@ -12,7 +12,8 @@ use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 
-/// Maximum number of spans that the page keeps individually, for inputs with spans. Each of them takes about 8 bytes.
+/// Maximum number of spans that the page keeps one by one, for inputs that contain spans. Each of them takes about 8
+/// bytes.
 const MOST_STRETCHES: usize = 2_000_000;
 
 /// The number of code ranges that are listed by default. In most recordings, 500 ranges have four of five samples in
@@ -49,7 +50,8 @@ pub(super) struct ViewArgs {
     /// No browser is started without a display, or if standard output is not a terminal.
     #[arg(long)]
     no_open: bool,
-    // Last, because the options after it would be under its headings.
+    // Keep this the last field: its groups of flags have headings, and help would list any later flag under the last
+    // heading.
     #[command(flatten)]
     input: InputArgs,
 }

@@ -26,8 +26,8 @@ pub struct FlamegraphOptions {
     pub write: WriteOptions,
     /// Title, colors, size and style.
     pub look: Look,
-    /// An earlier profile, and how to compare with it: frames are colored by their change since then. `None` means an
-    /// ordinary flame graph.
+    /// An earlier profile, and how to compare with it: frames are colored by their change since then. `None` if nothing
+    /// is compared.
     pub before: Option<(InPath, Difference)>,
 }
 
@@ -64,7 +64,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Renders the picture in parts on all threads. Earlier parts are written while later ones are rendered.
+/// Renders the picture in parts on all threads, and writes each part while later ones are still being rendered.
 fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()> {
     out.write_all(picture.head())?;
     job.pool.stream(picture.pieces(), |piece| picture.text(&piece), |text| Ok(out.write_all(&text)?))?;
@@ -112,7 +112,7 @@ fn draw_difference(
     flamegraph::draw_inferno_difference(&before, &after, difference, look, out)
 }
 
-/// The stacks of one event as folded lines, the form in which inferno takes the stacks of two profiles to compare.
+/// The stacks of one event as folded lines. inferno takes the two profiles of a difference in this form.
 fn folded_lines(side: Side<'_>, write: &WriteOptions) -> Result<Vec<u8>> {
     let mut lines = Vec::new();
     folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;

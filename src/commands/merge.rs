@@ -22,8 +22,8 @@ pub struct MergeOptions {
     pub to: Option<String>,
     /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write the result. An option that adds a root frame to stacks (such as the process) also keeps the rows of
-    /// different roots apart, in every format.
+    /// How to write the result. If an option adds a root frame to stacks (such as the process), rows with different
+    /// roots aren't summed, in every format.
     pub write: WriteOptions,
 }
 
@@ -45,8 +45,8 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The default output format. pprof stays pprof, because it can hold several kinds of weights, which folded stacks
-/// can't. `first` is the first input that could be opened.
+/// The output format if the user named none. pprof stays pprof, because it can hold several kinds of weights, which
+/// folded stacks can't. `first` is the first input that could be opened.
 fn default_format(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some("pprof") => "pprof",

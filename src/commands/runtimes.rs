@@ -24,7 +24,7 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// Writes the name of a runtime and its best switch.
+/// Writes the name of a runtime, and the best way to make it write the names of its code.
 fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     let first = runtime.switches.first();
     let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.instructions(runtime.called));

@@ -82,8 +82,8 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Detects the kind of input from its beginning. If it is text, no more is read, so that its first frames are written
-/// at once.
+/// Detects the kind of input from its beginning. Of text, only the beginning is read: a user who pipes perf script into
+/// this sees the first frames at once.
 fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
     let peeked = PeekedInput::open_through(path, |file| {
@@ -98,7 +98,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     if file.is_archive()? || perf_data::sniff(file.peek(HEAD)?) {
         return file.into_whole().map(ScriptInput::Recording);
     }
-    // From here on, the contents are unpacked. They may be a recording that was compressed.
+    // The stream unpacks the file if it is compressed. So look again for a recording.
     let mut stream = file.into_stream()?;
     let head = stream.peek(HEAD)?;
     match perf_data::sniff(head) {

@@ -35,7 +35,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     // A line with doctor's first finding. Stays `None` if `doctor` can't examine inputs of this kind.
     let mut first_finding = None;
     let mut has_findings = false;
-    // `inspect` is only called for recordings. Doctor examines callgrind files in another way, further down.
+    // `load_and_inspect` calls `inspect` only for recordings. Callgrind files are examined after loading, further down.
     let is_callgrind = Subject::is_counted(opened.format(), &options.input);
     let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
         let diagnosis = doctor::diagnose(examined);
@@ -43,7 +43,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         first_finding = Some(describe_first(&diagnosis.findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
-    // Of a recording, keep each sample, as `doctor` does: its shares are numbers of samples.
+    // Load each sample of a recording, not only sums: doctor's percentages are shares of the number of samples.
     let keep = if matches!(opened.format().read, Read::Addresses) { Keep::EachRow } else { Keep::Sums };
     let profile = load_and_inspect(
         JobInputs::with_first(Some(opened), inputs),
@@ -54,8 +54,8 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         &mut outcome,
     )?;
     if is_callgrind {
-        // Like `doctor`, look for the sources that name the code. This reads the input again, so drop the warnings:
-        // the first reading has already added them to `outcome`.
+        // Examine the callgrind file in the same way as `doctor` does. This reads it a second time, so the warnings go
+        // to an outcome that is dropped: `outcome` has those of the first reading.
         let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
         has_findings = !subject.findings().is_empty();
         first_finding = Some(describe_first(subject.findings(), "cost"));

@@ -38,7 +38,8 @@ pub struct LoadOptions {
     pub filter: Filter,
     /// How much to find out about each frame, such as addresses and source lines.
     pub detail: Detail,
-    /// Keep the mappings of modules even if the frames have neither addresses nor lines.
+    /// Keep what is known of modules, such as where their files were mapped, even if frames keep neither addresses nor
+    /// lines.
     pub keep_modules: bool,
     /// How names of JIT code are spelled.
     pub jit_names: Naming,
@@ -48,7 +49,8 @@ pub struct LoadOptions {
     pub by_cpu: bool,
     /// Keep samples of different inputs in separate rows ([`Track::input`](crate::model::stacks::Track::input)).
     pub by_input: bool,
-    /// Add the branches that the CPU recorded before a sample to its stack, as frames inside of the recorded ones.
+    /// Add the branches that the CPU recorded before a sample to its stack, as frames that are called by the recorded
+    /// ones.
     pub branch_stack: bool,
     /// The maximum number of frames per stack when reading perf.data; `None` for no limit.
     pub max_stack: Option<usize>,
@@ -73,8 +75,8 @@ pub fn load<'a>(
     load_and_inspect(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`load`], and calls `inspect` once per recording, before the recording's samples are merged. The rows that it
-/// sees become the rows of the profile's series, in the same order.
+/// Like [`load`], and calls `inspect` once per recording, before the recording's samples are merged with those of other
+/// inputs. The rows that `inspect` gets have the same order as the rows of the returned profile.
 pub(crate) fn load_and_inspect(
     inputs: JobInputs<'_>,
     keep: Keep,
@@ -118,8 +120,8 @@ pub(crate) fn report_no_samples(
 }
 
 /// Explains why the inputs have no samples. If a filter may be the reason, reads the inputs again without it, to list
-/// what the filter could select. With `by_event`, the user chose events. `names` are the names of spans that the user
-/// chose.
+/// what the filter could have selected. `by_event` says whether the user also chose events, and `names` has the names
+/// of spans that the user chose.
 pub(crate) fn explain_no_samples(
     inputs: &[InPath],
     filter: &Filter,
@@ -132,7 +134,8 @@ pub(crate) fn explain_no_samples(
         if !can_be_read_again {
             return None;
         }
-        // Filters don't look at stacks, so as little of them is read as possible.
+        // Reading is only to tell which processes, CPUs, times and so on have samples. Stacks don't matter for that, so
+        // their innermost frames are enough.
         let mut options = LoadOptions { by_cpu: !filter.cpu.is_empty(), max_stack: Some(1), ..LoadOptions::default() };
         options.symbols.inlines = false;
         let keep = if filter.asks_time() { Keep::EachRow } else { Keep::Sums };
@@ -161,7 +164,7 @@ fn run_and_inspect(
     outcome: &mut Outcome,
 ) -> Result<()> {
     check_further(inputs)?;
-    // Several inputs are read in groups if they are small texts. The first one's format decides.
+    // If the first of several inputs is a text of lines, small inputs are read in groups instead of one by one.
     if let [path, _, ..] = inputs {
         let opened = match first.take() {
             Some(opened) => opened,
@@ -193,8 +196,8 @@ fn run_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut paths_and_opened = inputs.iter().map(|path| (path, first.take()));
-    // Workers return `Ok` with sums for small texts, and `Err` with the path of any other input. A group may have more
-    // inputs than can be open at once, so these others are opened again when it is their turn.
+    // Workers return `Ok` with sums for small texts, and `Err` with the path of any other input. Such an input is
+    // opened again when it is its turn: if all of a group stayed open, there could be too many open files.
     let read = |group| texts::read_texts(group, options.text_options(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut paths_and_opened), read, |group| {
         for input in group {
@@ -226,7 +229,8 @@ pub(super) fn run_one(
     outcome: &mut Outcome,
 ) -> Result<()> {
     match opened {
-        // Recordings apply the filter themselves, before any address is symbolized.
+        // Readers of recordings apply the filter before they symbolize an address. All other profiles are filtered
+        // below, after reading.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
             recording::push(&input, &shown(path), &options.recording(), sink, inspect, job, outcome)
         }
@@ -237,12 +241,13 @@ pub(super) fn run_one(
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             let mut completion = options.completion();
             if is_script_text {
-                // The reader has applied source maps, because it knows which names come from a code map.
+                // The reader of perf script's text has applied source maps already, because only it knows which names
+                // come from a code map.
                 completion.source_maps = None;
             }
             let origin = Origin { input: Some(&shown(path)), directory: directory(path) };
             complete(&mut profile, completion, origin, outcome)?;
-            // The rows were only kept apart for the filter.
+            // If rows were kept apart only to filter them by time, add them up now.
             if keep != sink.keep() {
                 profile.aggregate();
             }
@@ -290,7 +295,7 @@ fn read_stacks(
             Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
             Read::Script => {
                 let text = Stream::new(reader);
-                // Adds its warnings to the outcome itself.
+                // Unlike the other readers, this one adds its warnings to `outcome` itself.
                 return script_text::read_stacks(text, path, keep, &options.sources, options.demangler(), job, outcome);
             }
             _ => return Err(unreadable(format)),
@@ -306,7 +311,7 @@ impl LoadOptions {
         TextOptions { read: &self.read, jit_names: self.jit_names.given, completion: self.completion() }
     }
 
-    /// What to do with a profile after it was read.
+    /// What is done to a profile after it was read: filters, demangling, source maps.
     fn completion(&self) -> Completion<'_> {
         Completion { filter: &self.filter, demangle: self.symbols.demangle, source_maps: Some(&self.sources) }
     }

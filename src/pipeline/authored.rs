@@ -12,7 +12,7 @@ use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
-/// How the names of anonymous functions start in readers and profilers.
+/// The names of anonymous functions start like this in readers and profilers, as in `(anonymous function)`.
 const ANONYMOUS: &str = "(anonymous";
 
 /// Applies source maps to the profile's frames, if the user wants that. `input_dir` is the directory of the input,
@@ -21,9 +21,9 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, input_dir: O
     apply_to(Functions::All, profile, options, input_dir, outcome);
 }
 
-/// Like [`apply`], but WebAssembly functions in native code keep their names. For inputs whose native code was named
-/// from a code map, to which source maps were applied already. There, two modules may have functions of the same name,
-/// and only the code map could tell them apart.
+/// Like [`apply`], but WebAssembly functions in native code keep their names. It is for inputs whose native code was
+/// named from a code map, in which source maps were applied already. A name alone isn't enough to apply them again: two
+/// modules may have functions of the same name.
 pub(super) fn apply_to_scripts(
     profile: &mut Profile,
     options: &SourceOptions,
@@ -42,7 +42,7 @@ enum Functions {
 }
 
 /// Applies source maps to the functions of scripts and, if `which` is [`Functions::All`], to WebAssembly functions in
-/// native code. Source maps of the latter are found by the functions' names (`native`).
+/// native code, whose source maps are found by the functions' names.
 fn apply_to(
     which: Functions,
     profile: &mut Profile,
@@ -61,8 +61,8 @@ fn apply_to(
     }
     let maps = SourceMaps::find(functions, &native, &options.map_search(input_dir), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
-    // Columns are only kept for looking them up in source maps. Without columns, frames that are otherwise equal can be
-    // merged.
+    // Also change the frames if there are no source maps but some frames have columns. Columns only serve to look
+    // something up in a source map, and changing drops them: frames that differ only by column become one.
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
         profile.change_frames(|profile, frame| translate_frame(profile, frame, &maps));
     }
@@ -104,30 +104,31 @@ fn find_start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
 
 /// The frame with function, file and line of the authored source. `None` if no source map has them.
 fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
-    // Native code of WebAssembly functions is translated by name.
+    // WebAssembly that was compiled to native code has no script and line, so source maps are asked for its name.
     if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
         let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));
         return Some(ChangedFrame { name: name.into_bytes(), file, line, start: None });
     }
     let generated = script_function(profile, frame)?;
-    // `place` is where the function starts in the authored source, `executed` where it was executing.
+    // In the authored source, `place` is where the function starts, and `executed` is the line that was being executed.
     let (place, function) = maps.function(&generated)?;
     let executed = if frame.column > 0 { maps.place(generated.script, frame.line, frame.column) } else { None };
     let name = match find_start(profile, frame) {
-        // The location is a part of the name, in V8's notation.
+        // The name has the form that V8 gives it, with the script, line and column in it. Spell it in the same form.
         None => {
             generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column)
         }
-        // The location is in other fields of the frame.
+        // The script, line and column are in fields of their own, so the name is only that of the function.
         Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
-    // A frame that didn't state where its function starts doesn't get a start either.
+    // `states_start` is false if the frame didn't state where its function starts. It doesn't get a start here either.
     let states_start = frame.start.line > 0;
     let start = frame.start.file.map(|_| if states_start { (place.line, place.column) } else { (0, 0) });
     let (file, line) = match executed {
         Some(executed) => (executed.file, executed.line),
         None if states_start => (place.file, 0),
-        // The frame has no other field for the start than its line.
+        // Without `start` and without an executed line, the frame's line is the only field that can tell where the
+        // function starts.
         None => (place.file, place.line),
     };
     Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line, start })

@@ -7,11 +7,12 @@ use std::sync::Mutex;
 /// How to cut a text into blocks.
 #[derive(Clone, Copy)]
 pub(super) struct Cutting<'a> {
-    /// The size of a block in bytes. Blocks are larger only if they can't be cut there.
+    /// The size of a block in bytes. A block is larger only if `cut` finds no place to end it there.
     pub(super) block: usize,
     /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
     pub(super) cut: &'a (dyn Fn(&[u8]) -> usize + Sync),
-    /// The maximum size of a block in bytes. A larger one is cut after any line, and a longer line anywhere.
+    /// The maximum size of a block in bytes. If `cut` finds no end within this size, the block ends after its last
+    /// whole line or, if it has none, anywhere.
     pub(super) longest: usize,
     /// True if a block also ends where the program that writes the text pauses.
     pub(super) at_pauses: bool,
@@ -27,7 +28,7 @@ pub(super) struct TextBlock {
 /// Cuts a text into blocks.
 pub(super) struct Blocks<'a> {
     input: Box<dyn Read + Send>,
-    /// Buffers of finished blocks, for reuse.
+    /// The buffers of blocks whose text is no longer needed, for reuse.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting<'a>,
     /// Bytes that were read with the last block but are the start of the next one.
@@ -69,7 +70,7 @@ impl<'a> Blocks<'a> {
         while !self.ended {
             filled = self.fill(&mut bytes, filled, wanted);
             bytes.truncate(filled);
-            // The last block has all that is left.
+            // Nothing follows, so whatever is left is the last block, wherever it ends.
             if self.ended {
                 break;
             }
@@ -91,7 +92,8 @@ impl<'a> Blocks<'a> {
         Some(TextBlock { bytes, offset })
     }
 
-    /// How many of the bytes can form a block. 0 if more are needed.
+    /// How many of the bytes can form a block; 0 if more bytes are needed to find its end. A block of more than
+    /// [`Cutting::longest`] bytes ends after any line or, if there is only one, anywhere.
     fn cut(&self, bytes: &[u8]) -> usize {
         let cut = (self.cutting.cut)(bytes);
         if cut == 0 && bytes.len() >= self.cutting.longest {
@@ -128,7 +130,8 @@ impl<'a> Blocks<'a> {
             match self.input.read(&mut bytes[filled..wanted]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) => self.ended = true,
-                // A read from a pipe returns at most the pipe's capacity. If it returns less, the pipe is empty now.
+                // A read from a pipe returns as much as the pipe holds. If that is less than its capacity, the pipe is
+                // empty now, so the writer pauses.
                 Ok(len) => {
                     filled += len;
                     self.paused = len < room && len < PIPE;
@@ -148,8 +151,8 @@ impl<'a> Blocks<'a> {
 /// The capacity of a pipe in bytes. A read that returns less has emptied the pipe.
 const PIPE: usize = 1 << 16;
 
-/// Objects that threads give back, for reuse. Without it, every block of text would be allocated by one thread
-/// and freed by another, and would always need fresh pages from the kernel. In some runs, clearing these took the
+/// Objects that threads give back, for reuse. Without reuse, every block of text would be allocated by one thread and
+/// freed by another, and would always need fresh pages from the kernel. In some runs, clearing such pages took the
 /// kernel as much time as everything else.
 #[derive(Debug, Default)]
 pub(super) struct Spare<T>(Mutex<Vec<T>>);

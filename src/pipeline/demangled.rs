@@ -22,7 +22,7 @@ fn may_be_mangled(name: &[u8]) -> bool {
     if is_rust_printed_as_cpp(bare(name)) {
         return true;
     }
-    // One underscore is required: `_Z` for C++, `_R` for Rust. A second one may come from macOS.
+    // A mangled name starts with `_Z` (C++) or `_R` (Rust); on macOS, another underscore comes first.
     let name = name.strip_prefix(b"_").unwrap_or_default();
     let name = name.strip_prefix(b"_").unwrap_or(name);
     matches!(name.first(), Some(b'Z' | b'R'))

@@ -13,8 +13,8 @@ struct Largest<'p> {
 }
 
 /// A remark that the stacks are estimated, and by how much their inclusive costs differ at most from the recorded ones.
-/// Functions in cycles of calls are told apart, because estimates for them are much worse. `None` if the input recorded
-/// stacks.
+/// Estimates are much worse for functions in cycles of calls, so the remark states the difference for those separately.
+/// `None` if the input recorded stacks.
 pub(super) fn note(profile: &Profile) -> Option<String> {
     let mut outside = None;
     let mut inside = None;

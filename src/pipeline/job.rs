@@ -45,7 +45,7 @@ pub struct Outcome {
     pub shares: Vec<CodeShares>,
     /// The first recording in which so few frames have names that the user should look into it.
     pub lacking: Option<PathBuf>,
-    /// True if the exit status should say that something was found, because the user asked for that.
+    /// True if there are findings and the user asked that the exit status says so (`doctor --exit-code`).
     pub found: bool,
     /// Why there were no samples; `None` if there were some.
     pub no_samples: Option<String>,

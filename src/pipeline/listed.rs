@@ -13,11 +13,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The maximum number of directories in one another, below the one that the user typed. Nobody nests profiles that
-/// deep, and each additional level makes every lookup of a path slower.
+/// How many levels of directories are searched below the one that the user typed. Nobody nests profiles that deep, and
+/// each additional level makes every lookup of a path slower.
 const DEEPEST: usize = 100;
 
-/// The inputs after expansion.
+/// The inputs, after directories and lists were replaced by the files in them.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     pub(crate) inputs: Vec<InPath>,
@@ -50,7 +50,7 @@ impl Expanded {
     fn add_list(&mut self, list: &Path) -> Result<()> {
         let list = InPath::from(list.to_owned());
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
-        // Editors and PowerShell on Windows write UTF-16, or UTF-8 with a byte order mark.
+        // Lists may come from Windows: editors and PowerShell there write UTF-16, or UTF-8 with a byte order mark.
         for path in paths(&strip_mark(&text)) {
             self.add(InPath::Found(FoundPath::listed(path.to_owned())), 0);
         }
@@ -81,9 +81,9 @@ impl Expanded {
     }
 }
 
-/// The input for a file in a directory. It remembers the path of the directory that the user typed, because only what
-/// is below that path is opened with care (see above). This path is `typed` if the user typed `directory` itself;
-/// otherwise, `directory` was found below another one, and remembers that one's path already.
+/// The input for a file in `directory`. It remembers the path of the directory that the user typed, because files below
+/// that path are opened with care, in contrast to what the user typed. If the user typed `directory` itself, that is
+/// the path `typed`; otherwise `directory` was found in another one, and remembers the path already.
 fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),

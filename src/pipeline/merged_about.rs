@@ -5,7 +5,7 @@ use crate::model::Nanos;
 use crate::model::about::{About, Agreed, TimeExtent};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A part of a module's file that was mapped.
+/// A range of bytes in a module's file that was mapped, without the address, which differs between processes.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MappedFilePiece {
     file_offset: u64,
@@ -32,9 +32,9 @@ pub(super) struct MergedAbout {
 }
 
 impl MergedAbout {
-    /// Adds the facts about a profile, and removes them from the profile, so that they aren't merged in the usual way.
-    /// The profile keeps its modules, but only those mapped parts of files that no earlier profile had: each process
-    /// maps files at other addresses.
+    /// Adds the facts about a profile and removes them from it, so that merging the profiles leaves them alone. The
+    /// profile keeps its modules, but of each file's mapped parts only those that no earlier profile had: every process
+    /// maps the same parts at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let facts = std::mem::take(about);
         let About { command, host, arch, os, os_release, epoch, sampled, lost, modules, values, .. } = facts;

@@ -58,12 +58,14 @@ pub(crate) fn load_merged(
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
     let mut merged = MergedSum::new(by);
-    // The path of each input, and the input itself if it is already open: the first one that could be opened is.
+    // Pair each path with its input, if the input is open already. That is only the case for the first input that could
+    // be opened.
     let mut paths_and_opened = inputs.iter().enumerate().map(|(index, path)| {
         let opened = first.take_if(|first| first.index == index).map(|first| first.opened);
         (path, opened)
     });
-    // Workers read groups of inputs. Small texts in a group are added up at once, other inputs one by one.
+    // Each worker reads a group of inputs. Small texts that follow each other are added up at once, all others one by
+    // one.
     let read_other = |path: &InPath, opened| read_one(path, opened, options, job);
     let read_group = |group| read_texts(group, options.text_options(), job, |sums| sums, read_other);
     job.pool.stream(texts::groups(&mut paths_and_opened), read_group, |sums: Vec<InputSums>| {
@@ -78,8 +80,8 @@ pub(crate) fn load_merged(
     keep_events(&mut profile, &options.event)?;
     let is_filtered = !options.event.is_empty() || !options.read.only.is_empty() || options.filter != Filter::default();
     if is_filtered && profile.series.iter().all(Series::is_empty) {
-        // If inputs were skipped, don't read all inputs again to list what the filters could select: the skipped ones
-        // would fail again.
+        // The message lists what the filters could select, for which all inputs are read again. Don't do that if some
+        // were skipped, because they would fail again.
         let readable = if outcome.failed.is_empty() { inputs } else { &[] };
         report_no_samples(readable, options, job, &mut outcome)?;
     }
@@ -192,7 +194,7 @@ fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sam
     }
 }
 
-/// Converts the error of an input to the error that reports it as skipped.
+/// Turns the error of an input into the error that reports the input as skipped.
 fn skipped_input(error: Error) -> Error {
     let warning = error.into_warning();
     Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()

@@ -47,17 +47,18 @@ pub struct StreamFile {
 /// How many bytes at the start of the content are passed to the functions that recognize a format.
 const HEAD: usize = 1 << 16;
 
-/// How many bytes are passed to the functions that recognize a format, if the first line is longer than [`HEAD`].
+/// The most bytes that are passed to the functions that recognize a format. More than [`HEAD`] are passed if the first
+/// line is longer than that.
 const LONGEST_HEAD: usize = HEAD << 11;
 
 /// How many bytes are needed to recognize an archive, by the name of its first file.
 const ARCHIVE_HEAD: usize = 512;
 
-/// How files in a recording's directory are opened: whatever they contain is accepted, because records show later
-/// whether it is valid.
+/// How files in a recording's directory are opened: with any content, because only reading their records shows whether
+/// they are valid.
 const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
 
-/// The maximum number of layers of compression. This also stops at files that decompress to themselves.
+/// The maximum number of layers of compression. The limit also stops at a file that decompresses to itself.
 const MAX_WRAPPINGS: usize = 4;
 
 impl Input {
@@ -103,6 +104,8 @@ impl Input {
         let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
         if archive::is_archive(&start) {
             let reader = unpack_layers(Box::new(Cursor::new(bytes)), &wrappings)?;
+            // Bytes in memory have no owner. The current user counts as such, so that the files in the archive are
+            // trusted.
             let owner = rustix::process::geteuid().as_raw();
             return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
         }
@@ -267,7 +270,8 @@ impl PeekedFile {
             if !may_need_more || most >= LONGEST_HEAD {
                 return Err(mistaken::unknown_file(&start, &self.path));
             }
-            // There are no more bytes. If they are packed, `look_inside` may have left out the end of the contents.
+            // The input has no more bytes. If it is packed, `look_inside` may not have unpacked all of them. Only
+            // unpacking everything can then tell.
             if is_whole_input {
                 return if wrappings.is_empty() { Err(mistaken::unknown_file(&start, &self.path)) } else { Ok(None) };
             }
@@ -275,7 +279,8 @@ impl PeekedFile {
         }
     }
 
-    /// Reads and unpacks all of the input. For a pipe, the format is detected first, before waiting for the rest.
+    /// Reads and unpacks all of the input. If it is a pipe, its format is detected first, so that a wrong format is
+    /// reported at once and not only when the pipe ends.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
             let path = shown(&self.path);
@@ -402,7 +407,7 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
         [0xef, 0xbb, 0xbf, ..] => Some(Wrapping::Utf8Mark),
-        // This is the byte order mark of UTF-32, which starts with that of UTF-16.
+        // Not UTF-16: these four bytes are the byte order mark of UTF-32, of which the first two are that of UTF-16.
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
@@ -416,13 +421,13 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
 /// them, there may be some text of the mail.
 fn is_quoted(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
-    // Few inputs contain the character at all.
+    // Most inputs have no `>` near their start, so that this quick test rejects them.
     if memchr::memchr(b'>', &head[..head.len().min(QUOTED_START)]).is_none() {
         return false;
     }
     let (mut quoted, mut others) = (0, 0);
     for line in head.split_inclusive(|byte| *byte == b'\n') {
-        // The last line may be cut off, or there is no line break at the end of the input.
+        // A line without a line break may be cut off by the end of `head`. It counts only if it is quoted.
         if line.starts_with(b">") {
             quoted += 1;
         } else if line.ends_with(b"\n") && !line.trim_ascii().is_empty() {
@@ -432,8 +437,9 @@ fn is_quoted(bytes: &[u8]) -> bool {
     quoted >= 2 && quoted > 2 * others
 }
 
-/// How lines start in formats in which the first column matters, but that can be indented as a whole. perf script's
-/// text and folded stacks aren't listed: their readers accept any indentation.
+/// How lines start in formats whose readers don't accept indented lines. In these formats, a text that is indented as a
+/// whole is unindented first. perf script's text and folded stacks aren't listed, because their readers accept any
+/// indentation.
 const INDENTED_LINES: &[&[u8]] = &[
     b"# callgrind format",
     b"version: 1",
@@ -450,7 +456,7 @@ const INDENTED_LINES: &[&[u8]] = &[
 /// [`INDENTED_LINES`]. `None` for other texts.
 fn common_indent(bytes: &[u8]) -> Option<Indent> {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
-    // The last line may be cut off within its indentation.
+    // Blank lines don't count. So the last line doesn't either if the end of `head` cuts it off within its indentation.
     let lines = head.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let mut common: Option<Indent> = None;
     let mut is_known = false;
@@ -574,7 +580,7 @@ impl<R: Read> Read for Utf16Reader<R> {
 struct IndentedReader<R> {
     reader: R,
     indent: Indent,
-    /// How many blanks were removed from the current line. [`Indent::count`] behind its start.
+    /// How many blanks were removed from the current line. After the indentation, it is [`Indent::count`].
     removed: usize,
 }
 
@@ -593,7 +599,7 @@ impl<R: Read> Read for IndentedReader<R> {
                 buffer[kept] = byte;
                 kept += 1;
             }
-            // Nothing kept of some bytes isn't the end of the input.
+            // If all bytes were indentation, read more: returning 0 would mean the end of the input.
             if kept > 0 || len == 0 {
                 return Ok(kept);
             }
@@ -655,7 +661,8 @@ struct Unpacking<R> {
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
-            // If the input is packed twice, this may be the other layer's error, which already says what is damaged.
+            // If the input is compressed twice, the error may come from the outer layer. That error already says what
+            // is damaged, so pass it on as it is.
             let is_reported = error.get_ref().is_some_and(|inner| inner.is::<Error>());
             if is_reported || error.kind() == ErrorKind::Interrupted {
                 return error;
@@ -703,8 +710,8 @@ fn decompression_error(packing: &str, error: std::io::Error) -> Error {
     Error::new(format!("cannot decompress ({packing})")).because(error)
 }
 
-/// Before work on the first input starts, checks that all others can be read. In particular, the last path on a command
-/// line may have been meant as the output.
+/// Checks that all inputs except the first can be read, before work on the first one starts. A user may have typed the
+/// output as the last input, for example.
 pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
     for path in inputs.iter().skip(1).filter_map(InPath::path) {
         check_one(path).map_err(|error| error.in_file(path))?;
@@ -727,7 +734,7 @@ fn check_one(path: &Path) -> Result<()> {
     if io::is_there(path) {
         return Ok(());
     }
-    // Trying to open the missing file gives the error with its hints.
+    // Opening the missing file fails with an error that has hints about its name.
     io::map_file(path).map(|_| ())
 }
 

@@ -32,7 +32,8 @@ pub(crate) fn each_event(
             events.push((index, &series.name));
         }
     }
-    // If no event has samples, the writer gets the first one and reports that, or writes an empty profile.
+    // If no event has samples, the writer is called for event 0. It writes an empty profile, or fails and says that
+    // there are no samples.
     if events.is_empty() {
         events.push((0, ""));
     }
@@ -61,6 +62,7 @@ pub(crate) fn each_event_named(
     outcome: &mut Outcome,
     mut write: impl FnMut(usize, &mut Output) -> Result<()>,
 ) -> Result<()> {
+    // A stream can only take one output, so only the first event is written.
     if let [(_, first), others @ ..] = &events[..]
         && !others.is_empty()
         && to.is_stream()
@@ -117,7 +119,7 @@ fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
         let word = word(name);
         let tried = tried.entry(word.clone()).or_insert(0);
         let mut unique = word.clone();
-        // Another event may itself be called `word-2`.
+        // `word-2` may be taken by another event whose own name becomes that word.
         while !taken.insert(unique.clone()) {
             *tried += 1;
             unique = format!("{word}-{}", *tried + 1);

@@ -18,7 +18,8 @@ use std::sync::Mutex;
 /// twice.
 const MOST_STACKS: usize = 1 << 17;
 
-/// A reader that has more names than this is dropped after the current part.
+/// A reader that has more names than this is dropped after the current part. Otherwise, all names would be in memory
+/// twice.
 const MOST_NAMES: usize = 1 << 16;
 
 /// A reader that collects what it reads in a profile of its own.
@@ -26,7 +27,7 @@ pub(super) trait HasProfile {
     fn profile(&mut self) -> &mut Profile;
 }
 
-/// A pool with the readers of an input that aren't reading at the moment.
+/// The readers of an input that aren't reading at the moment, ready for the next part.
 pub(super) struct Readers<'a, R> {
     create: &'a (dyn Fn() -> R + Sync),
     /// True if a single reader reads the whole input, because there is only one thread. The reader's profile is then
@@ -44,7 +45,7 @@ struct Waiting<R> {
 struct NumberedReader<R> {
     number: usize,
     reader: R,
-    /// How much of the reader's tables was taken with earlier parts.
+    /// How much of the reader's tables was passed on with earlier parts.
     taken: Taken,
     /// The offset in the input where the last part that it read starts.
     last_offset: u64,
@@ -54,7 +55,8 @@ struct NumberedReader<R> {
 pub(super) struct PartRead {
     /// The number of the reader, to which the IDs in `part` belong.
     reader_number: usize,
-    /// Empty if a single reader reads the whole input.
+    /// What the part added to the reader's tables. Empty if a single reader reads the whole input: its own profile is
+    /// the result.
     part: Part,
     /// True if the reader was dropped after this part, because its tables had become too large.
     is_last: bool,
@@ -68,8 +70,8 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         Self { create, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Lets a reader of the pool read the part of the input that starts at `offset`. In what `read` returns, offsets are
-    /// relative to the start of the part; in the result, to that of the input.
+    /// Lets a reader of the pool read the part of the input that starts at `offset`. `read` returns what it skipped,
+    /// with offsets relative to the start of the part; the result has them relative to the start of the input.
     pub(super) fn read(&self, offset: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(offset);
         let skipped = read(&mut reader.reader).shifted(offset);

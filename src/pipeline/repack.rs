@@ -33,8 +33,8 @@ pub(crate) fn compress(
     }
 }
 
-/// Compressors get blocks of this size. Their output depends on how the input is divided into writes, and the same
-/// bytes should always be compressed to the same bytes.
+/// The size of the blocks that compressors get. Their output depends on how the input is divided into writes. With
+/// blocks of one size, the same bytes always compress to the same bytes.
 const BLOCK: usize = 1 << 16;
 
 /// Collects bytes into blocks of equal size for a compressor.

@@ -77,7 +77,7 @@ struct RowSink<'a> {
     writer: &'a mut dyn RowWriter,
     /// True if the writer has received the description of the current input's recording.
     has_begun: bool,
-    /// True if the writer has received all rows of the input's last recording.
+    /// True if the writer has received all rows of the input and has been told that its last recording ended.
     has_ended: bool,
 }
 
@@ -129,8 +129,8 @@ impl Sink for RowSink<'_> {
             self.begin_input(rows)?;
             return self.pass_rows(rows);
         }
-        // An input that contains several recordings comes in one batch. The writer gets its recordings one by one, in
-        // the same profile with other rows. The count of lost samples is replaced meanwhile, too.
+        // If an input contains several recordings, they come in one batch. The writer gets them one by one, in the same
+        // profile: only its rows and its count of lost samples are replaced each time.
         let is_only = recordings.len() == 1;
         let all_lost = rows.about.lost;
         for (recording, recording_rows) in recordings {
@@ -157,18 +157,19 @@ impl Sink for RowSink<'_> {
         if self.has_ended {
             return Ok(());
         }
-        // An input without rows has begun only now.
+        // If the input has no rows, `take` may not have been called. The writer then still needs the description.
         self.begin_input(tables)?;
         self.writer.end(tables)
     }
 }
 
-/// For an input whose tracks state recordings, moves the rows of each recording out of the profile, in order of
-/// appearance. Recordings without rows are left out. Empty if the input is a single recording, whose rows then stay.
+/// If the tracks of an input state recordings, moves the rows of each recording out of the profile. Returns the
+/// recordings in the order in which the tracks mention them, without those that have no rows. Empty if no track states
+/// a recording: the input then is a single one, and its rows stay in the profile.
 fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     let mut recordings: Vec<(Arc<Recording>, RecordingRows)> = Vec::new();
     let mut indexes = FxHashMap::default();
-    // For each track, the index of its recording in the list.
+    // For each track, the index of its recording in `recordings`; `None` if it states none.
     let mut by_track: Vec<Option<usize>> = Vec::new();
     for track in profile.tracks() {
         by_track.push(track.recording.as_ref().map(|recording| {
@@ -193,16 +194,17 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     recordings
 }
 
-/// For an input with rows from several machines, describes the recording of the rows from one of them, which must be
-/// the only ones in the profile. What the input says about itself as a whole (command, kernel) is left out.
+/// Describes the recording of one machine, for an input with rows from several. The profile must only have the rows of
+/// this machine. Command, kernel and architecture are left out: the input states them only once, so they needn't be
+/// this machine's.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::from_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// Combines what an input says about its recording with what the user stated (`stated`), which takes precedence. Only
-/// the identification of the recording (`input`) comes from the input if it has one.
+/// Combines what an input says about its recording with what the user stated. What the user `stated` takes precedence,
+/// except in `input`, which identifies the recording: the user's value is only used if the input has none.
 fn merge_descriptions(recorded: Recording, stated: &Recording) -> Recording {
     Recording {
         input: recorded.input.or_else(|| stated.input.clone()),
@@ -225,6 +227,7 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
                 hash.update(&stream.bytes);
             }
         }
+        // A stream can only be read once, so read the file a second time.
         _ if path.is_file() => add_unpacked(path, &mut hash)?,
         (_, Opened::Stream { .. }) => return Ok(None),
     }

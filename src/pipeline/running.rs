@@ -57,7 +57,7 @@ impl RunningProcess {
         let status = read_file("status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let cmdline = read_file("cmdline").unwrap_or_default();
-        // The environment of another user's process may not be readable.
+        // Only the owner of a process and root can read its environment. For others, it is unknown.
         let environment = match read_file("environ") {
             Ok(bytes) => known_variables(&bytes),
             Err(_) => Environment::Unknown,
@@ -134,7 +134,7 @@ fn split_command_line(cmdline: &[u8]) -> Vec<Vec<u8>> {
     words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// Selects the environment variables that runtimes read from the contents of `/proc/PID/environ`.
+/// Takes from the contents of `/proc/PID/environ` those environment variables that runtimes read.
 fn known_variables(bytes: &[u8]) -> Environment {
     let known: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
     let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {

@@ -51,7 +51,7 @@ impl Naming {
     }
 }
 
-/// A sink that collects all rows in one profile, as sums or in order.
+/// A sink that collects all rows in one profile, either summed or one by one in order.
 #[derive(Debug)]
 pub struct Whole {
     profile: Profile,
@@ -133,7 +133,7 @@ impl<F: FnMut(&Profile) -> Result<()>> Sink for Batches<F> {
     }
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
-        // All rows are moved out of the profile, and come back in batches, each of which has rows of one event only.
+        // Take all rows out of the profile, and put them back in batches. A batch has rows of one event only.
         let rows_by_event: Vec<_> = rows.series.iter_mut().map(|series| std::mem::take(&mut series.rows)).collect();
         for (series, event_rows) in rows_by_event.into_iter().enumerate() {
             let mut event_rows = event_rows.into_iter();

@@ -39,8 +39,8 @@ pub(super) struct TextOptions<'a> {
 /// all workers are busy. Each worker holds this much text in memory.
 const GROUP_BYTES: u64 = 2 << 20;
 
-/// The capacity of a worker's buffer in bytes. A group's last input may start just before the limit, so this is twice
-/// as large. Unused capacity doesn't take physical memory.
+/// The capacity of a worker's buffer in bytes. A group ends with the input that reaches the limit, and this input may
+/// be as large as the limit, so the capacity is twice that. Unused capacity doesn't take physical memory.
 const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
 /// Divides inputs into groups that a worker reads at once. The order stays the same.
@@ -68,9 +68,9 @@ fn size_of(path: &InPath) -> u64 {
     }
 }
 
-/// Reads a group of inputs, and returns results in their order. Adjacent folded stacks are added up in one sum, which
-/// `from_sums` converts to a result; it also gets the error of an input that can't be opened. `read_other` reads any
-/// other input.
+/// Reads a group of inputs, and returns results in their order. Folded stacks that follow each other are added up in
+/// one sum, which `from_sums` converts to a result. `from_sums` also gets the error of an input that can't be opened.
+/// Any other input is read by `read_other`.
 pub(super) fn read_texts<'a, T>(
     group: Vec<PathAndOpened<'a>>,
     options: TextOptions<'_>,
@@ -96,7 +96,7 @@ pub(super) fn read_texts<'a, T>(
                 from_sums(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() })
             }
         };
-        // Add the text collected so far first, so that results are in the order of the inputs.
+        // The results of earlier inputs come first, so parse the text that has been collected of them.
         texts.flush();
         results.extend(texts.sums.drain(..).map(&from_sums));
         results.push(result);
@@ -106,8 +106,9 @@ pub(super) fn read_texts<'a, T>(
     results
 }
 
-/// True if the inputs should be read in groups, because they are small texts to be added up. `first` is the first
-/// input, already open. Inputs may then be opened twice.
+/// True if the inputs should be read in groups: they are several files, to be added up, and the first one, which is
+/// already open, is a text of lines. Whether the others are is only seen later; those that aren't are then opened a
+/// second time.
 pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     keep == Keep::Sums
         && may_join(options)
@@ -163,11 +164,13 @@ impl<'a> FoldedTexts<'a, '_> {
             (&mut reader).take(GROUP_BYTES).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
         let input = &self.text[start..];
         if len as u64 == GROUP_BYTES || !is_plain(&input[..len.min(HEAD)]) {
-            // Put what was read in front of the rest, so that the input can be read from its start.
+            // The input must be read by another reader, from its start. So put the part that was read in front of the
+            // rest.
             let head = Cursor::new(self.text.split_off(start));
             return Ok(Some(Opened::Stream { reader: Box::new(head.chain(reader)), format, plain }));
         }
         self.inputs.push((path, start..self.text.len()));
+        // The next input must start on a line of its own.
         if !self.text.ends_with(b"\n") {
             self.text.push(b'\n');
         }

@@ -16,6 +16,7 @@ pub(super) fn find_sources(
     let path = options.path();
     let pid = match options.pid.or_else(|| find_pid(stated, path)) {
         Some(pid) => pid,
+        // The user named the sources, so use their code even if it is unknown which process it is of.
         None if options.sources.names_files() => Pid(0),
         None => return Err(Error::new("neither the file nor its name has the process ID; pass --pid")),
     };

@@ -23,7 +23,7 @@ pub(super) struct ObjectContents {
 
 /// Writes an ELF object with all code of `names` to `output`. `raw` has the machine code of functions that only a perf
 /// map names, and the origin ID of that map. `machine` is ELF's `e_machine`; `None` means the host's. Fails if the
-/// output isn't seekable.
+/// output isn't a regular file.
 pub(super) fn write<'data>(
     names: &CodeNames<'_, 'data>,
     raw: Option<(&'data RawCode, OriginId)>,
@@ -33,7 +33,7 @@ pub(super) fn write<'data>(
 ) -> Result<ObjectContents> {
     let mut raw_bytes = FxHashMap::default();
     if let Some((raw, origin)) = raw {
-        // The perf map's functions, one per line of the map.
+        // The functions of the perf map, in the order of its lines.
         let listed = names.codes_of_origin(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
         for (line, bytes) in raw.match_lines(&lines, warnings) {

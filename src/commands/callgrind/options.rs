@@ -43,7 +43,7 @@ impl CallgrindOptions {
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();
-        // On standard output, the profile has no directory; then that of the input.
+        // If the profile goes to standard output, it has no directory, and the object is written next to the input.
         let directory = output.directory().or_else(|| self.path()?.parent()).unwrap_or(Path::new(""));
         let path = self.object.clone().unwrap_or_else(|| directory.join(object_name(pid)));
         let is_next_to_profile = path.parent().is_none_or(|parent| parent == directory);

@@ -33,13 +33,14 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsUnnamed, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // Another error is only returned when there is code to write (`object?` below). If there is none, a directory
-        // that can't be written to doesn't matter.
+        // Keep any other error for later. It only matters if there is code to write (`object?` below): without code,
+        // nobody needs a directory that can be written to.
         other => other,
     };
     let rewritten = write_text(&mut out, |out| profile.rewrite(&names, out, job))?;
     if rewritten.functions > 0 {
-        // Raw code is for functions that only a perf map names. Sources have the same index as their accounts.
+        // A directory of raw machine code has no names, so it completes the perf map's functions. An origin ID is the
+        // index of the source in `accounts`.
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw_code = raw_code.as_ref().zip(map.map(|map| OriginId(map as u32)));
         let contents = object::write(&names, raw_code, loaded.machine, object?, &mut outcome.warnings)?;
@@ -50,7 +51,8 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     Ok(outcome)
 }
 
-/// Warns about perf maps that were used for process `pid` although their file names state another process.
+/// Warns about each perf map that was used for process `pid` although its file name has another process ID. No warning
+/// if the user stated that the map is of `pid` (`--perf-map FILE@PID`, `--map-pid`).
 fn warn_of_other_pids(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
@@ -88,7 +90,8 @@ fn describe_object(path: &Path, object: &ObjectContents) -> String {
     format!("{}: {}, {code}", path.display(), counted(*pieces as u64, "function"))
 }
 
-/// Adds the summary and the warnings to the outcome. `to` is the output, and `pid` is the profiled process.
+/// Adds the summary and the warnings about the rewritten profile to the outcome. `to` is the output, and `pid` is the
+/// profiled process.
 fn report(
     to: &OutPath,
     profile: &IndexedProfile<'_>,
@@ -129,7 +132,8 @@ fn report(
     stats.skipped.report(Path::new("callgrind"), warnings);
 }
 
-/// The lines of the summary: how many functions were named, and which cost stays with other functions.
+/// The lines of the summary: how many functions were named, and how much cost of JIT code still counts for native
+/// functions.
 fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec<String> {
     let NamedProfile { stats, functions } = rewritten;
     let mut lines = Vec::new();
@@ -138,8 +142,8 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let details = match header.has_instr {
         true => format!(", which have {percent:.1}% of the {all} {event} in memory without a file"),
-        // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
-        // that has the right name.
+        // Without instruction addresses, code that is entered by a jump counts for the function that jumped there. So
+        // `percent` includes cost of code that isn't in the named functions.
         false => format!(
             " by their entry points. The profile has no instruction addresses, so of the {all} {event} in memory \
              without a file, {percent:.1}% count for these functions and the rest for their callers, which are not \

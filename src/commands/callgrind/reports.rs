@@ -12,7 +12,8 @@ use crate::pipeline::{Job, Outcome};
 use std::fs::File;
 use std::io::BufReader;
 
-/// Names the frames with unknown functions in a report. `head` is the beginning of `file`.
+/// Names the frames in a report whose functions are unknown (`???`). `head` is the beginning of `file`. Fails for
+/// cachegrind's files, because they have no addresses.
 pub(super) fn run(
     report: Report,
     file: &File,

@@ -30,7 +30,7 @@ pub struct ExportOptions {
 pub struct TableOptions {
     /// Write a directory with one file per recording, in subdirectories named after host and day.
     pub partition: bool,
-    /// Skip inputs that already have a file in the directory that `partition` writes.
+    /// Skip inputs of which the data set already has a file (with `partition`).
     pub skip_existing: bool,
     /// How much detail of a frame to keep. `None` means the format's default.
     pub detail: Option<Detail>,
@@ -43,7 +43,8 @@ pub struct TableOptions {
 }
 
 impl ExportOptions {
-    /// The values of columns that are the same in all rows of an input. `hash` is the hash of the input's bytes.
+    /// The values that all rows of an input share: the host, day and labels that the user stated, and `hash`, the hash
+    /// of the input's bytes.
     pub(super) fn row_origin(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

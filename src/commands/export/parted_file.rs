@@ -29,7 +29,8 @@ pub(super) struct PartedFile<'a> {
     run: &'a Run,
     /// The file of the current recording. `None` between two recordings.
     open_file: Option<OpenFile>,
-    /// True if any file could not be written. Tells failures of the output from those of the input.
+    /// True if a file of the data set could not be written. Then the whole job ends, while an input that can't be read
+    /// is only skipped.
     has_failed: bool,
 }
 
@@ -128,7 +129,7 @@ pub(super) fn stem(recording: &Recording) -> String {
     }
 }
 
-/// Formats a duration of `nanos` nanoseconds. Uses the largest unit in which it is a whole number: `1500ms`.
+/// Formats a duration of `nanos` nanoseconds in the largest unit in which it is a whole number: 1.5 s is `1500ms`.
 fn format_bucket(nanos: i64) -> String {
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if nanos % unit == 0 {
@@ -148,8 +149,9 @@ fn partition(recording: &Recording) -> PathBuf {
     PathBuf::from(format!("host={host}")).join(format!("day={day}"))
 }
 
-/// Shortens an encoded value to a length that all file systems allow. A hash of `value` replaces the part that is cut
-/// off. The `~` before the hash can't occur in values that are short enough.
+/// Shortens an encoded value to a length that all file systems allow. The end is replaced by `~` and a hash of `value`,
+/// so that different values keep different names. Encoding never yields a `~`, so no short value looks like a shortened
+/// one.
 fn shorten(mut escaped: String, value: &str) -> String {
     const LONGEST: usize = 200;
     if escaped.len() <= LONGEST {

@@ -75,8 +75,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                     continue;
                 }
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-                // Earlier versions could combine many recordings in one file. Its name doesn't say which, so nothing
-                // could be skipped.
+                // Earlier versions could combine many recordings in one file (`--compact`). Its name doesn't say which
+                // recordings are in it, so this run could add them a second time.
                 if stem.starts_with("compact-") {
                     let why = "was made by --compact, and the recordings in it would be added a second time; write a \
                                new data set (-o DIR)";
@@ -184,10 +184,11 @@ impl DataSetWriter<'_> {
         stem(&Recording { input: Some(hash.into()), bucket, ..Recording::default() })
     }
 
-    /// With `--strict`: reads all inputs without writing, so that an error leaves the data set unchanged.
+    /// With `--strict`: reads all inputs without writing anything. An input that can't be read then fails before the
+    /// data set has changed.
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
-            // Inputs that will be skipped because the data set has them needn't be valid.
+            // An input that the data set already has will be skipped, so it isn't checked.
             if !self.existing.is_empty() {
                 let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
                 if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {

@@ -36,8 +36,9 @@ pub(super) fn run(
     Ok(outcome)
 }
 
-/// The options for reading inputs when the output is a table. `usual` are those for the output format in general. In
-/// sums per time bucket, CPUs are only kept apart on request.
+/// The options for reading the inputs when the output is a table. `usual` are the options for the output format. If
+/// rows are sums per time bucket (`--bucket`), samples of different CPUs are summed unless the user asked to keep CPUs
+/// apart.
 pub(super) fn load_options(usual: &LoadOptions, options: &ExportOptions) -> LoadOptions {
     let detail = options.table.detail.unwrap_or(usual.detail);
     let by_cpu = if options.write.bucket.is_some() { options.load.by_cpu } else { usual.by_cpu };

@@ -48,13 +48,14 @@ pub(super) fn run(
             let error = Error::new(reason).in_file(&shown(path)).with_remedy(Some(remedy));
             first_without.get_or_insert(error);
         }
-        // An input that has no spans at all isn't a reason to fail.
+        // An input without any spans counts as written: it has none that the filters could have left out.
         has_written |= filter.written.all() > 0 || filter.read.all() == 0;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         outcome.summary.push(filter.summary());
     }
     match first_without {
-        // Spans of other inputs match the filters, so the output is written with these.
+        // The filters matched spans of at least one input. So the output is written, and the input without matches is
+        // only reported as failed.
         Some(error) if has_written => outcome.failed.push(error),
         Some(error) => return Err(error),
         None => {}
@@ -166,8 +167,9 @@ impl<'o> SpanFilter<'o> {
         Some(format!("no spans match the filters; the input has {read}, from {first} s to {last} s"))
     }
 
-    /// The number of the synthetic thread for a span that is not on a thread's track but on a track with an ID
-    /// ([`SpanRecord::id`]). Also writes the name of the thread before its first span, if its process has a number.
+    /// The ID of the synthetic thread that gets a span from a track with an ID ([`SpanRecord::id`]), which belongs to
+    /// no thread. Before the thread's first span, its name is written too, which is only possible if the process is a
+    /// number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
@@ -199,11 +201,12 @@ impl SpanSink for SpanFilter<'_> {
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
         self.written.add(head);
         let mut record = SpanRecord { start: record.start.saturating_add(self.offset), ..record.clone() };
-        // If the user asked for it, spans of this name are named after the action that their arguments state.
+        // The user may ask that spans of a certain name (Miri's `frame`, for example) are called what their arguments
+        // say they did: the action, such as the function that a frame runs.
         let is_named_by_action = self.options.named_by_action.iter().any(|name| name.as_bytes() == head.name);
         if let Some(action) = head.action.filter(|_| is_named_by_action) {
             record.name = action;
-            // Those on a track with an ID become calls on a synthetic thread.
+            // A span on a track with an ID of its own becomes a call on a synthetic thread, where viewers nest it.
             if record.id.is_some() && head.duration.is_some() {
                 record.tid = NumberOrName::Number(self.synthetic_thread(head, &record.pid)?);
                 record.id = None;
@@ -231,7 +234,7 @@ impl SpanSink for SpanFilter<'_> {
 struct SpanSelection<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
-    /// The filter by thread. Its time ranges aren't used.
+    /// The filter by thread. The time ranges in it are ignored: `times` replaces them.
     threads: PlacedFilter<'o>,
     /// Start and end of each selected time range.
     times: Vec<(Nanos, Nanos)>,

@@ -13,7 +13,8 @@ use rustc_hash::FxHashMap;
 pub(super) struct SyntheticThreads {
     /// The number of the next synthetic thread.
     next: i64,
-    /// For each thread and span name: its open spans, and the thread number of each lane.
+    /// For each thread and span name: the lanes, within each of which spans nest, and the ID of the synthetic thread
+    /// for each lane.
     known: FxHashMap<(u32, NameNumber), (Lanes<()>, Vec<i64>)>,
 }
 
@@ -39,7 +40,8 @@ impl SyntheticThreads {
     pub(super) fn place(&mut self, head: &SpanHead<'_>) -> SyntheticThread {
         let (lanes, tids) = self.known.entry((head.thread_no, head.name_no)).or_default();
         let end = if head.duration == Some(UNFINISHED) { i64::MAX } else { head.end() };
-        // Lanes need intervals ordered by descending end, so time is reversed.
+        // `Lanes` expects the spans that end last first, but these spans come in order of their starts. Mirroring the
+        // time axis turns one order into the other.
         let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(head.start) };
         let lane = lanes.place(span, |()| {});
         lanes.open(lane, span, ());

@@ -75,12 +75,13 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Fails if the output's file name has the extension of another format than the input's, because `inject` keeps it.
+/// Fails if the output's file name has the extension of another format than the input's: `inject` writes the format
+/// that it reads.
 fn check_output(format: &str, output: &OutPath) -> Result<()> {
     const ENDINGS: &[&str] = &["data", "json", "otlp", "pb", "pprof"];
     let OutPath::Path(path) = output else { return Ok(()) };
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
-    // The compression stays that of the input, too.
+    // The extension of the compression doesn't matter: the output is compressed like the input.
     let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
     let Some((_, ending)) = name.rsplit_once('.') else { return Ok(()) };
     let own_endings: &[&str] = match format {

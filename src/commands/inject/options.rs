@@ -32,8 +32,8 @@ pub struct InjectOptions {
     pub build_ids: BuildIdMode,
     /// Build IDs by path, to use in place of those in the files.
     pub known_build_ids: Option<KnownBuildIds>,
-    /// Unwind copies of user stacks, and replace them by plain call chains. The images then contain all functions,
-    /// because the code for them is selected before the stacks are unwound.
+    /// Unwind copies of user stacks, and replace them by plain call chains. The images then contain all functions, not
+    /// only those that samples use: which ones samples use is determined before the stacks are unwound.
     pub convert_callchain: bool,
     /// Move JIT code to addresses of its own, for tools that treat an image as a library that is loaded once. Copies of
     /// user stacks contain the old addresses, so they become plain call chains.
@@ -50,15 +50,16 @@ pub struct InjectOptions {
 impl InjectOptions {
     /// The directory with the recording, where jitdumps and perf maps may be as well.
     pub(super) fn input_directory(&self) -> Option<&Path> {
-        // If the recording is a directory, this is its parent: jitdumps and perf maps are left next to a recording, not
-        // inside it.
+        // A recording that is a directory may be called `perf.data`, like a file. Jitdumps and perf maps are next to
+        // it, not in it, so the parent directory is searched.
         match self.input.path() {
             Some(path) => io::companion_directory(path),
             None => self.input.directory(),
         }
     }
 
-    /// The options for an opened input. If the input is an archive, they refer to the files in it.
+    /// These options, adapted to the opened input: if it is an archive, jitdumps and other sources are looked for in
+    /// it.
     pub(super) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();
@@ -94,14 +95,14 @@ pub(super) fn has_user_stacks(recording: &Recording) -> bool {
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
-    /// The current run, which knows all outputs. No other file may get the name of an output.
+    /// The current run, which knows the names of all outputs. Images must not be written to one of them.
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
 }
 
 impl InjectContext<'_> {
-    /// Where to look for the files that the processes had mapped.
+    /// How to find the files that the recorded processes had mapped.
     pub(super) fn search(&self, processes: &Processes) -> SearchOptions {
         let Processes { machine, os_release, .. } = processes;
         let search = &self.options.sources.search;

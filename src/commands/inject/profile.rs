@@ -7,8 +7,8 @@
 //! output     the profile with these names; all else as it was, compressed as the input was
 //! ```
 //!
-//! Such profiles have no times, or times on a clock of their own, so they can't say when the code was there. Each
-//! address gets the name of the last code that was there.
+//! Such profiles have no times, or times on a clock of their own, so nothing says which of several code ranges at one
+//! address was sampled. Each address gets the name of the last one.
 
 use super::options::{BuildIdMode, InjectOptions};
 use super::survey::describe_sources;
@@ -57,8 +57,9 @@ pub(super) fn run(
     Ok(())
 }
 
-/// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
-/// a source file and no address belongs to another process.
+/// The process to assume for addresses that state no process: the only process with code. `None` if several processes
+/// have code, if an address states another process, or if the user named no source file, so that nothing shows that the
+/// code belongs to this profile.
 fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut pids_with_code = map.pids();
     let only_pid = pids_with_code.next()?;
@@ -89,8 +90,8 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
 /// The processes that have unnamed addresses.
 fn processes_of(addresses: &[BareAddress]) -> Processes {
     let mut processes = Processes::default();
-    // jitdumps use the monotonic clock. If that clock is set, jitdump code can be ordered in time, so that the last
-    // code at an address is known.
+    // Without this clock, code from jitdumps would have no order in time, and the last code at an address would be
+    // unknown. jitdumps use the monotonic clock, so the processes are said to use it, too.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });

@@ -33,8 +33,8 @@ pub(super) struct Contents<'a> {
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and the file that it was copied from. See [`PackedFile`] for the fields that the manifest
-/// has.
+/// A file in the archive, and the file that it was copied from. The fields without a comment become those of a
+/// [`PackedFile`].
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -62,7 +62,8 @@ impl<'a> Content<'a> {
 impl<'a> Contents<'a> {
     /// Adds the recording uncompressed, with the file names that perf record uses in a directory (`data`, `data.0`, …).
     pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
-        // If the input is a directory or archive, `data` is its main file.
+        // The modification time is that of the recording. If the input is a directory, it is that of the main file in
+        // it, `data`.
         let main = Named::Part.door(true).look(&path.join("data"));
         let about = main.or_else(|| io::typed_metadata(path));
         let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());
@@ -95,7 +96,7 @@ impl<'a> Contents<'a> {
                 warnings.push(path_warning(path.as_os_str().as_bytes()));
                 continue;
             };
-            // Processes in different containers may have files with the same name.
+            // Another container's process may have left a file of the same name. Its process ID keeps the names apart.
             let name = if self.by_path.contains_key(name) { format!("{pid}.{name}") } else { name.to_owned() };
             self.add(Content { pid: Some(pid), ..Content::new(name, role, path, bytes, about) });
         }

@@ -13,7 +13,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A file that the user asked to pack.
+/// A file that is packed only because the user asked for its kind.
 #[derive(Debug)]
 pub(super) struct RequestedFile {
     pub(super) role: Role,
@@ -42,7 +42,8 @@ pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings:
             OptionalPart::Kallsyms => found.extend(find_kallsyms(examined, warnings)),
             OptionalPart::Scripts => add_scripts(examined, &mut found, privacy, warnings),
             OptionalPart::Sources => add_sources(examined, &mut found, privacy, warnings),
-            // These requests only affect which jitdumps, logs, programs and text files may be packed.
+            // Core dumps are packed with the other sources that name code (`Contents::add_sources`). `Private` only
+            // permits to pack files that other users can't read.
             OptionalPart::Cores | OptionalPart::Private => {}
         }
     }

@@ -38,8 +38,8 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out. `is_everybodys` says
-    /// whether all users can read it.
+    /// Returns true if the file `here` may be packed: all users can read it (`is_everybodys`), or the user permits to
+    /// pack it. Otherwise remembers that it was left out.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.requested.contains(&OptionalPart::Private)

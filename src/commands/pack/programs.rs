@@ -67,11 +67,13 @@ pub(super) fn find<'a>(
     let mut packed = BTreeSet::new();
     for (id, frames) in count_frames(examined) {
         let dso = dsos.get(id);
-        // The same file may have been mapped with several inodes: containers can have copies of the same build.
+        // Pack each build once. The same path and build ID can occur with several inodes: containers may have copies of
+        // one file.
         if !packed.insert((&dso.path, dso.build_id)) {
             continue;
         }
         match dso.kind {
+            // Only these have a file to pack. Kernel code is packed as a list of symbols, on request.
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
             DsoKind::Anonymous
             | DsoKind::Data
@@ -97,7 +99,7 @@ pub(super) fn find<'a>(
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
     warn_about_missing(missing, warnings);
-    // The debug files may be private, too.
+    // The program was checked above, but its debug files are files of their own, and may be private.
     programs.retain(|program| privacy.permits(program.image.path(), program.image.is_everybodys()));
     programs
 }
@@ -158,7 +160,7 @@ fn add_debugging<'a>(
 ) {
     let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
     let debugging = if is_complete { None } else { search.find_debugging(image, warnings) };
-    // The file with the DWARF, which refers to the others.
+    // The file with the DWARF. It is the one that refers to the `.dwp` and `dwz` files.
     let main = debugging.as_ref().unwrap_or(image);
     if !symbols_only {
         let shared = search.find_shared(main, warnings);

@@ -21,7 +21,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     // How many bytes of the file the pieces cover so far.
     let mut covered = 0;
-    // The empty range at the end makes the loop fill the last gap.
+    // An empty range at the end of the file makes the loop fill the gap after the last kept range.
     let end = bytes.len()..bytes.len();
     for range in ranges.into_iter().chain(std::iter::once(end)) {
         let start = range.start.max(covered);
@@ -58,7 +58,7 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
     let mut ranges = Vec::new();
     // The ELF header.
     ranges.extend(byte_range(bytes, 0, size_of::<Elf>() as u64));
-    // The program headers, and the notes: one of these has the build ID.
+    // Keep the program headers and the notes, because one of the notes has the build ID.
     let segments_len = segments.len() as u64 * u64::from(header.e_phentsize(endian));
     ranges.push(byte_range(bytes, header.e_phoff(endian).into(), segments_len)?);
     for segment in segments {

@@ -23,7 +23,8 @@ use std::time::SystemTime;
 /// Copies the files that name the recording's code into its directory. A failure only gives a warning, because the
 /// recording itself is complete.
 pub(super) fn copy_sources(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
-    // Copy nothing if the recording is a directory or a pipe, or if it wasn't written.
+    // Files are copied only next to a recording that is a single file. There is none if perf wrote a directory or a
+    // pipe, or failed.
     if !is_file(&options.output) {
         return;
     }
@@ -35,9 +36,9 @@ pub(super) fn copy_sources(options: &RecordOptions, left: &LeftFiles, job: &Job,
 
 /// Files that the runtime writes under fixed names, without a PID.
 pub(super) struct LeftFiles {
-    /// The names of these files. They are in the current directory.
+    /// The names of the files, which are in the current directory.
     pub(super) names: Vec<&'static str>,
-    /// When the run started. Files that were last written before are from an earlier run.
+    /// When the run started. Files with these names that were last written earlier are left over from another run.
     pub(super) since: SystemTime,
 }
 
@@ -80,6 +81,7 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());
+    // If it is the same inode, the file is already where it should be copied to.
     if crate::io::typed_metadata(&target).is_some_and(|there| file.about.map(id) == Some(id(&there))) {
         return Ok(None);
     }

@@ -21,7 +21,7 @@ const CYCLES: &str = "cycles";
 /// A timer of the kernel, to be recorded if the CPU can't count cycles, as in many virtual machines.
 const CPU_CLOCK: &str = "cpu-clock";
 
-/// The number of samples per second to assume if the user asked for the maximum.
+/// The number of samples per second to assume for the note about disk space, if the user asked for the maximum (`max`).
 const USUAL_FREQUENCY: u64 = 999;
 
 /// With less free disk space than this, in bytes, nothing is recorded.
@@ -58,6 +58,7 @@ impl Machine {
 
     /// Runs `perf stat` briefly to see which event works.
     fn find_event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
+        // `:u` counts only user code, which needs the least permission.
         let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
         let output = started::run_for_output(&words)?;
         if counts(&output, CYCLES) {
@@ -105,8 +106,9 @@ fn no_such_program(program: &[u8]) -> Error {
     Error::new(format!("{shown}: is a file, but not a program that can be started")).with_remedy(Some(remedy))
 }
 
-/// Checks that all processes of this machine may be recorded. Otherwise, perf would only notice after it has renamed an
-/// existing recording. `is_default` is true if the user asked for nothing else, rather than for all processes.
+/// Fails if this user may not record all processes of the machine. Without this check, perf would fail only after it
+/// has renamed an existing recording. `is_default` is true if all processes are recorded because the user named no
+/// program; it only changes the message.
 fn check_machine_wide(is_default: bool) -> Result<()> {
     let words: [&[u8]; 7] = [b"perf", b"stat", b"-a", b"-x,", b"-e", b"cpu-clock", b"true"];
     if counts(&started::run_for_output(&words)?, CPU_CLOCK) {
@@ -119,8 +121,8 @@ fn check_machine_wide(is_default: bool) -> Result<()> {
     Err(Error::new(format!("{start} all processes is not permitted{level}")).with_remedy(Some(remedy.to_owned())))
 }
 
-/// A note if an earlier recording will get lost. perf renames an existing recording to `….old`, and replaces the one of
-/// that name. `None` if that one doesn't exist.
+/// A note if recording will destroy an earlier recording: perf renames an existing FILE to `FILE.old`, and thereby
+/// replaces an existing `FILE.old`. `None` if either of them doesn't exist.
 fn previous_recording_note(options: &RecordOptions) -> Option<String> {
     let output = &options.output;
     let mut older = output.clone().into_os_string();
@@ -184,6 +186,7 @@ fn disk_space_note(options: &RecordOptions) -> Result<Option<String>> {
         return Err(Error::new(format!("has only {mib} MiB free")).in_file(directory).with_remedy(Some(remedy)));
     }
     Ok((free < LITTLE_ROOM).then(|| {
+        // Each sample copies 8192 bytes of the stack, perf's default.
         let copies = (options.frequency.parse::<u64>().unwrap_or(USUAL_FREQUENCY) * 8192) >> 20;
         format!(
             "{} has only {mib} MiB free; with --call-graph dwarf, perf writes about {copies} MiB per second of CPU \

@@ -60,6 +60,7 @@ impl Plan {
             None => executed_runtime(&options.program),
         };
         let Some(runtime) = runtime else {
+            // With these options of perf, the program may only say how long to record, as in `-a -- sleep 10`.
             let records_others = options.typed().has(&["a", "all-cpus", "t", "tid", "u", "uid", "C", "cpu"]);
             match options.program.first() {
                 Some(program) if !records_others && stated.is_none() => self.note(unknown_program(program)),
@@ -130,6 +131,7 @@ impl Plan {
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
             let active = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
             let runtime_stacks = active.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
+            // perf records all processes in the same way. So stacks are copied if one of the runtimes needs that.
             if runtime_stacks == Stacks::Copies {
                 stacks = runtime_stacks;
             }
@@ -142,8 +144,8 @@ impl Plan {
     }
 }
 
-/// The option by which the user asked for call chains, unless it already is `--call-graph dwarf`. `None` if there is
-/// none.
+/// The option by which the user asked for call chains: `-g` or `--call-graph HOW`. `None` if there is none, or if it
+/// already is `--call-graph dwarf`.
 fn typed_call_chains(typed: &PerfCommand<'_>) -> Option<String> {
     let how = typed.value(&["call-graph"]);
     if how.is_some_and(|how| how.starts_with(b"dwarf")) {
@@ -163,7 +165,7 @@ fn directory(options: &RecordOptions) -> String {
     here.join(parent).to_string_lossy().trim_end_matches('/').to_owned()
 }
 
-/// The environment variables of this process, which perf and the program will inherit.
+/// The environment variables of this process. perf and the program will inherit them.
 fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }
@@ -179,8 +181,8 @@ fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     by_file.or_else(|| {
         let interpreter = script_interpreter(words.first()?)?;
         let runtime = runtime_of_command(&interpreter)?;
-        // An option can't be added to the command line in the script, so only environment variables can reach its
-        // interpreter.
+        // The script's own command line can't get an option for the runtime. So this only helps with a runtime that can
+        // be told by environment variables to write names.
         (!runtime.ignores_environment(&interpreter)).then_some(runtime)
     })
 }
@@ -193,14 +195,15 @@ fn script_interpreter(program: &[u8]) -> Option<Vec<Vec<u8>>> {
     Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// The runtime that an executable contains, such as one made by `bun build --compile`, or the runtime that it is a copy
-/// of.
+/// The runtime that an executable contains, judging by its content: a program made by `bun build --compile`, for
+/// example, or a copy of a runtime under another name.
 fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     let bytes = io::map_file(path).ok()?;
     RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
-/// The note for a program that isn't a known runtime. It doesn't guess which runtime the program may start.
+/// The note for a program that isn't a known runtime. If the program often starts a certain runtime, the note suggests
+/// to state that one (`--runtime`).
 fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
@@ -234,8 +237,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     }
 }
 
-/// A note about libraries that compile code when they are loaded into this runtime's programs. Whether that will happen
-/// is not known in advance. `None` if there are no such libraries.
+/// A note about libraries with compilers of their own that this runtime's programs may load. The runtime doesn't name
+/// the code that they compile. `None` if no such library is known.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());

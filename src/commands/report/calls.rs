@@ -74,7 +74,7 @@ impl CallReport<'_> {
                 others.push((other_end, edge));
             }
         }
-        // By cost, then by function and module.
+        // The calls that cost most come first. Equal costs are ordered by function, then by module.
         others.sort_by(|(a, a_edge), (b, b_edge)| {
             let by_name = || self.names(*a).iter().rev().cmp(self.names(*b).iter().rev());
             b_edge.cost.cmp(&a_edge.cost).then_with(by_name)

@@ -98,7 +98,7 @@ fn plain_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> 
 
 /// The recursive cycles of a call graph, costliest first.
 fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
-    // For each function, the number of its cycle.
+    // `numbers` has the number of each function's cycle, or `None` if the function is in no cycle.
     let (functions, numbers) = (graph.functions(), graph.cycles());
     let mut cycles: FxHashMap<u32, Cycle<'_>> = FxHashMap::default();
     let mut cycle_of: FxHashMap<FrameId, u32> = FxHashMap::default();

@@ -23,9 +23,10 @@ struct ChangedFunction {
     module: Value,
     function: Value,
     start: Option<Start>,
-    /// The function's weight and sample count in the earlier profile: self or total, by the order of the rows.
+    /// The function's weight and number of samples in the earlier profile. They are totals with callees if rows are
+    /// sorted by total weight, and self weights otherwise.
     before: Sum,
-    /// The same in the later profile.
+    /// Like `before`, in the later profile.
     after: Sum,
 }
 
@@ -52,7 +53,8 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let selection = &options.selection;
     changes.retain(|change| selection.matches(Some(change.module.text()), Some(change.function.text())));
     let min_weight = selection.percent.unwrap_or(0.0);
-    // Compare absolute values, because shares can be negative: memory may be freed, or the total may be negative.
+    // `--percent-limit` compares absolute values. Shares can be negative, where memory was freed or the total is
+    // negative.
     changes.retain(|change| {
         change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= min_weight
     });
@@ -108,7 +110,7 @@ fn warn_of_other_total(scene: &Scene<'_>, comparison: &Comparison) -> Option<Str
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
         let amount = match row_word(scene.profile, scene.series) {
-            // The rows are costs of recorded calls, which have no unit other than the name of the event.
+            // An event of recorded calls has no unit. Its name says what was counted.
             None => format!("{} {}", grouped(amount), readable(scene.series.name.as_bytes())),
             Some(_) => quantity(amount, &scene.series.unit, scene.options.weight),
         };
@@ -195,7 +197,7 @@ impl ChangedFunction {
 /// names of their partners in the later one ([`align`](crate::analysis::pairing::align)).
 fn collect_changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
-    // The index of each function in `changes`.
+    // For each function that is in `changes`, its index there.
     let mut indexes: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);

@@ -26,11 +26,12 @@ pub(super) fn describe_event(profile: &Profile, series: &Series, weight: Weight)
     let rate = series.sampling.map_or_else(String::new, |sampling| describe_rate(sampling, &series.unit));
     let event =
         if series.name == "samples" { String::new() } else { format!(" of {}", readable(series.name.as_bytes())) };
-    // Costs of recorded calls are amounts of the event, without samples.
+    // Recorded calls aren't samples, so the line only has the total and the event's name.
     let Some(word) = row_word(profile, series) else {
         return format!("{sign}{} {}", grouped(whole), readable(series.name.as_bytes()));
     };
     let mut line = format!("{}{event}{rate}", counted(samples, word));
+    // Add the total weight, unless it is the number of samples, which the line has already.
     match &series.unit {
         _ if weight == Weight::Samples => {}
         Unit::Samples if whole == samples => {}

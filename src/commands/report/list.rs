@@ -24,8 +24,8 @@ const WIDE: usize = 120;
 enum FunctionColumns {
     /// All columns, for programs, files and pipes.
     All,
-    /// The columns that fit the width of a terminal. `samples` says whether there is one for sample counts, `source`
-    /// whether there is one for source locations.
+    /// The columns that fit the width of a terminal. `samples` says whether there is a column for sample counts,
+    /// `source` whether there is one for source locations.
     Fitted { samples: bool, source: bool },
 }
 
@@ -35,7 +35,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
     let grouping = scene.grouping;
-    // A graph of recorded calls has exact costs, but only of whole functions.
+    // If the input states calls, their graph has the exact cost of each function, but says nothing about other keys.
     let mut rows = match (scene.graph, keys) {
         (Some(graph), None) => functions(scene.profile, graph, grouping),
         _ => groups(scene.profile, scene.series, options.weight, grouping),
@@ -50,7 +50,8 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     // True if a group's names, kind of code and tier match the filters.
     let is_selected = |group: &Group| {
         let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
-        // A name may be given as it is shown: with the location that tells the function from others of its name.
+        // The user may type the name as the table shows it. If several functions have the name, that includes a
+        // location: `init (a.c)`.
         let full_name =
             place_of(group, scene.places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
         let is_named = selection.matches(module, function)
@@ -61,7 +62,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         return Err(explain_no_match(&rows, selection, value_of));
     }
     rows.retain(is_selected);
-    // By default, a list has functions of any weight.
+    // Unless the user set `--percent-limit`, functions of any weight are listed.
     let min_weight = scene.min_weight(0.0);
     rows.retain(|group| {
         let sum = if options.order == Order::Total { group.total } else { group.own };
@@ -111,7 +112,7 @@ pub(super) fn hottest_functions(scene: &Scene<'_>, grouping: &Grouping) -> Vec<S
         None => groups(scene.profile, scene.series, scene.options.weight, grouping),
     };
     rows.sort_by(|a, b| compare(a, b, Order::Own, grouping));
-    // The function is the last key.
+    // The keys are module and function. The name is the value of the last one.
     rows.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
 }
 
@@ -177,8 +178,8 @@ fn name_cell(function: &Value, place: Option<&str>) -> Cell {
     }
 }
 
-/// The source location of a group's function. It has a column if another function of the same name starts on the same
-/// line, so that the line isn't enough to tell them apart. `place` is the location that does.
+/// The source location of a group's function. It includes the column number only if another function of the same name
+/// starts on the same line. `place` is the location that tells the function from its namesakes.
 fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &Scene<'_>) -> Cell {
     let Some(source) = group.source(scene.profile) else { return Cell::None };
     if let Some(start) = group.frame.and_then(|part| grouping.function(part)).map(|function| function.start)
@@ -279,7 +280,7 @@ pub(super) fn column(key: Key) -> &'static str {
     }
 }
 
-/// The cells for the self and total weight of a group, as percentages of `whole`.
+/// The cells for the self and total weight of a group, as percentages of the weight `whole`.
 fn shares(group: &Group, whole: i64) -> [Cell; 2] {
     [group.own, group.total].map(|sum| Cell::Percent(percent(sum.weight, whole)))
 }
@@ -331,7 +332,7 @@ fn short_kinds(group: &Group, most: usize) -> String {
     let mut kinds = Vec::new();
     for (category, weight) in group.categories.iter().take(most.min(with_weight)) {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
-        // If there are several kinds, no share is shown as 0 or 100 percent.
+        // If there are several kinds, none is shown as 0.00% or 100.00%, even if rounding would give that.
         kinds.push(format!("{} {:.2}%", category.name(), share.clamp(0.01, 99.99)));
     }
     kinds.join(", ")

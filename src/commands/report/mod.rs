@@ -57,7 +57,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         builder.write_all(&events, &run, &mut outcome)?;
     } else {
         let mut named: Vec<(usize, &str)> = events.iter().map(|&event| (event, &*profile.series[event].name)).collect();
-        // Without samples, write an empty table.
+        // Without samples, there is no event. A report on an event without a name gives an empty table.
         if named.is_empty() {
             named.push((0, ""));
         }
@@ -66,7 +66,8 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
             write_reports(&[report], options, out)
         })?;
     }
-    // The remark that stacks are estimates doesn't concern tables of recorded calls.
+    // Loading may have left a remark that the stacks are estimates. If all tables are of recorded calls, which don't
+    // use stacks, it doesn't apply.
     if !builder.shows_stacks {
         outcome.estimates.clear();
     }
@@ -83,17 +84,20 @@ struct ReportBuilder<'a> {
     grouping: Grouping,
     /// See [`Scene::places`].
     places: Vec<Option<String>>,
-    /// The number of lines that were written to stderr.
+    /// The number of terminal lines that messages on stderr take. On a terminal, the table leaves room for them.
     lines_above: usize,
     /// True if any table was computed from stacks rather than from calls that the input states.
     shows_stacks: bool,
 }
 
 impl ReportBuilder<'_> {
-    /// Makes the report for the event with this index. An event that doesn't exist has no samples.
+    /// Makes the report for the event with this index. If there is no such event, the report is that of an event
+    /// without samples.
     fn report(&mut self, event: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());
         let series = profile.series.get(event).unwrap_or(&nothing);
+        // A table about whole functions is made from the calls that the input states. A tree and groups by other keys
+        // need stacks.
         let uses_calls = matches!(
             options.rows,
             Rows::Functions | Rows::Changes(_) | Rows::Callers(_) | Rows::Callees(_) | Rows::Cycles

@@ -56,7 +56,7 @@ pub enum Rows {
     Cycles,
 }
 
-/// How rows are sorted. Rows with the same value are sorted by the other weight, then by name.
+/// How rows are sorted. Rows with the same value are sorted by self weight, then by total weight, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// By self weight, heaviest first.

@@ -25,7 +25,7 @@ pub(super) struct Scene<'a> {
     /// The event's total weight.
     pub(super) whole: i64,
     pub(super) options: &'a ReportOptions,
-    /// The number of terminal lines that were written to stderr.
+    /// The number of terminal lines that messages on stderr take, above the table.
     pub(super) lines_above: usize,
 }
 
@@ -42,7 +42,8 @@ impl Scene<'_> {
     /// The lines above the table.
     pub(super) fn head(&self) -> Vec<String> {
         let mut lines = header::header_lines(self.profile, self.series, self.options.weight);
-        // The notes say that stacks are estimates. Tables of recorded calls don't use stacks.
+        // The profile's notes are about its stacks. A table of recorded calls doesn't use stacks, so it doesn't get
+        // them.
         if self.graph.is_none() {
             lines.extend(self.profile.about.notes.iter().cloned());
         }
@@ -100,7 +101,8 @@ impl Scene<'_> {
         Cell::Percent(header::percent(weight, self.whole))
     }
 
-    /// A weight in the event's unit. Weights that are counted in millionths become fractions, as they are in the input.
+    /// A weight in the event's unit. If the input has fractional weights, which are counted in millionths, this is a
+    /// fraction again.
     pub(super) fn weight(&self, weight: i64) -> Cell {
         match &self.series.unit {
             Unit::Named(unit) if unit == MILLIONTHS && self.options.weight == Weight::Period => {
@@ -122,7 +124,7 @@ impl Scene<'_> {
         self.min_weight_of(default_percent, self.whole)
     }
 
-    /// Like [`Self::min_weight`], but the percentage refers to `whole`.
+    /// Like [`Self::min_weight`], but the percentage is of `whole` instead of the event's total.
     pub(super) fn min_weight_of(&self, default_percent: f64, whole: i64) -> f64 {
         self.options.selection.percent.unwrap_or(default_percent) / 100.0 * whole.unsigned_abs() as f64
     }
@@ -147,7 +149,8 @@ impl Report {
         self
     }
 
-    /// If the table is fitted to a width, drops empty columns. Others always have all columns.
+    /// Drops empty columns if the table is fitted to a terminal or to `--width`. Other tables keep all columns, because
+    /// programs read them.
     pub(super) fn fitted(mut self, scene: &Scene<'_>) -> Self {
         if scene.is_fitted() && !self.table.rows.is_empty() {
             self.table.drop_empty_columns();

@@ -19,8 +19,8 @@ use std::cmp::Reverse;
 /// call chains.
 pub(super) const DEFAULT_PERCENT: f64 = 0.5;
 
-/// Minimum length of a run of functions, each the only child of the one before, that is shown on a terminal as one row
-/// with their number.
+/// On a terminal, a run of functions, each of which is the only child of the one before, is folded into one row with
+/// their number (`⋮ 5 frames`). A run must have at least this many functions.
 const MIN_FOLDED: usize = 3;
 
 /// Maximum number of levels of branches that are drawn before a name. Deeper rows would leave no room for the name.
@@ -46,7 +46,7 @@ enum TreeLine {
         /// The branches drawn before the name.
         branches: String,
     },
-    /// Several nodes, each the only child of the one before. Only their number is shown.
+    /// Several nodes, each the only child of the one before. The row only shows how many they are.
     Folded {
         nodes: usize,
         /// The branches drawn before the number.
@@ -59,7 +59,8 @@ struct PendingNode {
     node: u32,
     /// The branches to draw before the node's name.
     branches: String,
-    /// The branches to draw before each of its children, which are then extended by one level.
+    /// The branches to draw before each of its children. The branch of the child itself is added to them if there are
+    /// several children.
     branches_below: String,
 }
 
@@ -106,10 +107,14 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// Finds functions by name among these groups: those with exactly this name, which may end with the location that tells
-/// a function from others of its name (`init (a.c)`); if there are none, those that contain the name as a whole word;
-/// and failing that, those that contain it anywhere. If no name contains it, fails with an error that lists names that
-/// differ only in upper and lower case, or the costliest functions.
+/// Finds the functions that the user means by `wanted`. In this order, the first rule that finds any decides:
+///
+/// * the name with the location that tells it from its namesakes, as tables show it (`init (a.c)`),
+/// * the exact name,
+/// * names that contain `wanted` as a whole word,
+/// * names that contain it anywhere.
+///
+/// If there are none, the error lists names that differ only in case or, failing that, the costliest functions.
 pub(super) fn find_functions(
     scene: &Scene<'_>,
     grouping: &Grouping,
@@ -224,7 +229,8 @@ impl<'a> TreeReport<'a> {
             let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
             weights.sort_unstable();
             weights.dedup();
-            // The lowest weight of any node with which the rows fit, found by bisection.
+            // `weights` are the weights of all nodes. Find the lowest one that, as the minimum weight, leaves few
+            // enough rows.
             let first_fitting = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > row_limit);
             let smallest = weights.get(first_fitting).map_or(f64::INFINITY, |&weight| (weight as f64).max(min_weight));
             lines = self.lines(smallest, fold);
@@ -241,7 +247,7 @@ impl<'a> TreeReport<'a> {
         let mut pending = Vec::new();
         self.push_children(None, "", min_weight, &mut pending);
         while let Some(PendingNode { node, branches, branches_below }) = pending.pop() {
-            // An only child adds no branch to those that are drawn below it.
+            // For an only child, no branch is drawn, so the branches before its name are those before its children.
             let is_only_child = branches == branches_below;
             let may_fold = fold && is_only_child && self.may_fold(node);
             let run = if may_fold { self.find_run(node, min_weight) } else { Vec::new() };
@@ -260,8 +266,8 @@ impl<'a> TreeReport<'a> {
         lines
     }
 
-    /// True if the node may be shown only as part of a number. The function that the user requested and its direct
-    /// callers or callees are always shown by name.
+    /// True if the node may be folded into a row that only shows a number of nodes. The function that the user
+    /// requested and its direct callers or callees are always shown by name.
     fn may_fold(&self, node: u32) -> bool {
         !self.starts_at_function() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
@@ -341,7 +347,7 @@ impl<'a> TreeReport<'a> {
     fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let min_weight = self.min_weight(0.0);
-        // Siblings are pushed in reverse order, so that the heaviest is popped first.
+        // `todo` is a stack, so siblings are pushed lightest first: the heaviest is then printed first.
         let mut todo: Vec<(u64, u32)> = self.children(None, min_weight).map(|node| (0, node)).collect();
         todo.reverse();
         while let Some((depth, node)) = todo.pop() {

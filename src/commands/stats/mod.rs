@@ -81,11 +81,12 @@ fn answer_questions(
     outcome.summary.extend(answers.describe_left_out());
     let unanswered = answers.unanswered();
     for explanation in unanswered.optional {
-        // Leave out the alternatives, because the user didn't ask about this trace in particular.
+        // The explanation is `no …; SPANS OR ARGUMENTS THAT EXIST`. Of a question from a list for many traces, keep
+        // only the first half: the user didn't ask it about this trace.
         outcome.summary.extend(explanation.split("; ").next().map(str::to_owned));
     }
     let mut failed = unanswered.required.into_iter().map(Error::new);
-    // If no question has an answer, there is nothing to write.
+    // If all questions fail, the job fails instead of writing an empty output.
     if failed.len() == preset.questions.len()
         && let Some(first) = failed.next()
     {

@@ -28,7 +28,8 @@ pub struct StatsOptions {
 }
 
 impl StatsOptions {
-    /// Fails if the user selected spans. Call it before writing a summary by label, which always includes all spans.
+    /// Fails if the user selected spans (`--time`, `--exclude`). Commands that write a summary by label call this
+    /// first, because such a summary is always of all spans.
     pub(super) fn check_summary(&self) -> Result<()> {
         if self.preset.times.is_empty() && self.preset.exclude.is_none() {
             return Ok(());

@@ -43,9 +43,9 @@ pub struct Preset {
     pub exclude: Option<Vec<String>>,
     /// Only count spans that overlap one of these ranges. If there are no ranges, spans of all times are counted.
     pub times: Vec<TimeRange>,
-    /// How many questions at the start of `questions` come from a list for many traces: a file or a built-in list. If a
-    /// trace can't answer one of these, that is only mentioned. The user asked the other questions about this very
-    /// trace, so it is a failure if the trace can't answer one of those.
+    /// How many of the first `questions` come from a list for many traces: a file or a built-in list. If a trace can't
+    /// answer one of them, a line mentions it. The other questions are the user's own about this trace, so it is a
+    /// failure if the trace can't answer one of those.
     pub optional: usize,
 }
 

@@ -32,11 +32,12 @@ pub(super) struct Answers<'p> {
     /// True if any span is in the time range that the user asked for.
     has_selected: bool,
     left_out: LeftOut,
-    /// The number of spans with each name, for the message about a question without an answer.
+    /// The number of spans with each name. A message about a question without an answer lists the most frequent ones.
     names: BTreeMap<Vec<u8>, u64>,
     /// The number of spans with each name that have an argument of the same name, which says what the span did.
     names_with_action: BTreeMap<Vec<u8>, u64>,
-    /// The names of arguments that were seen, up to a maximum per trace. For the message that no span has an argument.
+    /// The names of arguments that were seen, up to a maximum per trace. The message that no span has the wanted
+    /// argument lists them.
     arguments: BTreeSet<String>,
 }
 
@@ -47,7 +48,7 @@ type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), ArgumentSum>;
 #[derive(Debug, Default)]
 struct ArgumentSum {
     durations: Tally,
-    /// The time of these spans without the spans inside of them, in nanoseconds.
+    /// The time in these spans but not in spans that are nested in them, in nanoseconds.
     self_time: i128,
 }
 
@@ -130,11 +131,12 @@ impl<'p> Answers<'p> {
             self.extent = Some((earliest.min(first), latest.max(last)));
         }
         self.has_selected |= timeline.slices.iter().any(|slice| selection.overlaps(slice));
-        // Only the table of all spans is headed by a line that says what it leaves out.
+        // `left_out` is only needed for the table of all spans. A line above that table says what it leaves out.
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
-        // The names are for the message that no span with the name in such a question states an action.
+        // If a question asks what the spans of a name did and no such span says so, a message lists the names whose
+        // spans do.
         if self.preset.questions.iter().any(|question| matches!(question, Question::Action(_))) {
             self.count_names(timeline);
         }
@@ -269,9 +271,10 @@ impl<'p> Answers<'p> {
 /// Explanations why questions have no answer.
 #[derive(Debug, Default)]
 pub(super) struct UnansweredQuestions {
-    /// For questions from a list for many traces, not all of which need an answer ([`Preset::optional`]).
+    /// About questions that come from a list for many traces. A trace needn't answer all of these
+    /// ([`Preset::optional`]).
     pub(super) optional: Vec<String>,
-    /// For questions that the user asked about these very inputs.
+    /// About questions that the user asked about these very inputs.
     pub(super) required: Vec<String>,
 }
 
@@ -300,12 +303,13 @@ fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> 
         return Vec::new();
     }
     let (first, last) = timeline.bounds();
-    // The bounds of ranges are never negative, and only damaged traces have negative times.
+    // `TimeRange` has no negative times. A trace that starts or ends before 0, as only damaged ones do, counts as doing
+    // so at 0.
     let [first, last] = [first, last].map(|time| Nanos(u64::try_from(time).unwrap_or(0)));
     let nanos = |Nanos(time): Nanos| i64::try_from(time).unwrap_or(i64::MAX);
     let times = ranges.iter().map(|range| {
         let (from, to) = range.times(first, last);
-        // A range without a start also contains negative times.
+        // A range without a start has no lower bound, so that it also contains negative times.
         (range.from.map_or(i64::MIN, |_| nanos(from)), nanos(to))
     });
     times.collect()
@@ -400,12 +404,12 @@ impl TalliesById {
 
     #[inline]
     fn add(&mut self, name: NameNumber, duration: i64) {
-        // `NO_NAME` is larger than all IDs.
+        // `NO_NAME` is larger than all IDs, so `min` turns it into the last index.
         let unnamed = self.0.len() - 1;
         self.0[unnamed.min(name as usize)].add(duration);
     }
 
-    /// Adds the sums to those of other timelines, which are by name.
+    /// Adds these sums to `tallies`, which has the sums of other timelines by the text of the name.
     fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
         let unnamed = self.0.len() - 1;
         for (id, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
@@ -428,6 +432,7 @@ impl TopLevel {
             start = start.min(slice.start);
             end = end.max(slice.end());
             if selection.is_outermost(slice) {
+                // Events have no duration. The total over all spans leaves them out, but the sums by name have them.
                 if slice.duration > 0 {
                     self.spans.add(slice.duration);
                 }
@@ -513,7 +518,7 @@ fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -
     table
 }
 
-/// The gaps between the top-level spans of a trace.
+/// The gaps between the top-level spans of a trace, as rows of the table.
 fn gaps(path: &Path, timeline: &Timeline, selection: &Selection, rule: GapRule) -> Vec<GapRow> {
     let name = |slice: &Slice| String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
     let input = input_name(path);

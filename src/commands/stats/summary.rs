@@ -159,7 +159,8 @@ fn label_changes(base: &LabelSummary, changed: &LabelSummary) -> Table {
     table
 }
 
-/// The times of all labels together. Their other totals are not added up.
+/// The self time and time of all labels together. The other totals of labels (counts, cache hits and so on) are not
+/// added up.
 fn total_times(summary: &LabelSummary) -> LabelTotals {
     LabelTotals {
         self_time: summary.labels.values().map(|item| item.self_time).sum(),

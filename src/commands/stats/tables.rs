@@ -50,7 +50,7 @@ pub(super) fn input_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// Lists the formats with spans for which `is_listed` is true, for a message.
+/// Names the formats that have spans and for which `is_listed` is true, for a message.
 pub(super) fn formats_with(is_listed: impl Fn(&Spans) -> bool) -> String {
     let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&is_listed));
     formats.map(|format| format.name).collect::<Vec<_>>().join(", ")

@@ -14,6 +14,7 @@ use crate::pipeline::open::Input;
 /// omitted from the page without an error.
 pub(super) fn list_code(inputs: &[InPath], limit: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
     let [path] = inputs else { return None };
+    // Standard input was read for the profile, and can't be read again.
     if limit == 0 || *path == InPath::Stdin {
         return None;
     }
@@ -29,7 +30,7 @@ pub(super) fn list_code(inputs: &[InPath], limit: usize, load: &LoadOptions, job
         grouping: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };
-    // The file was already read for the profile, so its warnings have been reported.
+    // Drop the warnings: they were already reported when the same file was loaded for the page's profile.
     let annotation = annotate(&input.bytes, &options, job, &mut Warnings::new()).ok()?;
     let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Instructions { .. }));
     is_listed.then(|| HotCode { annotation, instructions: Vec::new() })

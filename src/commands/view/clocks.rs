@@ -70,7 +70,7 @@ fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     let mut extents = vec![None; inputs];
     for row in profile.series.iter().flat_map(|series| &series.rows) {
         let (Some(input), Some(first)) = (profile.track_of(row.track).input, row.time) else { continue };
-        // The rows of some profiles are intervals, whose weight is their length.
+        // In some profiles, each row is an interval that starts at `time`, and the weight is its length.
         let last = Nanos(first.0.saturating_add(if profile.rows_have_durations { row.weight } else { 0 }));
         let extent = extents[input as usize].get_or_insert(TimeExtent { first, last });
         *extent = TimeExtent { first: extent.first.min(first), last: extent.last.max(last) };

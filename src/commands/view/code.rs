@@ -2,10 +2,10 @@
 //!
 //! Instructions are numbered across all listings, and nothing is stored twice. Each distinct instruction text, with the
 //! instruction's length, is in `texts` and `texts.len`; an instruction is an index into these. Branch targets outside a
-//! listing are in `out.*`, and source lines in `line.*`. If only few instructions have a value, it is stored with the
-//! distance from the previous instruction that has one (`*.gap`). Inlined calls whose addresses are unknown are listed
-//! as a tree: `expanded` has the lines of these trees for all listings in a row, and `listing.expanded` has the number
-//! of lines of each listing.
+//! listing are in `out.*`, and source lines in `line.*`. Values that only few instructions have, such as branch
+//! targets, are stored in columns of their own: `*.gap` has the distance to the previous instruction with such a value.
+//! Inlined calls whose addresses are unknown are listed as a tree: `expanded` has the lines of these trees for all
+//! listings in a row, and `listing.expanded` has the number of lines of each listing.
 
 mod columns;
 
@@ -25,8 +25,9 @@ pub(super) struct NamedCode<'a> {
     pub(super) code: &'a HotCode,
 }
 
-/// The section with the listings of all inputs; `None` if there is no code or no listing was requested. Also returns,
-/// for each sample of each event, the number of the instruction that it hit plus one.
+/// The section with the listings of all inputs. `None` if no input has listings, which also is the case if the user
+/// requested none. Also returns, for each sample of each event, the number of the instruction that it hit, counted from
+/// 1; 0 if it hit none.
 pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     if all.is_empty() {
         return (None, Vec::new());
@@ -41,19 +42,20 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     (Some(section), listings.hit_instructions(all, profile))
 }
 
-/// The event with this name. `None` if there is none, or if its costs were sampled and not counted.
+/// The totals of the event with this name, if its costs were counted exactly. `None` if they were sampled, or if there
+/// is no such event.
 fn find_exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
     let mut events = annotations(all).flat_map(|annotation| &annotation.events);
     events.find(|total| total.name == name && total.precision == Precision::Exact)
 }
 
-/// A listing, and the recording that it belongs to.
+/// A listing, and the speller for the names of its recording.
 struct NamedListing<'a> {
     listing: &'a Listing,
     names: &'a PageNames,
 }
 
-/// The listings of all inputs, whose instructions are numbered from the first listing to the last.
+/// The listings of all inputs. Instructions are numbered across all of them.
 struct Listings<'a> {
     list: Vec<NamedListing<'a>>,
     /// The number of the first instruction of each listing, counted from 0.
@@ -118,8 +120,8 @@ impl<'a> Listings<'a> {
         Self { list, first_instructions, base }
     }
 
-    /// The section's values that don't belong to a single listing. `limit` is the number of listings that the user
-    /// requested.
+    /// The values of the section that aren't columns: totals of events, and counts over all listings. `limit` is the
+    /// number of listings that the user requested.
     fn json(&self, all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> Value {
         let mut events = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
@@ -168,7 +170,7 @@ impl<'a> Listings<'a> {
         instructions.write(section)
     }
 
-    /// The cost of each instruction in an event that was counted, not sampled.
+    /// The exact cost of each instruction, for an event whose costs were counted and not sampled.
     fn costs(&self, event: usize) -> Vec<u64> {
         let mut weights = Vec::new();
         for row in self.list.iter().flat_map(|named| &named.listing.rows) {
@@ -183,8 +185,8 @@ impl<'a> Listings<'a> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
             let numbers = self.hits_of_event(all, &series.name);
-            // Inputs without addresses have no instructions. If the event has samples from such an input, there are
-            // fewer numbers than rows, and no instructions are stored for the event.
+            // Samples of an input without addresses have no instructions. If the event has any, there are fewer numbers
+            // than rows, so that they can't be matched. Then none are stored for the event.
             by_event.push(if numbers.len() == series.rows.len() { numbers } else { Vec::new() });
         }
         by_event

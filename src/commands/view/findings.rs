@@ -49,7 +49,7 @@ fn frames(finding: &Finding) -> Value {
         Highlight::UnnamedInFiles(files) => json!({ "what": "unnamed", "modules": printable(files) }),
         Highlight::UnnamedNowhere => json!({ "what": "unnamed", "modules": [""] }),
         Highlight::UnnamedJit => {
-            // perf's name for anonymous executable memory.
+            // The module that perf states for anonymous executable memory.
             let module = format!("/tmp/perf-{}.map", pid.unwrap_or_default());
             json!({ "what": "unnamed", "modules": [module], "pid": pid })
         }

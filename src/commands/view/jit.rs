@@ -1,9 +1,9 @@
 //! Section `jit` of the page: what the runtimes compiled, and when.
 //!
 //! Each row stands for a code range that was written, with its time, tier, size and function. If there are very many,
-//! only the functions that were compiled most often have rows of their own. The other code ranges are summed by time
-//! bucket and tier. `codes` then says how many code ranges a row stands for, and `again` how many of these were
-//! recompilations.
+//! only the functions that were compiled most often have rows of their own. The code ranges of other functions are
+//! summed by time bucket and tier. Two more columns then say how many code ranges a row stands for (`codes`), and how
+//! many of them were recompilations (`again`).
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
@@ -29,7 +29,8 @@ const ROWS: usize = 30_000;
 /// If there are more than [`ROWS`] code ranges, this many of the most often compiled functions keep rows of their own.
 const FUNCTIONS: usize = 2_000;
 
-/// The number of time buckets, approximately, by which the other functions are summed.
+/// About how many time buckets the recording is divided into, if the code ranges of most functions are summed by
+/// bucket.
 const BUCKETS: u64 = 2_000;
 
 /// Nanoseconds per unit of time in the page, which is a microsecond.
@@ -56,7 +57,8 @@ struct WrittenCode {
     time: Nanos,
     category: Category,
     bytes: u64,
-    /// The index of the function in [`CompiledCode::functions`] or, on the page, in [`Timed::functions`].
+    /// The index of the function in [`CompiledCode::functions`]. When several recordings are combined for the page, it
+    /// is changed to the index in [`Timed::functions`].
     function: u32,
     /// The index of the code's recording among the inputs.
     input: u32,
@@ -83,7 +85,7 @@ struct WrittenAmount {
     /// The number of code ranges.
     codes: u64,
     bytes: u64,
-    /// The number of these code ranges that were recompilations of a function.
+    /// The number of code ranges for which a function was compiled again.
     again: u64,
 }
 
@@ -211,12 +213,12 @@ pub(super) fn section<'a>(recordings: impl Iterator<Item = &'a CompiledCode>, pr
     Some(section)
 }
 
-/// The functions in the profile that belong to a runtime's interpreter and not to the program.
+/// The names of functions in the profile that are part of a runtime's interpreter, not of the program that it runs.
 fn interpreters(profile: &Profile) -> Vec<String> {
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
     let mut found = Vec::new();
     for name in names {
-        // V8's names of bytecode handlers, and the readable form of these names.
+        // V8 calls the handlers of bytecodes `BytecodeHandler:…`. The other form is what this name is made readable as.
         let is_handler = name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
         if is_handler || RUNTIMES.iter().any(|runtime| runtime.is_interpreter(name)) {
             found.push(readable(name).into_owned());
@@ -230,7 +232,7 @@ fn interpreters(profile: &Profile) -> Vec<String> {
 struct Timed<'a> {
     codes: Vec<WrittenCode>,
     functions: Vec<&'a CompiledFunction>,
-    /// The time from which the page counts.
+    /// The time when the first code was written or moved. The page counts all times from it.
     base: Nanos,
 }
 
@@ -241,7 +243,7 @@ impl Timed<'_> {
         self.codes.len() <= ROWS
     }
 
-    /// The time since the first code was written, in units of the page.
+    /// The time since [`Timed::base`], in units of the page.
     fn page_time(&self, time: Nanos) -> u64 {
         (time.0 - self.base.0) / UNIT
     }

@@ -105,7 +105,7 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, inputs));
-    // The code of recordings has sampled costs; that of callgrind files has exact costs.
+    // A callgrind file isn't a recording, so `recorded` doesn't have its code, whose costs are exact.
     let exact = callgrind::list_code(inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();

@@ -24,7 +24,8 @@ pub(super) struct PageNames {
 impl PageNames {
     /// Creates a speller for the names of a recording. `jit_names` says how to spell names of JIT code.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
-        // Which names of JIT code occur in the profile decides how they are made readable.
+        // Names of JIT code are made readable in the light of all names in the profile, so collect the sampled ones
+        // first.
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
             examined.named.each(PlaceId(place), |frame| {

@@ -1,5 +1,5 @@
-//! The data of a recording that the page shows in addition to its stacks. It is collected while the recording's files
-//! are open.
+//! What the page shows of a recording in addition to its stacks: listings of hot code, compiled code, and findings. All
+//! of it is collected while the recording's files are open.
 
 use super::findings::{self, Findings};
 use super::jit::CompiledCode;
@@ -31,7 +31,7 @@ pub(super) fn hottest(limit: usize) -> CodeOptions {
 /// Data of one recording that the page shows in addition to the profile.
 #[derive(Debug)]
 pub(super) struct RecordingData {
-    /// The recording's path, by which its input is found again.
+    /// The recording's path. It says which input the data belongs to.
     pub(super) path: PathBuf,
     pub(super) names: PageNames,
     /// The hottest code as instructions. `None` if no code was requested.

@@ -127,7 +127,8 @@ impl Manifest {
 fn check_path(path: &str) -> Result<()> {
     let is_plain = |part| matches!(part, Component::Normal(_));
     let mut components = Path::new(path).components();
-    // `Path` ignores `.` and empty parts, with which a path could be spelled in several ways.
+    // Splitting at `/` also finds `.` and empty parts, which `components` skips. They would allow several spellings of
+    // one path.
     let mut parts = path.split('/');
     let has_odd_part = parts.any(|part| ["", ".", ".."].contains(&part));
     if path.contains('\0') || has_odd_part || !components.all(is_plain) {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tar::{Entries, Entry, EntryType};
 
-/// The archive's directory with files of the recorded machine, by their absolute paths there.
+/// The directory in an archive that has files of the recorded machine, each at its absolute path: `root/usr/bin/node`.
 pub(crate) const ROOT: &str = "root";
 
 /// The maximum size in bytes of the archive's first file, and of the manifest.
@@ -22,8 +22,8 @@ const LONGEST_TEXT: u64 = 64 << 20;
 /// The maximum length in bytes of a file name.
 const LONGEST_NAME: u64 = 1 << 13;
 
-/// The maximum number of entries that are not files. They take next to no space in an archive, and the manifest doesn't
-/// list them, so that a small archive could keep its reader busy without an end.
+/// The maximum number of entries that aren't files, such as directories. The manifest doesn't list them, and they take
+/// next to no space, so that without a limit, a small archive could keep its reader busy for as long as it likes.
 const MOST_OTHERS: usize = 2 * MOST_FILES;
 
 /// True if decompressed data starts like an archive.
@@ -91,8 +91,8 @@ struct PlainFiles<'a, R: Read> {
 }
 
 impl<'a, R: Read> PlainFiles<'a, R> {
-    /// The next regular file with its name; `None` at the end. Skips directories. A name that is too long for the
-    /// file's header comes from the entry before it. Fails on any other kind of entry.
+    /// The next regular file with its name; `None` at the end. Directories are skipped. A name that is too long for the
+    /// file's own header is in an extra entry before the file. Fails on any other kind of entry.
     fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
         let mut long_name = None;
         for entry in &mut self.entries {
@@ -113,7 +113,8 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                         String::from_utf8(name()).map_err(|_| Error::new("contains a name that is not UTF-8"))?;
                     return Ok(Some((name, entry)));
                 }
-                // People may have repacked the archive, which adds entries for directories.
+                // jitgraft writes no directories, but people may have unpacked the archive and packed it again with
+                // tar.
                 EntryType::Directory if entry.size() == 0 => {
                     self.others += 1;
                     long_name = None;

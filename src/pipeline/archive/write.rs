@@ -52,7 +52,7 @@ pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piec
     let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut tar = Builder::new(&mut zstd);
     append(&mut tar, MARK, 0, ABOUT.len() as u64, ABOUT)?;
-    // Compress the first file separately, so that archives can be recognized by their first bytes.
+    // Flushing ends the compressed block here. So the first bytes of an archive are always the same, whatever follows.
     tar.get_mut().flush()?;
     let listed = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
     append(&mut tar, MANIFEST, 0, listed.len() as u64, &listed[..])?;

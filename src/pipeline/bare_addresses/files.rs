@@ -10,21 +10,21 @@ use crate::symbolize::symbols::files::hex;
 use crate::symbolize::symbols::image::Image;
 use crate::symbolize::symbols::images::Images;
 
-/// The file as one that a process had mapped.
+/// The file in the form in which the symbolizer looks for files that processes had mapped.
 pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }
 }
 
-/// The files of a profile of which the same version is on this machine.
+/// The files that a profile's addresses are in, each with the same file on this machine if it was found.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     files: &'a [CodeFile],
-    /// For each file of the profile, the file on this machine; `None` if it is missing or another version.
+    /// For each file of the profile, the file on this machine; `None` if it is missing or is another version.
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
-/// Opens a file. `None` if it is missing, or if it is another version, about which this warns unless a build ID says
-/// so.
+/// Opens a file. `None` if it is missing or is another version. Warns about another version if its hash (htlhash) says
+/// so; if the build ID does, the file just counts as missing.
 fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;
@@ -59,8 +59,8 @@ impl<'a> Files<'a> {
         )))
     }
 
-    /// The location of an address in a file, which is given by its index. `None` if the file is missing, or if it has
-    /// nothing at this address.
+    /// The location of an address in one of the profile's files, of which `file` is the index. `None` if the file is
+    /// missing, or if it has nothing at this address.
     pub(super) fn location(&self, file: u32, addr: Addr) -> Option<Location> {
         let index = usize::try_from(file).ok()?;
         let (id, image) = self.found.get(index).copied().flatten()?;

@@ -27,7 +27,7 @@ use std::borrow::Cow;
 pub(crate) struct AddressCounts {
     /// Addresses that had no name in the input.
     pub(crate) asked: u64,
-    /// Addresses that are not in files and were named.
+    /// Addresses that got a name and aren't in files.
     pub(crate) named: u64,
     /// The subset of `named` where several functions were at the address one after another, so that the name may be
     /// wrong.
@@ -36,7 +36,7 @@ pub(crate) struct AddressCounts {
     pub(crate) without_process: u64,
     /// Addresses in files; a subset of `asked`.
     pub(crate) in_files: u64,
-    /// Addresses in files that were named. Not included in `named`.
+    /// Addresses that got a name and are in files. They aren't included in `named`.
     pub(crate) named_in_files: u64,
     /// Addresses in files that are missing on this machine.
     pub(crate) in_missing: u64,
@@ -48,8 +48,8 @@ pub(crate) struct Answers<'m> {
     /// For each address, an index into `frames`; `None` if nothing was found.
     frame_indices: Vec<Option<usize>>,
     frames: Frames,
-    /// The name of the outermost function by index into `frames`, for formats that can't express inlined calls. `None`
-    /// for other formats.
+    /// For formats that can't express inlined calls: for each index into `frames`, the name of the code, which is the
+    /// outermost function there. `None` for other formats.
     code_names: Option<Vec<Cow<'m, [u8]>>>,
     pub(crate) counts: AddressCounts,
 }
@@ -97,7 +97,8 @@ impl<'m> Answers<'m> {
         let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {
-            // The frames have the same order as the distinct locations.
+            // `frames` has an entry for each of `locations`, which are sorted and distinct, so the index of a location
+            // is also that of its frames.
             let index = location.and_then(|location| locations.binary_search(&location).ok());
             if address.file.is_some() {
                 counts.in_files += 1;
@@ -144,7 +145,8 @@ impl<'m> Answers<'m> {
     }
 }
 
-/// The JIT code at an address in memory; `None` if there is none or the process is unknown. Counts both cases.
+/// The JIT code at an address in memory. `None` if there is none, or if the process is unknown. Updates `counts`:
+/// addresses that were named, and addresses whose process is unknown.
 fn locate_code(
     address: &BareAddress,
     default_pid: Option<Pid>,

@@ -15,14 +15,14 @@ const CLOCK_MONOTONIC: i32 = 1;
 pub(crate) struct CodeSources {
     /// The recorded ID of the process; 0 if unknown.
     pub(crate) pid: Pid,
-    /// The only process, or none if its ID is unknown.
+    /// Only the process with this ID. Empty if its ID is unknown.
     pub(crate) processes: Processes,
     pub(crate) found: Found,
 }
 
 impl CodeSources {
-    /// Finds the sources of process `pid`, among others in the directory of the file at `path`. Without a process ID,
-    /// there are only those sources that say which process they are of.
+    /// Finds the sources of process `pid`, among others in the directory of the file at `path`. If `pid` is `None`,
+    /// only finds sources that themselves say which process they are of.
     pub(crate) fn find(
         pid: Option<Pid>,
         path: Option<&Path>,
@@ -40,8 +40,8 @@ impl CodeSources {
     }
 }
 
-/// A process as if from a recording. callgrind has no clock, and only the order of times within a jitdump matters, so
-/// any clock will do.
+/// The process as if it were one of a recording. A recording states its clock, on which the times in jitdumps are
+/// placed. callgrind has none. As only the order of times within a jitdump matters here, any clock will do.
 fn process(pid: Pid) -> Processes {
     let mut processes = Processes::default();
     processes.clock.clockid = Some(CLOCK_MONOTONIC);

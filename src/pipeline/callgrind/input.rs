@@ -30,7 +30,8 @@ pub(crate) fn with_names(
     let path = path.path();
     let pid = match find_pid(pid_in_header(text.peek(HEAD)?), path) {
         Some(pid) => pid,
-        // The user named files with names of JIT code, which are used for a process without an ID, too.
+        // The file states no process ID. Still, its functions get names if the user said which jitdump or perf map to
+        // use.
         None if options.names_files() => Pid(0),
         None => return Ok(text.into_reader()),
     };
@@ -66,19 +67,20 @@ fn rewrite(text: &Bytes, sources: &CodeSources, job: &Job, warnings: &mut Warnin
 /// The smallest percentage of the cost that [`report_unnamed`] reports.
 const MIN_PERCENT: f64 = 1.0;
 
-/// A message that says how much of the first event's cost is in code without names that belongs to no file, and which
-/// command explains why. `None` if it is less than [`MIN_PERCENT`].
+/// A message that says how much of the first event's cost is in unnamed code outside of files, and that `doctor`
+/// explains why. `None` if it is less than [`MIN_PERCENT`].
 pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
     let unnamed_jit = jit - jit_named;
-    // Code in no file is only JIT code for sure if the program is a known runtime.
+    // Unnamed code in no file certainly is JIT code only if the program is a known runtime. Only then, it counts in
+    // `unnamed_jit`, and the message calls it JIT code.
     let (unnamed, code) = if unnamed_jit >= no_file {
         (unnamed_jit, "JIT code without a name")
     } else {
         (no_file, "code without a name that belongs to no file")
     };
-    // Without any cost, the percentage is 0.
+    // `max` avoids a division by zero: without any cost, the percentage is 0.
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;
     if percent < MIN_PERCENT {
         return None;

@@ -23,8 +23,8 @@ use std::hash::BuildHasher;
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// The start addresses of the visible ranges. They are separate from the rest, so that a search touches less
-    /// memory.
+    /// The start address of each range in `visible`. The starts are in a list of their own so that a binary search
+    /// touches less memory.
     starts: Vec<u64>,
     /// The address ranges in which entries are visible, sorted and without overlaps.
     visible: Vec<VisibleRange>,
@@ -65,14 +65,15 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
-        // Code without a time goes first, so that more reliable code with a time replaces it. The map has no segments
-        // for untimed code that later entries of the same source hide, but that code must be taken into account as
-        // well.
+        // Add code without a time first: code with a time is more reliable and hides it. Code of a perf map that a
+        // later line of the same map hides has no segment, but makes a name ambiguous. So take all code of such
+        // sources, not only their segments.
         let untimed_origins: FxHashSet<OriginId> =
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
         let untimed_ranges = painter.add_loaded(untimed_codes);
-        // If no code replaced another, which is usual for a perf map, sorting is enough.
+        // In most perf maps, no code replaced other code. Then nothing needs painting: the sorted ranges are what is
+        // visible.
         let disjoint = if timed.is_empty() { sort_if_disjoint(&untimed_ranges) } else { None };
         let visible = disjoint.unwrap_or_else(|| {
             for range in untimed_ranges {
@@ -80,7 +81,8 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             }
             timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
             for segment in timed.iter().filter(|segment| segment.start < segment.end) {
-                // A segment may be only a part of the code, so the code's first byte may be before it.
+                // The segment may be a later part of the code. Subtracting `offset` gives the address of the code's
+                // first byte.
                 let entry = painter.find_or_add_entry(segment.code, segment.start.0.wrapping_sub(segment.offset));
                 painter.paint(EntryRange { start: segment.start.0, end: segment.end.0, entry });
             }
@@ -161,8 +163,9 @@ fn is_timed(segment: &Segment) -> bool {
     segment.from.0 != 0 || segment.until.0 != u64::MAX
 }
 
-/// Cleans up the source file of a line. Converts `file:` URLs to paths, which source viewers expect. V8 overwrites the
-/// start of some file names; these are taken from the function's name, which repeats file, line and column.
+/// Cleans up the source file of a line. V8 overwrites the start of some file names with other bytes. Such a name is
+/// replaced by the file in the function's name, which has the form `JS:*f /path/of.js:12:7`. `file:` URLs become paths,
+/// which source viewers expect.
 fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
     let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
     let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
@@ -207,8 +210,8 @@ impl<'m, 'data> Painter<'m, 'data> {
         }
     }
 
-    /// Adds an entry for each code at the address where it was loaded, without later moves. Returns the address ranges
-    /// of these entries.
+    /// Adds an entry for each code at the address where it was first loaded; moves to other addresses are ignored.
+    /// Returns the address ranges of these entries.
     fn add_loaded(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
         let mut ranges = Vec::with_capacity(self.entries.capacity());
         for (id, code) in codes {
@@ -230,8 +233,8 @@ impl<'m, 'data> Painter<'m, 'data> {
         self.visible.insert(start..end, entry, |below| {
             let below = map.code(entries[below.value as usize].id);
             let code = map.code(entries[entry as usize].id);
-            // The same code in a perf map and in a jitdump doesn't make it ambiguous, so only code from the same source
-            // is compared.
+            // A perf map and a jitdump may both list the code, possibly under different names. That makes no name
+            // ambiguous, so only code of the same source is compared.
             is_over_other |= below.origin == code.origin && below.name != code.name;
         });
         self.entries[entry as usize].ambiguous |= is_over_other;
@@ -340,7 +343,8 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
-        // None starts at or below the address only if there is no JIT code at all.
+        // The fast path has handled all addresses below the first range. So `after` is 0 only if there is no JIT code
+        // at all.
         let Some(before) = after.checked_sub(1) else { return CodeLookup { range: first_start..next, entry: None } };
         let visible = self.visible[before];
         if addr < visible.end {

@@ -30,11 +30,12 @@ pub(super) fn collect_facts(
         command: command(recording),
         host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
         arch: text(Feature::ARCH).map(<[u8]>::to_vec),
-        // perf runs on no other system.
+        // perf.data doesn't state the operating system, but perf only exists for Linux.
         os: Some(b"Linux".to_vec()),
         os_release: survey.processes.os_release.clone(),
         cpus: cpus.and_then(|section| section.online_cpus(recording.header.endian).ok()),
-        // The reference is one moment on two clocks. Times of samples are on the recording's own.
+        // `reference` is one moment on two clocks: wall-clock time and the recording's own. Their difference is the
+        // wall-clock time at which the recording's clock, that of its samples, was 0.
         epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),
         sampled: samples.sampled,
         lost: survey.processes.lost,
@@ -67,7 +68,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     for (&pid, process) in &resolution.survey.processes.by_pid {
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let is_kernel = mapping.cpumode == CpuMode::Kernel;
-            // Memory that no file backs, such as `//anon`, is no module.
+            // Memory that no file backs, such as `//anon`, doesn't count as a module.
             if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
                 continue;
             }
@@ -80,9 +81,11 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     }
     for (id, image) in resolution.images.opened() {
         let dso = resolution.spaces.dsos().get(id);
-        // Don't use a copy of the file in another directory: it may be stripped, and then has a different hash.
+        // The image may be a copy of the file in another directory. A stripped copy has another hash, so only use one
+        // with the recorded path.
         let is_its_file = dso.build_id.is_some() && image.path().as_os_str().as_bytes().ends_with(&dso.path);
-        // If several versions of the file were mapped, the module has no build ID, and can't have one hash either.
+        // If several versions of the file were mapped, `build_id` is empty. The hash of one version would be wrong for
+        // the others.
         if let Some(module) = modules.get_mut(&dso.path)
             && is_its_file
             && module.build_id.into_option() == dso.build_id

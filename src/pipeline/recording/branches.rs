@@ -12,16 +12,16 @@ const LONGEST_CALL: u64 = 8;
 /// longer loop.
 const LONGEST_LOOP: usize = 64;
 
-/// Adds recorded branches to a stack (`frames`, innermost first), on the inner side of the callers, as `perf report
-/// --branch-history` does. Each branch becomes two frames: its target and its source. Repeated iterations of a loop are
-/// left out, and so are callers whose calls are among the branches.
+/// Adds recorded branches to a stack (`frames`, innermost first), as `perf report --branch-history` does. They come
+/// before the callers, as if they were called by these. Each branch becomes two frames: its target and its source.
+/// Repeated iterations of a loop are left out, and so are callers whose calls are among the branches.
 pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The number of innermost frames that the branches replace. The first of them is the sample's own, because the
-    // target of the newest branch is in the same function.
+    // The number of innermost frames that the branches replace. The sample's own frame is one of these frames, because
+    // the target of the newest branch is in the same function.
     let mut replaced = usize::from(!branches.is_empty() && !frames.is_empty());
-    // Branches are ordered from the newest to the oldest, so the calls among them lead from the innermost caller
-    // outward, like the frames.
+    // The other frames that are replaced are callers whose call is among the branches. Both lists go outward: branches
+    // are ordered from the newest to the oldest, and frames from the innermost caller.
     for branch in &branches {
         replaced += usize::from(frames.get(replaced).is_some_and(|frame| is_call(branch, frame.1.raw())));
     }
@@ -42,8 +42,8 @@ fn remove_loops(branches: &mut Vec<Branch>) {
     let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
     let mut start = 1;
     while start < branches.len() {
-        // The length of an iteration: the branches from `start` on are the same as those directly before `start`, which
-        // are newer.
+        // Find the length of an iteration: that many branches from `start` on repeat those directly before `start`,
+        // which are newer.
         let longest = start.min(branches.len() - start).min(LONGEST_LOOP);
         let iteration = (1..=longest).find(|&length| {
             let newer = &branches[start - length..start];
@@ -63,7 +63,7 @@ fn remove_loops(branches: &mut Vec<Branch>) {
 /// addresses.
 pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = ModeFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;
-    // As in perf, the LBR only replaces the user part of a call chain, so the chain must have one.
+    // As in perf, the LBR only replaces the user part of a call chain. Without that part, there is nothing to replace.
     sample.callchain.iter().find(|&word| word == abi::PERF_CONTEXT_USER)?;
     let newest = branches.iter().next()?.to;
     let user = std::iter::once(newest).chain(branches.iter().map(|branch| branch.from));

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// The maximum number of chains in the memo. When it is reached, the memo is cleared.
 const MAX_CHAINS: usize = 1 << 16;
 
-/// The size of the bit set that says for each hash value whether a chain with it has been seen: 64 KiB.
+/// The number of bits in the set of hash values that have been seen. The set takes 64 KiB.
 const SEEN_BITS: usize = 1 << 19;
 
 /// The number of chains that are kept when they are first seen. After that, unless enough chains have repeated, a chain
@@ -27,7 +27,7 @@ const TRIAL_CHAINS: u64 = 1 << 12;
 /// A call chain with everything that determines its frames, except for the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKey<'data> {
-    /// A hash of all other fields.
+    /// A hash of all other fields of this key.
     hash: u64,
     words: &'data [u8],
     ip: Addr,
@@ -70,7 +70,7 @@ pub(crate) struct ChainMemo<'data, V> {
     seen_bits: Vec<u64>,
     /// True if a chain is never kept when it is first seen.
     only_repeated: bool,
-    /// How many chains were added so far, including those that have been removed since.
+    /// How many chains were added so far. Those that were removed since are counted, too.
     kept: u64,
     /// How many lookups found their chain.
     found: u64,
@@ -97,8 +97,9 @@ impl<'data, V> ChainMemo<'data, V> {
         Some(&mut resolved.answer)
     }
 
-    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. Otherwise `value` isn't
-    /// called. `discard` gets the values that are removed: all if the memo is full, or the chain's previous value.
+    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat; otherwise, `value` isn't
+    /// called. `discard` gets the values that are removed for it: the chain's previous value and, if the memo is full,
+    /// those of all chains.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,
@@ -107,7 +108,8 @@ impl<'data, V> ChainMemo<'data, V> {
         mut discard: impl FnMut(V),
     ) {
         let was_seen = self.was_seen(key.hash);
-        // Keeping chains at first sight pays if at least one in four of them has been found again.
+        // Adding a chain when it is first seen pays if lookups have found at least a quarter as many chains as were
+        // added.
         let keeps_new = !self.only_repeated && (self.kept < TRIAL_CHAINS || self.found >= self.kept / 4);
         if holds.is_empty() || !(was_seen || keeps_new) {
             return;

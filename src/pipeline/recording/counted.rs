@@ -26,7 +26,7 @@ pub(crate) struct Member {
 pub(super) struct Counted {
     /// The events of all samples, one sample after the other.
     members: Vec<Member>,
-    /// For each sample, the index in `members` after its last entry.
+    /// For each sample, the index in `members` directly after its own entries.
     ends: Vec<usize>,
 }
 
@@ -54,8 +54,9 @@ impl Counted {
     }
 }
 
-/// The only event for which a sample without counter values counts: its own. The weight is the sample's period or, if
-/// that wasn't recorded, the period of the event. At a fixed frequency, periods vary, so each sample weighs 1.
+/// The only event for which a sample without counter values counts: its own. The weight is the sample's period. If that
+/// wasn't recorded, it is the fixed period of the event, or 1 if the event is sampled at a fixed frequency, because
+/// periods then vary.
 pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -64,8 +65,8 @@ pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Membe
 
 struct Counters<'a> {
     recording: &'a Recording,
-    /// The last value of each counter, by the counter's ID. If child threads inherit the counter, there is a value for
-    /// each thread; otherwise the thread in the key is `None`.
+    /// The last value of each counter, by its ID and thread. The thread is `None` unless child threads inherit the
+    /// counter: then each thread counts on its own.
     last_values: FxHashMap<(u64, Option<Tid>), u64>,
 }
 

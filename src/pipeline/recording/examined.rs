@@ -92,7 +92,7 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     // For each code location, the kind of its innermost function, and whether that has a name.
     let mut innermost_by_place = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
-        // Frames come innermost first, so the first one is kept.
+        // The location's frames come innermost first. So keep the first one, and ignore the others.
         let mut innermost = None;
         named.each(PlaceId(place), |frame| {
             innermost.get_or_insert((frame.kind, frame.name.is_some()));
@@ -110,15 +110,17 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
 /// Counts the named and unnamed frames of all samples.
 pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
-    // For each chain, the number of samples whose stack contains it. At first, only those whose stack ends with it.
+    // For each chain, the number of samples whose stack contains it. First, count the samples whose stack is exactly
+    // this chain.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
     for row in &samples.rows {
         if let Some(chain) = row.chain {
             add(&mut through[chain.0 as usize], row.count);
         }
     }
-    // For each code location, how often it occurs in the stacks of samples. A callee's chain ID is larger than its
-    // caller's, so if the largest ID comes first, a chain's number is complete before its caller gets it.
+    // For each code location, how often it occurs in the stacks of samples. Go from callees to callers, that is, from
+    // the largest chain ID down: a callee's ID is larger than its caller's. So the number of a chain is complete before
+    // it is added to that of the caller.
     let mut hits: Vec<u64> = vec![0; samples.chains.places().len()];
     for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
         let count = through[chain];

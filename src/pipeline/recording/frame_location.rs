@@ -14,7 +14,8 @@ pub(super) type ModeFrame = (CpuMode, FrameAddr);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
     pub(crate) location: Location,
-    /// The process, if the location is in memory that no file backs and no code is known there. Otherwise 0.
+    /// The process, if no file backs the memory and no code is known there: such memory is shown with the process's ID.
+    /// Otherwise 0.
     pub(crate) pid: Pid,
     /// The address as recorded, if addresses are kept. Otherwise 0, so that equal offsets in a file are the same
     /// location in all processes.
@@ -26,11 +27,12 @@ pub(crate) struct FrameLocation {
     pub(crate) mode: CpuMode,
 }
 
-/// An extra outermost frame in unwound stacks whose real outermost frames are missing.
+/// Stands for the missing outer frames of an unwound stack. It is added to the stack as its outermost frame.
 pub(super) const TRUNCATED_FRAME: ModeFrame = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
 
-/// An extra outermost frame in call chains whose length is the kernel's maximum. These chains are treated as truncated,
-/// unless the function of their outermost frame is one in which threads start.
+/// Stands for outer frames that may be missing, because the call chain is as long as the kernel allows. It is added to
+/// the stack as its outermost frame. The stack counts as truncated unless threads start in the function of the next
+/// inner frame.
 pub(super) const LIMIT_FRAME: ModeFrame = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
 
 impl FrameLocation {
@@ -61,7 +63,8 @@ impl FrameLocation {
             location: located.location(),
             pid: if is_anonymous { pid } else { Pid(0) },
             addr: if keep_addr { frame.raw() } else { Addr(0) },
-            // The symbolizer looks up the byte before a return address, and other addresses as they are.
+            // For a return address, the symbolizer has looked up the byte before it; any other address it looks up as
+            // it is.
             is_return: located.addr != frame.raw(),
             mode,
         };

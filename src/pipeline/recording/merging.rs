@@ -16,11 +16,12 @@ pub(super) struct SampleChunk {
     pub(super) has_new_tables: bool,
     /// An error if the worker ran out of IDs.
     pub(super) id_check: Result<()>,
-    /// The samples. Their IDs are the worker's; ranges of branches are indexes into the chunk's own branches.
+    /// The samples. Their IDs of chains and threads are those of the worker's tables. Their ranges of branches refer to
+    /// the chunk's own branches.
     pub(super) taken: TakenRows,
-    /// The call chains and code locations that are new.
+    /// The call chains and code locations that are new since the worker's previous chunk.
     pub(super) chains: ChainsPart<FrameLocation>,
-    /// The threads that are new.
+    /// The threads that are new since the worker's previous chunk.
     pub(super) tracks: Vec<Track>,
 }
 
@@ -28,7 +29,7 @@ pub(super) struct SampleChunk {
 #[derive(Debug)]
 pub(super) struct Merging {
     pub(super) samples: Samples,
-    /// One for each worker, by its index.
+    /// How to renumber the IDs of each worker, by the worker's index.
     renumberings: Vec<Renumbering>,
 }
 

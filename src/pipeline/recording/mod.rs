@@ -201,7 +201,7 @@ pub(super) fn push(
         } else {
             let rows = samples.rows;
             tables.push(&rows);
-            // The profile has all rows now. Free this copy before the sink makes another one.
+            // The profile has a copy of all rows now. Free the rows here before the sink makes a second copy.
             drop(rows);
             sink.take(&mut tables.profile)?;
             sink.end(&tables.profile)?;

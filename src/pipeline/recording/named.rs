@@ -54,8 +54,8 @@ pub(crate) struct FrameView<'a> {
 #[derive(Debug)]
 pub(crate) struct Named {
     frames: Frames,
-    /// Functions that start exactly at a return address, where no function is known for the address before. Signal
-    /// handlers return to such addresses (`__restore_rt`).
+    /// The functions at return addresses before which no function is known, so that the function must start exactly
+    /// there. Signal handlers return to such a function (`__restore_rt`), which nobody calls.
     entered: Frames,
     /// Where to find the frames of each location, by [`PlaceId`].
     locations: Vec<NamedLocation>,
@@ -78,7 +78,7 @@ struct LocationInfo {
     module: Option<u32>,
     /// The recording's name for the memory at this location, if no file backs it, as an index into the modules.
     memory: Option<u32>,
-    // The next six are those of the location's frames; see [`FrameView`].
+    // The next six fields are copied to the location's frames. [`FrameView`] describes them.
     addr: Option<u64>,
     ip: u64,
     back: u64,
@@ -106,8 +106,8 @@ struct FrameNaming<'a> {
     announced: FxHashSet<Pid>,
     /// The modules that have been needed so far, and the names of memory that no file backs.
     modules: Interner<FileBuild, u32>,
-    /// The modules of mapped files that have been needed so far. Memory that no file backs isn't in here, because its
-    /// module depends on the process.
+    /// The modules of mapped files that have been needed so far. For memory that no file backs, the module depends on
+    /// the process, so it isn't kept here.
     dso_modules: FxHashMap<DsoId, FrameModule>,
 }
 
@@ -183,7 +183,8 @@ impl Named {
         Some(&*self.modules[memory as usize].0)
     }
 
-    /// True if no JIT code is known at the location for the time of its samples, but for other times.
+    /// True if no JIT code is known at the location for the time of its samples, although there is some for other
+    /// times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
         self.info(place).other_time
     }
@@ -222,8 +223,8 @@ impl Named {
         if let Some(entered) = info.entered {
             texts = &self.entered;
             frames = texts.get(entered as usize);
-            // Only a function that starts at the return address can be entered there. Any other one would also have
-            // been known at the address before.
+            // The function must start at the return address. If it started earlier, it would also have been found at
+            // the byte before, and the location wouldn't be in `entered`.
             if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
@@ -232,8 +233,8 @@ impl Named {
         for frame in frames {
             each(&FrameView {
                 name: frame.name.map(|name| texts.text(name)),
-                // Offsets are those of the address that was looked up: `back` bytes before the recorded one, except in
-                // `entered`.
+                // `frame.offset` is that of the byte that was looked up. For a return address that is the byte before
+                // it, except in `entered`, where the return address itself was looked up.
                 offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
                 kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
                 file: frame.file.map(|file| texts.text(file)),
@@ -251,8 +252,9 @@ impl Named {
     }
 }
 
-/// Finds return addresses for which no function is known at the address before. Returns the locations of the return
-/// addresses themselves, and stores the index of each in [`LocationInfo::entered`].
+/// Finds return addresses for which no function is known at the byte before. Returns the locations of these return
+/// addresses, so that functions which start exactly there can be looked up. The index of each in the returned list is
+/// stored in [`LocationInfo::entered`].
 fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
     let mut entered: Interner<Location, u32> = Interner::default();
     for (place, named) in places.iter().zip(locations) {
@@ -270,7 +272,8 @@ impl FrameNaming<'_> {
     /// Determines what is known about a code location apart from names: the module, the address in it, the kind of code
     /// and the runtime.
     fn describe(&mut self, place: &FrameLocation) -> LocationInfo {
-        // A return address was looked up one byte earlier, inside the call instruction. Undo that in the result.
+        // The location of a return address is that of the byte before it, inside the call. Adding `back` gives the
+        // recorded address again.
         let back = u64::from(place.is_return);
         let mut kind = match place.mode {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
@@ -308,10 +311,9 @@ impl FrameNaming<'_> {
                             || self.runtimes.find(place.pid) != RuntimeSet::default();
                         kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
-                    // The frame isn't code, as if nothing was mapped.
+                    // The mapping isn't executable, so the frame isn't code. Show it as if nothing was mapped there.
                     DsoKind::Data => kind = FrameKind::Unknown,
-                    // The addresses in branches come without a CPU mode, so the kind of file determines what is kernel
-                    // code.
+                    // Recorded branches state no CPU mode, so only the kind of file tells that this is kernel code.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
                     DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                         jit_memory = module.jit.is_some();
@@ -320,6 +322,7 @@ impl FrameNaming<'_> {
                 (Some(module.name), offset)
             }
             Location::Nothing(addr) => {
+                // No file or code is known at the address, so it need not be code of the program.
                 if kind == FrameKind::User && !place.is_mark() {
                     kind = FrameKind::Unknown;
                 }
@@ -351,12 +354,13 @@ impl FrameNaming<'_> {
         self.modules.intern((name.to_vec(), build))
     }
 
-    /// The module to show for a mapped file or for memory that no file backs. Its `jit` is set if the file is an image
-    /// of JIT code (by `perf inject --jit`), or if simpleperf says that it contains JIT code.
+    /// The module to show for a mapped file or for memory that no file backs. Its `jit` is set if the file has JIT
+    /// code: an image of `perf inject --jit`, or a file that simpleperf names as a JIT cache.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
-            // perf shows such memory with the name of the perf map that would name its code.
+            // Like perf, show memory without a file under the name of the perf map that would name its code
+            // (`/tmp/perf-PID.map`).
             return FrameModule { name: self.module(&perf_map(place.pid), None), jit: None };
         }
         if let Some(&known) = self.dso_modules.get(&id) {

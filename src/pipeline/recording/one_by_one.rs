@@ -19,7 +19,7 @@ use std::path::Path;
 /// A sample of a recording.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct OneSample<'a> {
-    /// The profile that has the sample's stack and thread. It has no rows.
+    /// The profile with the stack and the thread to which `row` refers. It has no rows itself.
     pub(crate) tables: &'a Profile,
     /// The index of the event in the profile.
     pub(crate) event: usize,
@@ -27,8 +27,8 @@ pub(crate) struct OneSample<'a> {
     pub(crate) row: &'a Row,
     /// The CPU that the sample was taken on; `None` if it wasn't recorded.
     pub(crate) cpu: Option<u32>,
-    /// The addresses of the stack's frames in the process's memory, the innermost first. Empty if addresses aren't
-    /// kept. A frame that marks missing callers has none.
+    /// The address of each of the stack's frames in the process's memory, innermost first; `None` for a frame that only
+    /// marks that callers are missing. Empty if addresses aren't kept.
     pub(crate) addresses: &'a [Option<Addr>],
 }
 

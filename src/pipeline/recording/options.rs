@@ -16,7 +16,8 @@ pub struct RecordingOptions {
     pub filter: Filter,
     /// Keep addresses. Otherwise, equal offsets in a file are the same location in all processes.
     pub keep_addr: bool,
-    /// Keep the mappings of modules even if neither addresses nor lines are kept.
+    /// Keep what is known of modules, such as where their files were mapped, even if neither addresses nor lines are
+    /// kept.
     pub keep_modules: bool,
     /// Where to find symbols of native code, and how to use them.
     pub symbols: SymbolOptions,
@@ -26,7 +27,7 @@ pub struct RecordingOptions {
     pub by_cpu: bool,
     /// Keep samples of different control groups apart.
     pub by_cgroup: bool,
-    /// Add the branches that the CPU recorded last to the stacks, on top of the callers.
+    /// Add the branches that the CPU recorded last to the stacks, as frames that are called by the recorded ones.
     pub branch_stack: bool,
     /// The maximum number of frames per stack. `None` means: no limit for recorded call chains, and
     /// [`MAX_DEPTH`](crate::symbolize::unwind::MAX_DEPTH) for unwound ones.

@@ -16,7 +16,7 @@ use crate::runtimes::java_calls;
 /// profile.
 #[derive(Debug)]
 pub(super) struct ProfileTables {
-    /// Has one series per event, in the recording's order.
+    /// The profile. It has one series per event, in the recording's order.
     pub(super) profile: Profile,
     /// For each call chain of the recording, the ID of its stack in the profile; `None` for chains without frames.
     stacks: Vec<Option<StackId>>,
@@ -73,13 +73,14 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// For each call chain, its stack. If a chain has the maximum length, its outermost frame is a mark
-/// ([`LIMIT_FRAME`](super::frame_location::LIMIT_FRAME)). The function of the next frame then decides whether the chain
-/// counts as truncated: a frame that says so replaces the mark, unless threads start in that function.
+/// The profile's stack for each call chain. If a chain has the maximum length, its outermost frame is only a mark
+/// ([`LIMIT_FRAME`](super::frame_location::LIMIT_FRAME)). If threads start in the function of the next inner frame, the
+/// chain is complete, and the mark is dropped. Otherwise a frame that says `[truncated]` replaces the mark.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
-    // The chain that consists of the mark alone. There is only one, because equal chains have the same ID.
+    // The ID of the chain that consists only of `LIMIT_FRAME`. Chains that end in this mark have that chain as their
+    // outermost caller. There is at most one such chain, because equal chains have the same ID.
     let mut limit_chain = None;
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
@@ -98,8 +99,8 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     stacks
 }
 
-/// The maximum number of functions at a code location whose frames keep their addresses. Compilers don't inline that
-/// deeply, and with addresses, each location would have a stack of hundreds of frames of its own.
+/// If more functions than this are at one code location, their frames don't keep addresses. Compilers don't inline that
+/// deeply. With addresses, each such location would have hundreds of frames of its own.
 const MOST_WITH_ADDRESS: usize = 64;
 
 /// For each code location, its frames, outermost first. Empty for the mark that a chain may be truncated.

@@ -68,9 +68,9 @@ pub(super) struct Context<'a> {
 struct TrackKey {
     pid: Option<Pid>,
     tid: Option<Tid>,
-    /// `None` unless samples are kept apart by CPU.
+    /// The CPU; `None` unless samples are kept apart by CPU.
     cpu: Option<u32>,
-    /// `None` unless samples are kept apart by control group.
+    /// The control group's ID; `None` unless samples are kept apart by control group.
     cgroup: Option<u64>,
 }
 
@@ -107,7 +107,7 @@ struct Sent {
 /// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
-    /// `None` if the stack has no frames.
+    /// The call chain; `None` if the stack has no frames.
     chain: Option<ChainId>,
     end: StackEnd,
     /// The address of the innermost frame; 0 if the stack has no frames.
@@ -120,7 +120,7 @@ struct PartialChain {
     chain: ChainId,
     /// The address of the innermost frame so far.
     ip: Addr,
-    /// The time (exclusive) until which all of these frames keep their locations.
+    /// The time (exclusive) until which all frames that have been looked up keep their locations.
     until: Nanos,
 }
 
@@ -193,8 +193,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Adds a row for each event (`members`) for which the sample counts, unless the filter drops the sample. `offset`
-    /// is that of the sample's record, by which the rest of a deferred call chain is found.
+    /// Adds a row for each event for which the sample counts (`members`), unless the filter drops the sample. `offset`
+    /// is the offset of the sample's record. If the user part of the call chain was recorded later, it is found by this
+    /// offset.
     fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
@@ -211,6 +212,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let cpu = sample.cpu.filter(|_| by_cpu);
         let cgroup = sample.cgroup.filter(|_| self.context.cgroups.is_some());
         let track = self.find_track(TrackKey { pid, tid, cpu, cgroup }, sample.time);
+        // Threads may change their names. The track has the name at the time of the sample.
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
@@ -252,11 +254,13 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// The location of the sample's data address. `None` if the sample has none, or if perf wouldn't symbolize it.
+    /// The location of the sample's data address. `None` if the sample has none, or if perf symbolizes no data
+    /// addresses of this event: it only does so for page faults.
     fn addr_place(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<PlaceId> {
         let event = &self.context.recording.events[sample.event];
         let addr = sample.addr.filter(|_| event.attr.is_page_fault())?;
-        // A page fault in the kernel may concern user memory.
+        // The address decides between user and kernel memory, not the sample's CPU mode: the kernel may fault on user
+        // memory.
         let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
         Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
     }
@@ -285,8 +289,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
-        // The memo's key doesn't contain branches and copies of stacks, so samples whose frames depend on them aren't
-        // kept.
+        // The memo's key is the call chain. If frames also depend on branches or on a copy of the stack, samples with
+        // the same chain may have other frames. So such samples aren't kept in the memo.
         let key = if self.is_call_chain(sample) { ChainKey::from_sample(sample, pid, leaf_caller) } else { None };
         if let Some(key) = &key
             && let Some(known) = self.memo.get(key, time)
@@ -315,16 +319,17 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut end = StackEnd::Recorded;
         let mut frames: Vec<ModeFrame> = sample.chain_frames().chain(user.chain_frames()).take(max_stack).collect();
         let limit = frames_limit(&recording.events[sample.event].attr);
-        // The user part has the outermost frames. If it is as long as the limit allows, frames may be missing there.
+        // The outermost frames are in the user part. If that is as long as the kernel allows, further frames may be
+        // missing.
         if user.chain_len() >= usize::from(limit) {
             end = StackEnd::Limit(limit);
-            // Don't mark a stack as possibly truncated by the kernel if `--max-stack` truncates it anyway.
+            // If `--max-stack` truncates the stack itself, a mark that says the kernel may have done so would mislead.
             if sample.chain_len() + user.chain_len() <= max_stack {
                 frames.push(LIMIT_FRAME);
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
-            // Branches replace the innermost frames.
+            // `put_branch_history` replaces the innermost frames by the recorded branches.
             put_branch_history(branches, &mut frames);
         }
         let time = sample.time.unwrap_or(UNTIMED);
@@ -346,7 +351,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
     }
 
-    /// Looks up a frame, and extends the chain of its callers by it (`None`: it has no callers).
+    /// Looks up a frame and adds it to the chain of its callers. `callers` is `None` for the outermost frame.
     #[inline]
     fn extend_chain(&mut self, callers: Option<PartialChain>, pid: Pid, frame: ModeFrame, time: Nanos) -> PartialChain {
         let Lasting { answer: place, holds } = self.find_place(pid, frame, time);
@@ -389,9 +394,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         found
     }
 
-    /// Adds all frames of a sample to `frames`, innermost first: those of the kernel from the call chain, and those of
-    /// user code from the first of these that the sample has: a copy of the stack, a stack of calls (LBR), the call
-    /// chain. Returns why the stack ends where it does.
+    /// Adds all frames of a sample to `frames`, innermost first. Kernel frames come from the call chain. User frames
+    /// come from the best that the sample has: a copy of the stack, else a stack of calls (LBR), else the call chain.
+    /// Returns why the stack ends where it does.
     fn find_frames(
         &mut self,
         sample: &Sample<'_>,
@@ -418,6 +423,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             if let Some(caller) = leaf_caller
                 && let Some(leaf) = frames.iter().position(|(mode, _)| *mode == CpuMode::User)
             {
+                // The missing caller goes directly after the innermost user frame.
                 frames.insert(leaf + 1, (CpuMode::User, FrameAddr::Return(caller)));
                 frames.truncate(max_stack);
             }
@@ -425,14 +431,15 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
-                // Don't mark a stack as possibly truncated by the kernel if `--max-stack` truncates it anyway.
+                // If `--max-stack` truncates the stack itself, a mark that says the kernel may have done so would
+                // mislead.
                 if recorded <= max_stack {
                     frames.push(LIMIT_FRAME);
                 }
             }
         }
         if let (true, Some(branches)) = (branch_stack, sample.branches) {
-            // Branches replace the innermost frames.
+            // `put_branch_history` replaces the innermost frames by the recorded branches.
             put_branch_history(branches, frames);
         }
         end
@@ -441,7 +448,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Why unwinding the sample's stack copy ended where it did. If several reasons apply, returns the one that the
     /// user can do most about: recording a larger copy, then unwinding more frames.
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // If the stack copy is shorter than the room for it, it contains the whole stack.
+        // The kernel copies up to `room` bytes. If it copied less, the stack had no more, and the copy is complete.
         let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
         let chain = &self.unwound;
         if !chain.truncated {

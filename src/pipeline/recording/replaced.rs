@@ -18,7 +18,8 @@ pub(super) fn warn_about_replaced<'a>(
 ) {
     let mut by_path: BTreeMap<&[u8], (&Dso, &Image)> = BTreeMap::new();
     for (dso, image) in opened {
-        // A file with another path was chosen by the user to stand in for the recorded one (`--symfs`).
+        // If the paths differ, the user chose this file in place of the recorded one (`--symfs`), and no warning is
+        // needed.
         let is_at_recorded_path = image.path().as_os_str().as_bytes() == &dso.path[..];
         if dso.kind == DsoKind::File && is_at_recorded_path {
             by_path.insert(&dso.path, (dso, image));

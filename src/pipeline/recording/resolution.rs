@@ -122,6 +122,7 @@ impl<'a> Resolution<'a> {
     /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
+        // With one chunk or one thread, there is nothing to merge.
         let mut samples = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
         } else {
@@ -178,7 +179,8 @@ impl<'a> Resolution<'a> {
         })
     }
 
-    /// Calls `read` with the chunks to read, and with what is needed to read them.
+    /// Prepares the reading of samples, and calls `read` with the context for [`SampleReader`], the chunks to read, and
+    /// a progress bar.
     fn with_context<O>(
         &self,
         keep: Keep,
@@ -208,7 +210,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
-            // The data of tracepoints is one of these fields.
+            // The data of tracepoints is stored with the other fields, so keep them if tracepoints are to be printed.
             keep_other_fields: options.keep_other_fields || options.keep_trace && recording.prints_more_than_frames(),
         };
         let progress = Progress::new(chunks.len(), job);
@@ -230,7 +232,7 @@ impl<'a> Resolution<'a> {
     pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
-        // No addresses are looked up, because only the list itself is wanted.
+        // Only the list itself is wanted, so no addresses are passed for which to find symbols.
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
@@ -245,7 +247,7 @@ impl<'a> Resolution<'a> {
         addresses.dedup();
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
-        // Warnings aren't needed, because the output shows that names are missing.
+        // Drop warnings about missing symbols: the printed tracepoints show where a name is missing.
         let mut warnings = Warnings::new();
         let symbols = KernelSymbols::find(&addresses, dsos, reference, &self.kernel(), self.search(), &mut warnings);
         let mut functions = FxHashMap::default();
@@ -300,7 +302,8 @@ impl<'a> Resolution<'a> {
         found
     }
 
-    /// The code location of an address of a process at a time, added to `chains`. For addresses that code refers to.
+    /// The code location of an address of a process at a time, as an ID in `chains`. It is for addresses that
+    /// instructions refer to, not for those of frames.
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
@@ -337,7 +340,8 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// A source of JIT code, with the file to which the output attributes its code.
+/// Describes a source of JIT code for the output: to which file its code is attributed, and to which process it
+/// belongs.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump | Kind::PerfMap | Kind::Log(_) => {
@@ -347,8 +351,8 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
         }
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
-    // A missing source counts, because the recording mentions it. A file that exists but wasn't used may be from
-    // another process.
+    // The process certainly wrote the source if it was loaded. A missing source counts as well, because the recording
+    // mentions it. But a file that exists and wasn't used may be from another process.
     let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }

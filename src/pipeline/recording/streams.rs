@@ -12,8 +12,8 @@ use crate::pipeline::open::Input;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A recording with all its record streams. Besides that of the main file, a directory (`perf record --threads`) has
-/// one in each of its other files.
+/// A recording with all its record streams: that of the main file and, if the recording is a directory (`perf record
+/// --threads`), one for each other file.
 #[derive(Debug)]
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.
@@ -30,7 +30,8 @@ pub(crate) struct PlainStream<'input> {
     base: u64,
     /// Where the records start.
     walk: Walk,
-    /// The AUXTRACE records that were copied, in stream order.
+    /// For each AUXTRACE record that was copied to the temporary file, its offsets there and in the input, in stream
+    /// order.
     auxtrace: Vec<MovedRecord>,
 }
 
@@ -129,9 +130,9 @@ impl<'input> PlainStream<'input> {
 #[derive(Debug)]
 pub(crate) struct PlainRecords {
     out: BufWriter<Spool>,
-    /// The offset that the first record gets.
+    /// The offset of the first record in the stream of copied records.
     base: u64,
-    /// The offset that the next record gets.
+    /// The offset that the next record gets in the stream of copied records.
     next_offset: u64,
     /// The AUXTRACE records so far, in stream order.
     auxtrace: Vec<MovedRecord>,
@@ -171,6 +172,7 @@ impl PlainRecords {
             let start = usize::try_from(record.offset - base).unwrap_or(usize::MAX);
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             let Some(whole) = bytes.get(start..end) else { break };
+            // The last record may be incomplete.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
@@ -239,8 +241,8 @@ pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     /// The chunks of all streams, one stream after the other.
     list: Vec<RecordBytes<'data>>,
-    /// Why reading of a stream stopped early: of the first one, if there are several. `None` if all were read to the
-    /// end.
+    /// Why a stream couldn't be read to its end. If there are several such streams, this is about the first one. `None`
+    /// if all were read to the end.
     pub(crate) damage: Option<&'data Error>,
 }
 

@@ -62,7 +62,8 @@ impl<'data> Survey<'data> {
     }
 
     /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
-    /// `input_dir` is the directory of the recording. `samples` collects the addresses of samples, if they are needed.
+    /// `input_dir` is the directory of the recording. `samples` is only called if the addresses of samples are needed,
+    /// because it reads all of them.
     pub(crate) fn site<'s>(&'s self, input_dir: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
         let written = io::typed_metadata(self.path).and_then(|data| data.modified().ok());
         // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs
@@ -75,7 +76,8 @@ impl<'data> Survey<'data> {
     pub(crate) fn collect_sampled(&self) -> Sampled {
         let mut sampled = Sampled::default();
         for record in self.chunks.list().into_iter().flatten() {
-            // Records with call chains: samples, and user parts of call chains that were recorded after their samples.
+            // `chain_sample` also accepts records with the user part of a call chain that was recorded after its
+            // sample.
             let Some(Ok(sample)) = self.recording.chain_sample(&record) else { continue };
             let is_sample = record.kind == kind::SAMPLE;
             let time = sample.time.filter(|time| time.is_valid());
@@ -130,8 +132,8 @@ fn recording_directory(path: &Path) -> Option<&Path> {
     io::companion_directory(path).filter(|_| io::is_there(path))
 }
 
-/// True if the running kernel may be the recorded one. Then its build ID, and that of the vDSO, can be read from the
-/// system.
+/// True if the running kernel may be the recorded one, because neither host name nor release say otherwise. Then build
+/// IDs of the kernel and the vDSO can be read from the running system.
 pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
     if !is_this_machine(host(recording)) {
         return false;
@@ -146,6 +148,7 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
         return false;
     }
+    // Without a build ID to compare, equal host names and releases are enough.
     let Some(running) = running_build_id() else { return true };
     for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
         if mapping.cpumode == CpuMode::Kernel
@@ -167,6 +170,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
     let file = io::typed_metadata(survey.path)?;
     let ended = file.modified().ok()?;
+    // A recording in pipe form may have been written to a file later, so the creation time says nothing.
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.
     // First try the events that concern processes, because finding the times of samples takes a pass over all of them.
@@ -180,8 +184,9 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     Some(RecordedTime { began, ended })
 }
 
-/// For each file that a process mapped during the recording, a wall-clock time before which none had mapped it. Files
-/// that were mapped before the recording began are omitted, and so are all if the times are unknown.
+/// For each file that processes mapped during the recording, a wall-clock time before which none of them had mapped it.
+/// Leaves out files that were already mapped when the recording began. Empty if it is unknown at which wall-clock time
+/// that was.
 pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime> {
     let mut first: FxHashMap<FileId, Nanos> = FxHashMap::default();
     for mapping in survey.processes.by_pid.values().flat_map(|process| &process.mappings) {
@@ -204,13 +209,13 @@ pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime>
     times
 }
 
-/// A moment as wall-clock time and on the recording's clock. The wall-clock time may be too early. `None` if nothing is
-/// known about it.
+/// One moment on two clocks: wall-clock time, which may be somewhat too early, and the recording's clock. `None` if
+/// neither the recording nor its file tells.
 fn early_moment(survey: &Survey<'_>) -> Option<(SystemTime, Nanos)> {
     if let Some((wall, own)) = survey.processes.clock.reference {
         return Some((SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(wall.0))?, own));
     }
-    // perf creates its file before the first event.
+    // perf creates the file before the first event, so the file's creation time is a lower bound for that event.
     let file = io::typed_metadata(survey.path)?;
     let ended = file.modified().ok()?;
     let created = file.created().ok().filter(|created| *created <= ended)?;

@@ -32,7 +32,8 @@ pub struct TextOptions {
 /// finished texts of all workers, which wait to be written in order, don't take much memory.
 const ROWS_A_JOB: usize = 512;
 
-/// Lists the fields to print that no event of the recording has, each with the options of `perf record` that record it.
+/// Lists those of the fields to print that no event of the recording has. Each comes with the options of `perf record`
+/// that record it.
 pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'static str, &'static str)> {
     const WEIGHTS: u64 = abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT;
     let optional = [
@@ -119,9 +120,9 @@ impl PlaceLines {
     }
 }
 
-/// How the call chain of an event was made, on which the printed addresses depend. If the kernel recorded it, perf
-/// prints return addresses unchanged. If perf unwound user frames itself, it prints the address before the return
-/// address, at which it looks up the function.
+/// How the call chain of an event was made. This decides which addresses perf prints. If the kernel recorded the chain,
+/// perf prints return addresses as they are. If perf unwound user frames itself, it prints the byte before each return
+/// address, because it looks up the function there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
     Recorded,
@@ -139,7 +140,7 @@ struct TextWriter<'a> {
     options: TextOptions,
     /// The formatted lines of all code locations for [`ChainKind::Recorded`]. `None` if no event has such call chains.
     recorded: Option<PlaceLines>,
-    /// The same for [`ChainKind::Unwound`].
+    /// Like `recorded`, for [`ChainKind::Unwound`].
     unwound: Option<PlaceLines>,
     /// The length of the longest name of an event, to which perf pads all of them.
     event_width: usize,
@@ -233,7 +234,7 @@ impl<'a> TextWriter<'a> {
             addr_symbol: &addr_symbol,
             measured: self.measured(printed, event),
             mode: other_fields.map(|other_fields| other_fields.mode).unwrap_or_default(),
-            // Only the event's own fields matter here, as in perf.
+            // As in perf, the name is padded if the event itself has no call chains, whatever other events have.
             pads_comm: !event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::write_header(out, fields, &header);
@@ -294,13 +295,15 @@ impl<'a> TextWriter<'a> {
         });
     }
 
-    /// The values measured by hardware (memory access, weight, page sizes), the cgroup and BPF output of a sample. perf
-    /// prints some of them in the header and others below the frames.
+    /// What perf prints of a sample besides the usual fields: the values that hardware measured (memory access, weight,
+    /// page sizes), the cgroup, and the output of BPF programs. Some are printed in the header and others below the
+    /// frames.
     fn measured<'r>(&'r self, printed: &PrintedRow<'r>, event: &Event) -> Measured<'r> {
         let attr = &event.attr;
         let Some(other_fields) = printed.other_fields else { return Measured::NONE };
         let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = other_fields.access;
-        // If the weight consists of three parts, perf prints the lowest one.
+        // A weight in three parts has the weight itself in its lower 32 bits. The upper bits are the latencies of the
+        // instruction and of its retirement.
         let parts = weight.filter(|_| attr.has_field(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
         Measured {
@@ -353,9 +356,8 @@ fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     Some(if has_period { period } else { attr.period_or_frequency })
 }
 
-/// The line to print for a frame of a call chain. `frame.back` is 1 for return addresses. If perf unwound the user part
-/// of the call chain, it prints the address before a return address, so the line's address and offsets are moved back
-/// by that much; see [`ChainKind`].
+/// The line to print for a frame of a call chain. If perf unwound the chain ([`ChainKind`]), it prints a return address
+/// minus 1. So the address and offsets move back by `frame.back`, which is 1 for return addresses and 0 otherwise.
 fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
     let line = line(frame);
     if chain == ChainKind::Recorded || frame.kind == FrameKind::Kernel {

@@ -24,7 +24,7 @@ enum Reason {
     NoUnwindData,
 }
 
-/// The share of truncated stacks, in percent, from which on outputs state it.
+/// Outputs mention truncated stacks if at least this percentage of samples has such a stack.
 const WORTH_STATING: f64 = 1.0;
 
 /// A sentence with the share of samples whose stacks are truncated, and why. If there are several reasons, it states
@@ -78,8 +78,8 @@ fn find_reason(row: &SampleRow, examined: &Examined<'_>) -> Option<Reason> {
     }
 }
 
-/// Why a call chain has as many frames as the kernel was allowed to record. `None` if threads start in its outermost
-/// function, so that it is complete.
+/// Why a call chain with as many frames as the kernel may record is truncated. `None` if it isn't, because threads
+/// start in its outermost function.
 fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Option<Reason> {
     let Examined { samples, named, resolution, .. } = *examined;
     let places = samples.chains.places();
@@ -94,6 +94,7 @@ fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Opt
     if !goes_astray(outermost_first().map(is_nowhere)) {
         return Some(Reason::FrameLimit(limit));
     }
+    // The outermost real frame is in the code that has no frame pointers.
     let last_real = outermost_first().find(|place| !is_nowhere(place));
     let in_jit = last_real.is_some_and(|place| match places[place.0 as usize].location {
         Location::Code(..) => true,
@@ -110,7 +111,7 @@ fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Opt
 pub(crate) fn goes_astray(is_nowhere: impl Iterator<Item = bool>) -> bool {
     /// The number of outermost frames to check. The circles are shorter than this.
     const END: usize = 16;
-    // An address where nothing was mapped can't be a return address, so the frames beyond it are not real either.
+    // No code was mapped at the address, so it can't be a return address, and the frames beyond it are not real either.
     is_nowhere.take(END).any(|is_nowhere| is_nowhere)
 }
 

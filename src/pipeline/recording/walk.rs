@@ -66,8 +66,9 @@ impl Walk {
         let mut walk = Self::none();
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
-            // Skip a section in which no record starts, because a record that starts before it covers all of it. `end >
-            // 0` keeps the only section of an empty stream, which ends at 0.
+            // A record that starts in an earlier section may reach to the end of this one. Then no record starts here,
+            // and the section is skipped. The only section of an empty stream also ends at `end`, which is 0, but isn't
+            // skipped.
             if end >= limits.end && end > 0 {
                 continue;
             }
@@ -83,7 +84,8 @@ impl Walk {
                 break;
             }
         }
-        // Reading on from where the records end tells whether that is the regular end of the stream.
+        // Try to read another record after the last one. That fails with `Damage` unless the stream ends here as it
+        // should.
         let rest = bytes.get(end..).unwrap_or_default();
         if let Stop::Damage(error) = Records::new(rest, base.saturating_add(end as u64), endian).stop() {
             walk.damage = Some(error);

@@ -9,7 +9,8 @@ use std::sync::{Condvar, Mutex};
 /// first output comes soon. In whole runs with 1 GB of text, sizes from 256 KiB to 4 MiB made no difference.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// The maximum length of a sample in bytes. Longer ones are cut, so that garbage can't fill the memory.
+/// The maximum length of a sample in bytes. A longer one is split into several blocks, so that garbage can't fill the
+/// memory.
 pub(super) const LONGEST: usize = 1 << 24;
 
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
@@ -32,8 +33,8 @@ impl Gate {
         Self { state: Mutex::new(GateState { under_way, halted: false }), changed: Condvar::new() }
     }
 
-    /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
-    /// the text has paused. This then waits until all earlier blocks are finished.
+    /// Called before a block is read; returns false if reading should stop. `paused` says whether the program that
+    /// writes the text has paused. If it has, the call waits until all earlier blocks are finished.
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };

@@ -82,8 +82,8 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
 /// What was counted and noticed while filtering a text.
 struct Filtered {
     counts: Counts,
-    /// Processes with JIT code for which no source of names was found. Always empty if the text contains process
-    /// events.
+    /// Processes with JIT code for which no source of names was found. Always empty if the text has process events such
+    /// as forks and mappings: the message about these processes asks for such events.
     nameless: Vec<Pid>,
     /// Remarks about source maps, for the summary.
     map_remarks: Vec<String>,
@@ -94,7 +94,7 @@ struct TextFilter<'a> {
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
     input_directory: Option<PathBuf>,
-    /// The directory where `inject` would write its images of JIT code, which frames show as their object.
+    /// The directory where `inject` would write its images of JIT code. Named frames show the image as their module.
     images: PathBuf,
     job: &'a Job,
 }
@@ -161,8 +161,8 @@ impl TextFilter<'_> {
         style.detect(input.peek(HEAD)?);
         let mut feeder = Feeder::new(Blocks::new(input, cutting, buffers), layout);
         let mut processes = Processes::default();
-        // perf script doesn't print which clock was used. Assume the monotonic one, which jitdumps must use: with any
-        // other clock, their times would be useless anyway.
+        // The text doesn't say which clock its times are from. Assume the monotonic one (1), which jitdumps must use.
+        // If it was another clock, the times in jitdumps couldn't be compared with those in the text anyway.
         processes.clock.clockid = Some(1);
         processes.list_state = ProcessListState::Partial(None);
         let pool = &self.job.pool;
@@ -171,7 +171,8 @@ impl TextFilter<'_> {
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
         loop {
-            // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
+            // Each lookup covers the sources of all processes so far, and repeats earlier warnings. So only those of
+            // the last lookup are reported.
             let mut source_warnings = Warnings::new();
             let directory = self.input_directory.as_deref();
             let found = jit::find(&processes, self.sources, directory, &mut source_warnings);
@@ -187,7 +188,8 @@ impl TextFilter<'_> {
                 let worker = Worker { rewriter, buffers, block: cutting.block, make };
                 let round = self.run_round(&mut feeder, pending, &worker, take)?;
                 counts += round.counts;
-                // No block waits for names, so the text has ended.
+                // A round ends when a block needs more names, or at the end of the text. No block waits for names, so
+                // this is the end.
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
@@ -201,12 +203,15 @@ impl TextFilter<'_> {
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
                 natives.look_up(places, pool, &mut native_warnings);
-                // The code map is only built again if blocks need further processes, not for native code.
+                // Names of native code were added above. The code map is only built again if blocks need further
+                // processes.
                 if round.needs.iter().any(|(needs, _)| !needs.pids.is_empty()) {
                     break round.needs;
                 }
             };
             if processes.by_pid.is_empty() {
+                // `Partial`: more processes may follow. It states the process of the first unnamed frames, if that is
+                // only one.
                 processes.list_state = ProcessListState::Partial(first_needed(&needs));
             }
             for (needs, facts) in needs {
@@ -226,7 +231,7 @@ impl TextFilter<'_> {
     ) -> Result<Round<T>> {
         let layout = worker.rewriter.layout;
         let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
-        // A text that isn't passed on as it arrives may be read ahead, in order to see whether it ends with this block.
+        // Unless text must be passed on as it arrives, read one block ahead, to see whether it is the only one.
         if !feeder.blocks.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }
@@ -310,7 +315,8 @@ struct Worker<'a, 'n, T> {
 }
 
 impl<T> Worker<'_, '_, T> {
-    /// Rewrites a block that isn't done. Leaves it as it is if it needs names that haven't been looked up yet.
+    /// Names the frames of a block that hasn't been processed. If it needs names that haven't been looked up yet,
+    /// returns it unchanged with what it needs.
     fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
         let Work::Raw(Block { bytes, facts, offset }) = work else { return work };
         let mut out = self.buffers.take_empty();
@@ -359,7 +365,8 @@ fn processes_without_code(map: &CodeMap<'_>, processes: &Processes, facts: &Reco
 /// A message about processes for which neither a jitdump nor a perf map was found (`nameless`). `None` if there are
 /// none, or if no frame is unnamed because of that.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
-    // Frames that lack an address in the process or the process's ID couldn't be named by any dump or map.
+    // Some unnamed frames have no address in the process, or no process ID. No dump or map could name those. If there
+    // are no others, the missing files aren't to blame.
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(

@@ -1,5 +1,5 @@
-//! Names frames in perf script's text by asking the symbolizer. The text doesn't state mappings of JIT code's memory,
-//! so only the code map counts.
+//! Names frames of JIT code in perf script's text by asking the symbolizer. The text doesn't state where memory for JIT
+//! code is mapped, so the symbolizer gets no mappings and only looks into the code map.
 
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::{Answer, FrameName, FrameQuery};
@@ -20,7 +20,7 @@ use std::sync::OnceLock;
 /// Looks up frames in the code map, and caches what is needed for their names.
 pub(super) struct Namer<'m> {
     symbolizer: Symbolizer<'m>,
-    /// The processes whose JIT code is in the code map, if they have any.
+    /// The processes whose JIT code was looked up. What was found is in the code map.
     looked_up: &'m Processes,
     /// For each process, the two names that may be shown as the module of its JIT code: the image that `inject` would
     /// write, and the perf map.
@@ -66,16 +66,18 @@ impl<'m> Namer<'m> {
         let Some(hit) = located.code else { return Answer::Unknown(holds) };
         let codes = self.symbolizer.codes;
         let code = codes.code(hit.code);
-        // Inherited code belongs to the modules of the parent.
+        // A forked child may run code that it inherited from its parent. The module of such code is named after the
+        // parent.
         let owner = codes.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
+        // `inject` would put code with times into an image. Code without times is from a perf map.
         let dso = if hit.kind == HitKind::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = FrameName {
             name: self.symbols.display_name(code.name),
-            // A return address was looked up one byte earlier.
+            // For a return address, the byte before it was looked up. Add that byte again.
             offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
@@ -96,8 +98,8 @@ fn count_jitdumps(processes: &Processes) -> BTreeMap<Pid, usize> {
     count
 }
 
-/// Adds processes and their ancestors to those whose JIT code is loaded, with the forks, execs and mappings of jitdumps
-/// that are known from the text.
+/// Adds the processes `pids`, and their ancestors, to those whose JIT code is loaded. What `facts` says about their
+/// forks, execs and mapped jitdumps is added to the processes.
 pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &RecordLineFacts) {
     let mut jitdump_counts = count_jitdumps(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
@@ -111,7 +113,8 @@ pub(super) fn add_processes(processes: &mut Processes, pids: &BTreeSet<Pid>, fac
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        // Facts accumulate, so the first jitdumps of the process are those that are already known.
+        // An earlier call may have added some of the process's jitdumps. They are the first ones of the list, because
+        // the list only grows at its end.
         let mapped_jitdumps = facts.markers(pid);
         let already_known = jitdump_counts.insert(pid, mapped_jitdumps.len()).unwrap_or(0);
         for jitdump in mapped_jitdumps.iter().skip(already_known) {

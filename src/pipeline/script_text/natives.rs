@@ -29,7 +29,8 @@ type NativeFunction = (Box<[u8]>, u64);
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
-    /// By file and offset in it; `None` if an offset was looked up but has no function.
+    /// The functions, by path of the file and offset in it. `None` for an offset that was looked up but has no
+    /// function.
     files: FxHashMap<Vec<u8>, FxHashMap<u64, Option<NativeFunction>>>,
 }
 

@@ -92,7 +92,7 @@ fn each_block<T: Send>(
     let handling = BlockHandling { layout: text.layout, cutting, buffers, make, take };
     let Filtered { counts, nameless, map_remarks } = filter.run(text.input, handling, &mut outcome.warnings)?;
     outcome.summary.extend(map_remarks);
-    // If nothing was named, the text probably had names already, and nobody needs a report about it.
+    // If no frame needed a name, the text had all names already. Then a report about naming would only confuse.
     if counts.named > 0 {
         summarize(&counts, outcome);
         outcome.summary.extend(report_nameless(&counts, &nameless));

@@ -18,13 +18,14 @@ pub struct TextStyle {
     pub color: bool,
 }
 
-/// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
+/// Names aren't cut to less than this width, even if lines get too long: nobody could recognize them.
 const LEAST_NAME: usize = 12;
 
-/// Names in other columns are cut down to this width before the names of functions (symbols) are cut.
+/// If names must be cut, those of modules and others are cut down to this width first. Only then are functions
+/// (symbols) cut.
 const TELLING_NAME: usize = 18;
 
-/// The width to which a column of names is padded at most, if lines may have any length. A longer name then moves the
+/// The maximum width to which a column of names is padded, if lines may have any length. A longer name then moves the
 /// following columns in its own row only, rather than in all rows.
 const ALIGNED_NAME: usize = 100;
 

@@ -22,9 +22,9 @@ use std::num::NonZeroU32;
 pub(super) enum FramePlace {
     /// In code that a jitdump or perf map describes.
     Known,
-    /// In memory that is not backed by a file, where the sources never have code.
+    /// In memory that no file backs, at an address where no jitdump or perf map ever has code.
     Unknown,
-    /// In memory that is not backed by a file, where the sources have code, but for other times.
+    /// In memory that no file backs, at an address where a jitdump or perf map has code, but for other times.
     OtherTime,
     /// In a file, or in no mapping at all.
     Elsewhere,
@@ -67,7 +67,8 @@ impl CodeUse {
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
-    /// For each event of the recording, how its weight is divided by what the innermost frame is in.
+    /// For each event of the recording, the weight of its samples, by the kind of memory that their innermost frame is
+    /// in.
     pub(in crate::commands::inject) innermost: Vec<InnermostWeights>,
     /// The number of frames in code that a jitdump or perf map describes.
     pub(in crate::commands::inject) resolved: u64,
@@ -75,7 +76,8 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
     /// Of the frames in `unresolved`, the number sampled after the last record of the process's jitdump.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
-    /// Of the frames in `unresolved`, the number at addresses where the sources have code, but only for other times.
+    /// Of the frames in `unresolved`, the number at addresses where jitdumps or perf maps have code, but only for other
+    /// times.
     pub(in crate::commands::inject) other_time: BTreeMap<Pid, u64>,
     /// The number of samples whose whole call chain perf drops because of a bad entry.
     pub(in crate::commands::inject) bad_chains: u64,
@@ -85,7 +87,8 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unreadable: u64,
 }
 
-/// The weights of an event's samples by what their innermost frame is in, as in the shares that `report` prints.
+/// The weights of an event's samples, by the kind of memory that their innermost frame is in. `report` divides them in
+/// the same way.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct InnermostWeights {
     /// The weight of all samples.
@@ -108,8 +111,8 @@ impl InnermostWeights {
 }
 
 impl SampleCounts {
-    /// Adds a sample of an event. `innermost` is the process of its innermost frame and what that is in, if it may be
-    /// in JIT code.
+    /// Counts the weight of a sample of event number `event`. `innermost` is the process of the sample's innermost
+    /// frame, and the kind of memory that frame is in. `None` means that the frame can't be in JIT code.
     pub(super) fn add_innermost(&mut self, event: usize, weight: u64, innermost: Option<(Pid, FramePlace)>) {
         if self.innermost.len() <= event {
             self.innermost.resize_with(event + 1, InnermostWeights::default);
@@ -157,7 +160,7 @@ pub(super) struct CodeUses {
     pub(super) counts: SampleCounts,
 }
 
-/// An index into [`CodeUses::list`], plus one.
+/// The index of a use in [`CodeUses::list`], plus one. As it is never 0, an `Option<UseId>` takes only four bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct UseId(NonZeroU32);
 
@@ -197,7 +200,8 @@ impl CodeUses {
 }
 
 impl UseId {
-    /// Can't overflow in practice: segments and epochs are themselves numbered with 32 bits.
+    /// The ID of the use at this index of the list. There are fewer uses than 32 bits can count, because segments and
+    /// epochs are numbered with 32 bits, too.
     fn new(index: usize) -> Self {
         Self(NonZeroU32::MIN.saturating_add(index as u32))
     }

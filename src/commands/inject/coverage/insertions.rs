@@ -18,9 +18,9 @@ struct InsertedMapping {
     use_index: u32,
 }
 
-/// Simulates the insertion of a mapping record for each use, and returns those of the inserted mappings that hide
-/// another segment although a sample uses that segment again later. The hidden segment then needs another mapping
-/// record. `uses` must be ordered by first sample.
+/// Simulates the insertion of one mapping record per use. Returns the inserted mappings that hide a segment which a
+/// later sample uses again: perf then needs another mapping record for the hidden segment. `uses` must be ordered by
+/// first sample.
 pub(super) fn find_shadowing_insertions(
     uses: &[(CodeEpoch, CodeUse)],
     codes: &CodeMap<'_>,
@@ -34,7 +34,8 @@ pub(super) fn find_shadowing_insertions(
     pool.install(|| {
         parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.use_index))
     });
-    // Only mappings that overlap can hide each other, and most overlap no other one.
+    // Simulate only groups of mappings whose addresses overlap. Most mappings overlap no other, so nothing can hide
+    // them.
     let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
     let mut remaining = mappings.as_mut_slice();
     while !remaining.is_empty() {
@@ -63,8 +64,9 @@ fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
     mappings.len()
 }
 
-/// Applies the mappings of one process in the order of their insertion, and adds those that hide code still in use to
-/// `shadowings`. `visible` has the mapped address ranges with the indexes of their uses; it must be empty at the start.
+/// Applies the mappings of one process in the order of their insertion. A mapping that hides code which is used again
+/// later is added to `shadowings`. `visible` maps the addresses that are mapped so far to the index of their use; it
+/// must be empty at the start.
 fn add_shadowings_among(
     mappings: &[InsertedMapping],
     uses: &[(CodeEpoch, CodeUse)],
@@ -74,12 +76,15 @@ fn add_shadowings_among(
     for new in mappings {
         let (new_epoch, new_use) = uses[new.use_index as usize];
         let range = new.start.0..new.end.0;
-        // Evict hidden mappings completely, even if only a part is hidden: they will be mapped again as a whole.
+        // A mapping that is hidden only in part is removed from `visible` as a whole, because it will be mapped again
+        // as a whole.
         visible.evict(
             range.clone(),
             |_| true,
             |old| {
                 let (old_epoch, old_use) = uses[old.value as usize];
+                // Mapping a segment again hides nothing of it. Other hidden code only matters if it is used again
+                // later.
                 if old_epoch.segment != new_epoch.segment && old_use.last > new_use.first {
                     let shadowing = Shadowing {
                         from: new_use.first,

@@ -22,7 +22,7 @@ pub(in crate::commands::inject) struct JitRanges {
 pub(super) struct AddrRanges {
     /// Sorted, with gaps between all ranges.
     list: Vec<Range<Addr>>,
-    /// A bitmap for each group of neighboring ranges. They reject most stack words quickly: stacks have millions of
+    /// A bitmap for each group of neighboring ranges, to reject most stack words quickly: stacks have millions of
     /// words, and few of them point to JIT code.
     regions: Vec<Region>,
     /// The interval from the first to the last range of each region, cut at multiples of 4 GiB. `None` if that gives
@@ -52,7 +52,8 @@ struct Region {
     first: u64,
     /// log2 of the block size in bytes.
     shift: u32,
-    /// One bit per block. It is set if the block, or the byte just before the block, is in one of the ranges.
+    /// One bit per block. It is set if one of the ranges has an address in the block or ends directly before it: the
+    /// address after a range may be the return address of a call at the range's end.
     used: Vec<u64>,
 }
 
@@ -93,13 +94,13 @@ impl JitRanges {
         let excluded: FxHashSet<Pid> = excluded.iter().copied().collect();
         let pids: Vec<Pid> = processes.by_pid.keys().chain(own.keys()).copied().collect();
         own.retain(|pid, _| !excluded.contains(pid));
-        // The ranges that each forked process inherits, and what each parent passes on to its children. Siblings often
-        // inherit the same ranges, and then share one list.
+        // `inherited_by` has the ranges that each forked process inherited. `passed_on` has those that each parent
+        // passes on, and is a cache: siblings mostly inherit the same ranges, and then share one list.
         let mut inherited_by: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for ForkEvent { child, parent, at } in ancestry.forks() {
-            // A parent passes on what it inherited only if it was itself forked before this fork. (Its process ID may
-            // belong to another process later.)
+            // The parent passes on ranges that it inherited itself only if it was forked before this fork. If the
+            // process with the parent's ID was forked later, it is another process that reuses the ID.
             let parent_was_forked = ancestry.forked(parent).is_some_and(|forked| forked <= at);
             let ranges = passed_on.entry((parent, parent_was_forked)).or_insert_with(|| {
                 let inherited = if parent_was_forked { inherited_by.get(&parent) } else { None };
@@ -146,7 +147,7 @@ fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges
 impl AddrRanges {
     /// Builds the filters for the ranges in `list`, which must be sorted and have gaps between all ranges.
     fn new(list: Vec<Range<Addr>>) -> Self {
-        // Split the list where the gaps between ranges are widest.
+        // Cut the list into regions at its widest gaps.
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= REGION_GAP).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
@@ -159,8 +160,8 @@ impl AddrRanges {
             let end = starts.get(region + 1).copied().unwrap_or(list.len());
             let ranges = &list[start..end];
             regions.extend(Region::new(ranges));
-            // A huge interval may have billions of pieces. One more than the maximum is enough to know that there are
-            // too many.
+            // A wide interval may have billions of pieces of 4 GiB. Stop at one more than the maximum, which is enough
+            // to know that there are too many.
             hulls.extend(Hull::cut(ranges).take(MAX_HULLS + 1));
         }
         let hulls = (hulls.len() <= MAX_HULLS).then_some(hulls);
@@ -226,8 +227,8 @@ impl Hull {
 }
 
 impl Region {
-    /// Builds the bitmap for neighboring ranges, with the smallest blocks of which [`MAX_BLOCKS`] are enough. `None` if
-    /// the list is empty.
+    /// Builds the bitmap for neighboring ranges. Blocks are as small as possible, so that [`MAX_BLOCKS`] of them cover
+    /// all ranges. `None` if the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);

@@ -4,10 +4,11 @@
 //! that is when perf would no longer see the segment: each mapping record over it starts a new epoch ([`shadowings`]).
 //!
 //! One pass over the samples finds all uses. The segments of one source never overlap in address and time, so their
-//! mapping records don't hide each other while they are used. Segments of different sources may: a perf map's entry
-//! lasts from start to end, and a jitdump's code is at some of its addresses for a while; or a forked child loads code
-//! next to what it inherited. Then perf must see one of them, the other, and the first again. Only in this case is the
-//! pass repeated, with the planned mapping records among the shadowings, until they hide nothing that is used later.
+//! mapping records don't hide each other while they are used. Segments of different sources may overlap. For example, a
+//! perf map's entry is valid for the whole recording, and a jitdump has code at some of the same addresses for a while.
+//! Or a forked child loads code over what it inherited. Then perf must see the one, the other, and the first again.
+//! Only in this case is the pass repeated, with the planned mapping records among the shadowings, until they hide
+//! nothing that is used later.
 
 mod code_uses;
 mod insertions;
@@ -39,14 +40,14 @@ const MAX_ROUNDS: usize = 8;
 /// The JIT code that the samples use.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Coverage {
-    /// Ordered by first sample.
+    /// Each use of a piece of code, with the first and last sample that uses it. Ordered by the first of these samples.
     pub(in crate::commands::inject) uses: Vec<(CodeEpoch, CodeUse)>,
     pub(in crate::commands::inject) counts: SampleCounts,
 }
 
 impl Coverage {
-    /// Finds the code that samples use. Repeats the search until none of the planned mapping records hides code that is
-    /// used later.
+    /// Finds the code that samples use. One mapping record will be inserted per use. If such a record hides code that
+    /// is used later, the search is repeated, so that the hidden code is mapped again.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,

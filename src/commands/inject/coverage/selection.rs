@@ -13,7 +13,7 @@ pub(in crate::commands::inject) struct CodeSelection<'c, 'data> {
     pub(in crate::commands::inject) codes: &'c CodeMap<'data>,
     /// For each segment of the code map, whether it is selected.
     is_selected: Vec<bool>,
-    /// Ordered by sample.
+    /// For each use of the code: its first sample, before which the code must be mapped. Ordered by these samples.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
     /// The number of segments that samples use. More segments are selected if the user requested all functions.
     pub(in crate::commands::inject) used_segments: usize,
@@ -43,7 +43,8 @@ impl<'c, 'data> CodeSelection<'c, 'data> {
             first_uses.push(FirstUse { pid, segment, sample: first });
         }
         let used_segments = is_selected.iter().filter(|is_selected| **is_selected).count();
-        // If stacks are unwound, which code their call chains use isn't known yet, so all code is selected.
+        // `uses` was collected before stack copies were unwound, so it lacks the code that only the unwound call chains
+        // use. To have it, all code is selected.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             for (is_selected, segment) in is_selected.iter_mut().zip(codes.segments()) {
                 *is_selected |= !survey.injected.contains(&segment.pid);

@@ -13,7 +13,8 @@ use std::ops::Range;
 /// A mapping over an address range of a process, which hides what was there before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::commands::inject) struct Shadowing {
-    /// The position of the mapping record, from which on the mapping hides what was there before.
+    /// The position of the mapping record in the recording. The mapping hides what was there before from this record
+    /// on.
     pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
@@ -77,7 +78,8 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at the moment `now`. Mappings that show the segment itself don't count.
+    /// Finds the epoch of a segment at the moment `now`. Inserted mappings of the segment itself don't count: they show
+    /// it.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
@@ -96,7 +98,7 @@ impl ProcessShadowings {
             next = self.0.first_over(range.clone(), index + 1);
         }
         Epoch {
-            // 0 is the epoch before all mappings.
+            // Before the first mapping over the segment, the epoch has number 0.
             number: last.map_or(0, |last| last as u32 + 1),
             last: last.map(|last| shadowings[last].from),
             next: next.map(|next| shadowings[next].from),
@@ -107,12 +109,13 @@ impl ProcessShadowings {
 /// The time between two mappings that hide any part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// The epoch's number. Two moments have the same number exactly if no mapping between them hides any part of the
-    /// segment. Numbers are only comparable as long as no mappings are added.
+    /// The epoch's number. Two moments have the same number if and only if no mapping between them hides a part of the
+    /// segment. Numbers can only be compared as long as no mappings are added.
     pub(super) number: u32,
-    /// The last mapping before this moment that hides part of the segment. `None` if there is none.
+    /// The last mapping that hides part of the segment before the moment for which the epoch was looked up. `None` if
+    /// there is none.
     pub(super) last: Option<RecordOrder>,
-    /// The first mapping after this moment that hides part of the segment. `None` if there is none.
+    /// The first mapping that hides part of the segment after that moment. `None` if there is none.
     pub(super) next: Option<RecordOrder>,
 }
 

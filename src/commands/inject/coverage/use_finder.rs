@@ -40,8 +40,8 @@ enum StackAddr {
 /// What was found at an address of a stack.
 #[derive(Debug, Clone, Copy)]
 struct StackAnswer {
-    /// The code that perf must be able to name: the code that contains the call and, if it differs, the code at the
-    /// return address.
+    /// The code that perf must be able to name for this address: that of the call and, if it isn't the same, that at
+    /// the return address.
     uses: [Option<UseId>; 2],
     /// What the address is in.
     place: FramePlace,
@@ -52,7 +52,7 @@ struct StackAnswer {
 pub(super) struct UseFinder<'a, 'r> {
     context: UseContext<'a, 'r>,
     found: CodeUses,
-    /// What was found at addresses of stacks. Consecutive samples share most of their stack.
+    /// What was found at addresses of stacks. The cache pays because consecutive samples share most of their stack.
     answers: RecentAnswers<(Pid, StackAddr), StackAnswer>,
     chains: ChainMemo<'r, ChainUses>,
     /// The code that the current call chain uses. The buffer is reused for each chain.
@@ -91,14 +91,14 @@ impl ChainUses {
     }
 }
 
-/// The number of frames in known JIT code, and in memory that may hold JIT code.
+/// The number of frames in known JIT code, and in other memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
     /// Frames in code that a jitdump or perf map describes.
     known: u64,
-    /// Frames in memory that no file backs, where the sources never have code.
+    /// Frames in memory that no file backs, at addresses where no jitdump or perf map ever has code.
     unknown: u64,
-    /// Frames at addresses where the sources have code, but only for other times.
+    /// Frames in memory that no file backs, at addresses where a jitdump or perf map has code, but for other times.
     other_time: u64,
 }
 
@@ -123,7 +123,7 @@ impl FramesInMemory {
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// The end of the code segment. From this address on, the code may be a different one.
+    /// The end of the code segment. At this address and above, there may be other code.
     end: Addr,
 }
 
@@ -142,7 +142,7 @@ struct UsingRecord<'a> {
 }
 
 impl UsingRecord<'_> {
-    /// A use of code by this record alone.
+    /// The first and last use of code, if this record were the only one that uses it.
     fn as_use(self) -> CodeUse {
         CodeUse { first: self.order, last: self.order }
     }
@@ -185,8 +185,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.found.counts.add_innermost(event as usize, period, innermost);
     }
 
-    /// Looks up all addresses of a sample. Returns its process and what its innermost frame is in; `None` if that can't
-    /// be JIT code.
+    /// Looks up all addresses of a sample. Returns its process, and the kind of memory that its innermost frame is in.
+    /// `None` if the frame can't be in JIT code, because the sample is from a virtual machine, the hypervisor or an
+    /// unknown process.
     fn read_stacks(&mut self, sample: &Sample<'r>, offset: u64) -> Option<(Pid, FramePlace)> {
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
@@ -196,7 +197,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let record = self.using_record(pid, sample.time, offset);
         let innermost = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
-                // Like perf, resolve the deferred part as of the time of its own record.
+                // The chain comes in two parts, each with a time of its own: the sample has the kernel's part, and a
+                // later record has the user part. Like perf, look up each part at the time of its own record.
                 let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(record, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 let deferred = self.read_chain(self.using_record(pid, later.time, *offset), later);
@@ -223,7 +225,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
-    /// Counts the invalid entries of a call chain, and the chain if it has any.
+    /// Adds the number of invalid entries in a call chain to the counts. If there are any, also counts the chain as one
+    /// that perf drops.
     fn count_bad_entries(&mut self, bad_entries: u64) {
         self.found.counts.bad_chains += u64::from(bad_entries > 0);
         self.found.counts.bad_entries += bad_entries;
@@ -232,7 +235,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is
     /// in; `None` if there is none.
     fn read_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
-        // Answers hold for a time, so those for a sample without a time aren't kept.
+        // A cached answer is valid for a range of times. So the chain of a sample without a time isn't cached.
         let key = ChainKey::from_sample(sample, record.pid, None).zip(record.time);
         let cached_chain = key.and_then(|(key, time)| self.chains.get(&key, time));
         let ChainCounts { frames, bad_entries, innermost } = match cached_chain {
@@ -251,15 +254,15 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         };
         self.count_bad_entries(bad_entries);
         self.count_frames(record, frames);
-        // If the chain has no frames, the sample's own address is all there is.
+        // A chain without frames says nothing about where the sample was, so look up the sample's own address.
         match sample.ip {
             Some(ip) if innermost.is_none() && sample.cpumode == CpuMode::User => Some(self.read_ip(record, ip)),
             _ => innermost,
         }
     }
 
-    /// Looks up every entry of a call chain that isn't cached. Leaves the used code in `self.chain_uses`. Returns the
-    /// chain's counts, and how long all answers hold.
+    /// Looks up a call chain that isn't cached, entry by entry. Leaves the used code in `self.chain_uses`. Returns the
+    /// chain's counts, and the range of times in which all answers are valid.
     fn find_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) -> Lasting<ChainCounts> {
         let mut context = sample.context();
         let mut counts = ChainCounts::default();
@@ -319,7 +322,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         found
     }
 
-    /// Notes that a sample used code that was found earlier.
+    /// Adds this record to the uses of code that an earlier lookup of the same address found.
     #[inline]
     fn note(&mut self, record: UsingRecord<'_>, uses: [Option<UseId>; 2]) {
         for id in uses.into_iter().flatten() {
@@ -333,8 +336,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let code = self.use_code(record, &located);
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
-        // perf looks up the return address itself, not the call before it. It may be the first byte of other code, or
-        // the only one of the two addresses that has a name.
+        // Unlike us, perf looks up the return address itself, not the call before it. The return address may be in
+        // other code, and that code may be the only one of the two that has a name.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
@@ -355,7 +358,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         Lasting { answer: StackAnswer { uses, place }, holds }
     }
 
-    /// Counts frames for which JIT code is known, and frames without such code whose memory is not backed by a file.
+    /// Counts the frames of a call chain that are in known JIT code, and those in memory without a file where no JIT
+    /// code is known.
     fn count_frames(&mut self, record: UsingRecord<'_>, frames: FramesInMemory) {
         let UsingRecord { pid, time, .. } = record;
         let FramesInMemory { known, unknown, other_time } = frames;
@@ -367,7 +371,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         if other_time > 0 {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
-        // Frames after the end of the jitdump may be in code that it would have named if it went on.
+        // A frame sampled after the last record of the jitdump may be in code that was compiled after the jitdump
+        // ended. Its absence from the jitdump is then no surprise, so the summary mentions it.
         if unknown > 0
             && let Some(end) = self.context.dump_ends.get(&pid)
             && time.is_some_and(|time| time.is_valid() && time > *end)
@@ -386,7 +391,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
 
     /// Notes all code that perf may find when it unwinds a copied stack. Any word of the stack may be a return address.
     fn read_stack_copy(&mut self, record: UsingRecord<'_>, sample: &Sample<'_>) {
-        /// How many stack words are tested at once. Most of them don't point to JIT code.
+        /// How many stack words are compared at once with the ranges of JIT code. If none of them may be in a range, as
+        /// is mostly the case, all are skipped.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
@@ -412,7 +418,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let code = self.look_up_address(record, Addr(word));
         let before = self.look_up_address(record, Addr(word.wrapping_sub(1)));
         let uses = [code.answer, before.answer].map(|code| code.map(|code| code.id));
-        // Words aren't counted as frames.
+        // The word need not be a frame. `Elsewhere` keeps it out of the counts of frames.
         let answer = StackAnswer { uses, place: FramePlace::Elsewhere };
         Lasting { answer, holds: intersect(code.holds, before.holds) }
     }
@@ -432,8 +438,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.context.symbolizer.locate_address(record.pid, addr, record.time, CpuMode::User)
     }
 
-    /// Notes the use of the JIT code that was found at an address. `None` if there is none, or if the process was
-    /// injected before. The answer holds as long as no mapping hides the code, provided that `located` holds as well.
+    /// Notes that the record uses the JIT code at a located address. `None` if there is no such code, or if the process
+    /// was injected before. The answer is valid while no mapping hides the code, and only as long as `located` is
+    /// valid.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {
@@ -443,22 +450,24 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let epoch = CodeEpoch { pid, segment: hit.segment, number: epoch_number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.symbolizer.codes.segment(hit.segment);
-        // Live code of the process itself has precedence, so no other code is at any address up to the segment's end.
-        // Otherwise, that is only certain for this address.
+        // `end` is the address up to which no other code can be. If the process's own code was live, that is the
+        // segment's end, because such code has precedence over any other. Otherwise, only the address itself is
+        // certain.
         let is_certain = hit.kind == HitKind::Live && segment.pid == pid;
         let end = if is_certain { segment.end } else { Addr(located.addr.0.saturating_add(1)) };
         Lasting { answer: Some(UsedCode { id, end }), holds: epoch_number.holds }
     }
 
-    /// The number of a segment's epoch at the moment `now`, and the time for which it holds. See [`CodeEpoch`].
+    /// The number of a segment's epoch ([`CodeEpoch`]) at the moment `now`, and the range of times in which it is the
+    /// same.
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.symbolizer.codes.segment(id);
         let Epoch { number, last, next } = match shadowings {
             Some(all) => all.find_epoch(id, segment, now),
             None => Epoch::default(),
         };
-        // If a sample has the same time as the last mapping, their order in the stream decides. So answers aren't
-        // reused at exactly that time.
+        // A sample at the very time of the last mapping may come before or after it in the recording. So the answer
+        // isn't reused at that time, but only from the next nanosecond on.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }

@@ -1,9 +1,9 @@
 //! Plans the mapping records to insert. Each record goes directly before the first sample that uses code which perf
 //! doesn't see yet. It gets that sample's time, so that readers that sort records by time keep this order.
 //!
-//! With `--relocate`, an image's code has addresses of its own (`samples::relocations`), and the image is mapped once,
-//! as a whole. If an image needs other parts ([`AuxMapping`]), they are mapped before its first code, and again after
-//! each record that maps something over them.
+//! With `--relocate`, the code moves to addresses that nothing else uses (`samples::relocations`), so each image is
+//! mapped once, as a whole. An image may have parts without code that libunwind reads ([`AuxMapping`]). They are mapped
+//! before the image's first code, and again after each record that maps something over them.
 
 use crate::commands::inject::coverage::FirstUse;
 use crate::commands::inject::images::{ImageFile, JitImages};
@@ -31,10 +31,10 @@ pub(super) fn plan_insertions(
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
     let uses = &images.selection.first_uses;
-    // If an image has a part that is mapped only once, whether that part still must be mapped depends on all earlier
-    // uses. In this case a single task handles all uses.
+    // Uses are split into parallel tasks, unless an image has something that is mapped only once. Then only a task that
+    // has seen all earlier uses knows whether it is mapped already.
     let are_independent = images.iter().all(|(_, image)| !is_mapped_once(image));
-    // A chunk can't have length 0, even if there are no uses.
+    // `chunks` panics if the length is 0, as it would be without uses.
     let parts = uses.chunks(if are_independent { USES_PER_TASK } else { uses.len().max(1) });
     let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
         let mut inserter = MappingInserter::new(survey, images);
@@ -49,7 +49,8 @@ pub(super) fn plan_insertions(
     parts.into_iter().flat_map(|(edits, _)| edits).collect()
 }
 
-/// True if the image, or an additional part of it, is mapped once before its first code.
+/// True if the image as a whole (`--relocate`) or an additional part of it ([`AuxMapping`]) is mapped once, before the
+/// image's first code.
 fn is_mapped_once(image: &ImageFile) -> bool {
     image.base.is_some() || !image.aux_mappings.is_empty()
 }
@@ -58,10 +59,11 @@ fn is_mapped_once(image: &ImageFile) -> bool {
 struct MappingInserter<'a> {
     survey: &'a SurveyedRecording<'a>,
     images: &'a JitImages<'a, 'a>,
-    /// The images of which some part is mapped already, each with its process.
+    /// The process and path of each image that is mapped already, whole or in part.
     begun: FxHashSet<(Pid, &'a Path)>,
     edits: Vec<Edit>,
-    /// The number of code ranges that have no place in an image, or whose mapping doesn't fit into a record.
+    /// The number of code ranges that can't be mapped: no image has a place for them, or the mapping record would be
+    /// too long.
     unplaced: u64,
     /// The sample of the previous insertion, so that it is read only once: several code ranges may be first used by the
     /// same sample.
@@ -148,8 +150,8 @@ impl<'a> MappingInserter<'a> {
             };
             let later_mappings = mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since);
             for shadowing in later_mappings.filter(overlaps_aux) {
-                // Readers sort by time. With a time one nanosecond later, our record comes after the shadowing one,
-                // wherever we write it.
+                // perf sorts records by time. One nanosecond after the record that hides the part, ours takes effect,
+                // wherever it is in the file.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.insert_mapping(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }

@@ -21,7 +21,8 @@ use std::os::unix::ffi::OsStrExt;
 pub(in crate::commands::inject) struct PlannedEdits<'a> {
     /// Edits to the stream of records.
     pub(in crate::commands::inject) edits: Edits,
-    /// The output's feature sections. In them, only the offsets of AUXTRACE records are still those of the input.
+    /// The output's feature sections. They are final except for the offsets of AUXTRACE records, which still refer to
+    /// the input.
     pub(in crate::commands::inject) features: Features,
     /// The output's header and events; borrowed if they are the same as the input's.
     pub(in crate::commands::inject) recording: Cow<'a, Recording>,
@@ -46,6 +47,8 @@ impl<'a> PlannedEdits<'a> {
         edits.extend(remove_own_text(survey));
         let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
+        // A pipe has records with attrs and features. A file has these outside of its records, so such records are
+        // removed.
         if input.is_pipe() && !context.options.writes_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
         }
@@ -60,8 +63,8 @@ impl<'a> PlannedEdits<'a> {
     }
 }
 
-/// Removes the mappings of anonymous memory to which a program moved its own code (to use huge pages for its text).
-/// perf then names that code by the mapping of the program's file, which it still sees.
+/// Removes the mapping records of anonymous memory to which a program moved its own code (to use huge pages for its
+/// text). perf then sees only the earlier mapping of the program's file at these addresses, and names the code by it.
 fn remove_own_text(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let mut removals = Vec::new();
     for &offset in survey.spaces.own_text() {
@@ -83,9 +86,9 @@ fn record_len(input: &PlainRecording<'_>, offset: u64) -> Option<u64> {
     }))
 }
 
-/// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. `file_entries` are those of
-/// ordinary files; it is empty unless the user requested build IDs. The images are listed only if the section exists in
-/// the input or has been created for these entries.
+/// Adds build IDs to the BUILD_ID section, which tells perf archive which files to pack. `file_entries` are the entries
+/// of ordinary files, or empty unless the user requested build IDs. The images are only added to an existing section:
+/// that of the input, or one that was just created for `file_entries`.
 fn add_build_ids(
     features: &mut Features,
     file_entries: &[u8],

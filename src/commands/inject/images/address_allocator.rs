@@ -37,13 +37,14 @@ impl AddressAllocator {
         /// The largest page size of all machines.
         const PAGE: u64 = 1 << 16;
         let mut start = self.next;
-        // The ranges are sorted, so moving past one of them never leads back to an earlier one.
+        // One pass is enough: the ranges are sorted by start, so moving past one never makes `start` overlap an earlier
+        // one.
         for taken in &self.taken {
             if taken.start < start.saturating_add(len) && start < taken.end {
                 start = taken.end.min(self.end).next_multiple_of(PAGE);
             }
         }
-        // A length above `self.end` is too large in any case. Limiting it keeps the sum from overflowing.
+        // `min` keeps the sum from overflowing. A length above `self.end` is too large anyway.
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
             return Err(Error::new(format!("no free address range for {len} bytes of code")));

@@ -24,14 +24,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
     pub(super) directory: &'a Arc<OutDirectory>,
-    /// The root directory of the recorded machine's files, if perf will be called with `--symfs`. `None` means `/`.
+    /// The root directory of the recorded machine's files, if the user will call perf with `--symfs`. `None` means `/`.
     pub(super) root: Option<&'a Path>,
     /// The current run, which knows all outputs. Images must not overwrite them.
     pub(super) run: &'a Run,
-    /// File permissions, before the umask. Anybody who can't read the sources of the code must not be able to read the
-    /// image.
+    /// File permissions, before the umask. They allow no more than those of the files that the code was read from.
     pub(super) mode: u32,
-    /// The number of images written so far, which decides whether another one may wait for its name.
+    /// The number of images written so far. Once it has reached [`MOST_WAITING`], further images get their names at
+    /// once.
     pub(super) waiting: &'a AtomicUsize,
 }
 
@@ -44,13 +44,14 @@ const MOST_WAITING: usize = 100;
 pub(in crate::commands::inject) struct ImageFile {
     /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
-    /// The image's path in mapping records. It is relative to perf's `--symfs` root if there is one.
+    /// The image's path as mapping records state it. If perf will be called with `--symfs ROOT`, that is the path below
+    /// ROOT, starting with `/`.
     pub(in crate::commands::inject) recorded: PathBuf,
     /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,
     /// The parts that must be mapped in addition to the code.
     pub(in crate::commands::inject) aux_mappings: Vec<AuxMapping>,
-    /// The file offset of the end of the code.
+    /// The file offset at which the code ends.
     pub(in crate::commands::inject) code_end: u64,
     /// The address where the whole image is mapped if its code was moved (`--relocate`), else `None`.
     pub(in crate::commands::inject) base: Option<Addr>,
@@ -60,7 +61,7 @@ pub(in crate::commands::inject) struct ImageFile {
 
 #[derive(Debug)]
 enum ImageState {
-    /// Written, but without a name yet.
+    /// The file is written, but has no name yet.
     Waiting(NewFile),
     /// This run created the file.
     Created,
@@ -70,8 +71,7 @@ enum ImageState {
 
 impl ImageFile {
     /// Writes an image under the first name that is free or that belongs to an identical file. `earlier` are the images
-    /// of the same process that were written before. They may not have got their names yet, which are taken all the
-    /// same.
+    /// of the same process that were written before. Their names count as taken, even if the files don't have them yet.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
@@ -125,13 +125,13 @@ impl ImageFile {
         if !matches!(*state, ImageState::Waiting(_)) {
             return Ok(());
         }
-        // `Existed` stays if an error occurs or if another program created the file, because it must not be deleted
-        // then.
+        // Until the file has its name, the state is `Existed`. If an error occurs, or if another program has created
+        // the file, the state stays so, and the other program's file isn't deleted later.
         let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {
             None => *state = ImageState::Created,
-            // Somebody else has created an identical file meanwhile.
+            // Another program has created an identical file meanwhile, so that one is used.
             Some(unnamed) if is_same(unnamed.file(), &self.path) => {}
             Some(_) => {
                 let error = Error::new("was created by another program in the meantime; run this again");
@@ -151,8 +151,8 @@ impl ImageFile {
     }
 }
 
-/// Writes the image and computes its build ID in parallel, as both take about the same time. The ID is in the start of
-/// the file, which is therefore written last (by `finish`, which also flushes).
+/// Writes the image and computes its build ID in parallel, as both take about the same time. The start of the file
+/// contains the build ID, so `finish` writes it last.
 fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     let out = &mut BufWriter::with_capacity(1 << 18, new.writer());
     let content = || {

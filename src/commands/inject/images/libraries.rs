@@ -18,8 +18,8 @@ impl<'a> Libraries<'a> {
         Self { processes, ancestry: Ancestry::new(processes) }
     }
 
-    /// Returns the address ranges of programs and libraries in a process and in all its descendants, because they share
-    /// its JIT code.
+    /// Returns the address ranges of the programs and libraries that a process and all its descendants have mapped. The
+    /// descendants count because they inherit the process's JIT code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
         for (&other, process) in &self.processes.by_pid {
@@ -27,7 +27,8 @@ impl<'a> Libraries<'a> {
             if !shares_code {
                 continue;
             }
-            // Files of which code is mapped. Their data counts, too, so all of their mappings are needed.
+            // A file is a program or library if code of it is mapped. All of its mappings are returned, those of data,
+            // too.
             let code = process.mappings.iter().filter(|map| map.executable && map.kind().is_library());
             let paths: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
             let maps = process.mappings.iter().filter(|map| paths.contains(map.path.as_slice()));

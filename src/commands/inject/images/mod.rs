@@ -28,14 +28,14 @@ use std::sync::atomic::AtomicUsize;
 /// All images of a run.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
-    /// The code in the images.
+    /// The code map, and which part of its code is in the images.
     pub(in crate::commands::inject) selection: &'s CodeSelection<'s, 'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
-    /// For each segment of the code map, where it is; `None` if it is in no image.
+    /// For each segment of the code map, its place in the images of its process; `None` if it is in none.
     places: Vec<Option<SegmentPlace>>,
     /// The number of functions in the images.
     pub(in crate::commands::inject) functions: usize,
-    /// True once the output is in place, so that the images must not be deleted.
+    /// True once the output is in place. The images are then kept when this is dropped; otherwise they are deleted.
     kept: bool,
 }
 
@@ -56,6 +56,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
             return Ok(images);
         }
         let target = Target::new(machine, recording.header.endian);
+        // perf unwinds stacks itself if they stay copies in the output. It then must find the unwind data of each
+        // image.
         let perf_unwinds = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = perf_unwinds.then(|| Libraries::new(&survey.first_pass.processes));
         let directory = &Arc::new(OutDirectory::make(options.image_directory())?);

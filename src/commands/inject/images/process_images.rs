@@ -37,7 +37,7 @@ pub(super) struct ProcessImages {
 pub(super) struct SegmentPlace {
     /// The index of the image among those of its process.
     pub(super) image: u32,
-    /// The offset in that image.
+    /// The offset of the byte in the image.
     pub(super) offset: u64,
 }
 
@@ -45,7 +45,7 @@ impl ProcessImages {
     /// Writes the images for the given segments of a process.
     pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, segments: Vec<SegmentId>) -> Result<Self> {
         let ImageRequest { codes, target, directory, .. } = request;
-        // The builder needs the segments ordered by time.
+        // The builder expects the segments in the order in which their code was written.
         let mut by_time: Vec<(Nanos, SegmentId)> = segments.iter().map(|&id| (codes.segment(id).from, id)).collect();
         parallel::sort_unstable_by_key(&mut by_time, |at| *at);
         let segments: Vec<SegmentId> = by_time.into_iter().map(|(_, id)| id).collect();
@@ -53,7 +53,7 @@ impl ProcessImages {
         let function_codes: Vec<Code<'_>> = list.iter().map(|placed| codes.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
-        // The builder gives each function a slot, by which the finished image says where the function is.
+        // `add` returns a slot: the handle by which the finished image says where the function is.
         let slots = function_codes.iter().zip(&list).map(|(code, placed)| builder.add(code, placed.base));
         let slots: Vec<SlotId> = slots.collect();
         let slots_by_segment =
@@ -79,9 +79,9 @@ impl ProcessImages {
     }
 }
 
-/// Computes where each segment is in the images of its process. A segment is a part of a function: `slots_by_segment`
-/// has the slot of each segment's function, and `place` returns the image and the place of the function in a slot.
-/// Segments whose function is in no image are left out.
+/// Computes where each segment is in the images of its process. A segment is all or a part of a function.
+/// `slots_by_segment` has the slot of each segment's function. `place` returns the image in which the function of a
+/// slot is, and where it is there; segments for which it returns `None` are left out.
 fn find_places(
     codes: &CodeMap<'_>,
     slots_by_segment: impl Iterator<Item = (SegmentId, SlotId)>,

@@ -31,8 +31,8 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let make_directory = |path: PathBuf| OutDirectory::make(&path).map_err(|error| fail("make a directory in", error));
     let directory = make_directory(cache.join(relative).join(&id))?;
-    // If the cache already has a file with this path, it is the same image, because the build ID is a hash of the whole
-    // content.
+    // The path contains the build ID, a hash of the image's whole content. So a file that is already there is the same
+    // image and can stay.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::common_mode([from.mode]));

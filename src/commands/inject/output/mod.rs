@@ -24,8 +24,8 @@ pub(in crate::commands::inject) fn write(
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     context.progress.phase("writing records");
-    // The images need their names first: whoever reads the output as a stream opens an image as soon as its mapping
-    // record arrives.
+    // If the output is a stream, the images get their names first: a reader at the other end opens an image as soon as
+    // its mapping record arrives.
     if context.options.output.is_stream() {
         images.put_in_place()?;
     }
@@ -49,7 +49,7 @@ fn write_records(
     let start = front.len() as u64;
     features.move_auxtrace(endian, |offset| moved_offset(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
-    // The features come after the records. In the output, these start after the new front.
+    // The features follow the records, which have a new length and come after a new front.
     let end = start + edits.new_len(range.end - range.start);
     edits.apply(range, &mut Copier { input, output })?;
     if !context.options.writes_pipe() {
@@ -59,8 +59,8 @@ fn write_records(
 }
 
 /// Copies images into perf's build ID cache: all of them if the user asked for it, otherwise only those of processes
-/// that are still running in another mount namespace. perf looks for their files in the namespace of the process, where
-/// the images aren't, but it looks into its cache first.
+/// that are still running in another mount namespace. perf looks for the files of such a process in its namespace,
+/// where the images aren't. But it looks into the cache first.
 pub(in crate::commands::inject) fn fill_cache(
     images: &JitImages<'_, '_>,
     sources: &Found,
@@ -80,7 +80,8 @@ pub(in crate::commands::inject) fn fill_cache(
     }
 }
 
-/// Everything that comes before the records. `records` is the range of the records in the stream.
+/// Everything that comes before the records in the output: the header and events or, in pipe form, the records that
+/// stand for them. `records` is the range of the input's records in the stream.
 fn front(
     input: &PlainRecording<'_>,
     planned: &PlannedEdits<'_>,
@@ -89,6 +90,7 @@ fn front(
 ) -> Vec<u8> {
     let PlannedEdits { edits, features, recording, .. } = planned;
     let data_size = edits.new_len(records.end - records.start);
+    // In pipe form, the front is only a short header without the events. The front of a file can stay if its events do.
     match (context.options.writes_pipe(), input.is_pipe()) {
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(recording, features, &mut context.outcome.warnings),
@@ -99,8 +101,9 @@ fn front(
     }
 }
 
-/// Copies unchanged records from the input's memory map. The survey and coverage have just read these pages, so a
-/// single copy is enough. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen pages at a time.
+/// Copies unchanged records from the input's memory map to the output. The survey and coverage have just read these
+/// pages, so one copy in memory is all it costs. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen
+/// pages at a time.
 struct Copier<'a> {
     input: &'a PlainRecording<'a>,
     output: &'a mut Output,

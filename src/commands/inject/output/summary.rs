@@ -103,8 +103,9 @@ impl Summary<'_> {
         format!("{samples}{innermost}; {resolved} of {frames} JIT frames have names ({share:.1}%)")
     }
 
-    /// How much of each event is in JIT code by innermost frame, as `report` counts it. `None` if nothing is, or if the
-    /// JIT code of a process was injected before: it counts as native code here.
+    /// The share of each event's weight that is in JIT code by innermost frame, as `report` computes it. `None` if no
+    /// event has any. Also `None` if a process was injected before: its JIT code counts as native code here, so that
+    /// the shares would be wrong.
     fn describe_innermost(&self) -> Option<String> {
         if !self.survey.injected.is_empty() {
             return None;
@@ -136,7 +137,7 @@ impl Summary<'_> {
         Some(format!("{shown} in JIT code (by innermost frame)"))
     }
 
-    /// True if a process with frames in memory without a file may run JIT code there.
+    /// True if some process with frames in memory without a file may run JIT code there ([`Self::may_run_jit_code`]).
     fn has_jit_process(&self) -> bool {
         let mut runtimes = ProcessRuntimes::new(&self.survey.first_pass.processes);
         self.samples.unresolved.keys().any(|pid| self.may_run_jit_code(*pid, &mut runtimes))
@@ -173,7 +174,7 @@ impl Summary<'_> {
             let name = programs.name(*pid);
             let process = self.survey.first_pass.processes.by_pid.get(pid);
             let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
-            // The process wrote its perf map under the ID that it has in its container.
+            // In a container, the process has another ID, and its perf map is named after that one.
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let container_hint = inner.map(|inner| {
                 format!(

@@ -15,7 +15,7 @@ pub(in crate::commands::inject) struct JitCode<'data> {
     pub(in crate::commands::inject) loaded: Loaded<'data>,
     /// The recorded machine, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
-    /// The file permissions that images get, taken from the sources.
+    /// The permissions of image files. They allow no more than those of the sources that the code is from.
     pub(in crate::commands::inject) mode: u32,
 }
 
@@ -68,7 +68,7 @@ pub(in crate::commands::inject) fn describe_sources(loaded: &Loaded<'_>) -> Stri
     if files.is_empty() {
         return "No dumps, maps or logs of JIT code were loaded".to_owned();
     }
-    // Processes with JIT code that isn't inherited from a parent.
+    // A forked process that only inherits its parent's JIT code isn't counted.
     let processes = loaded.map.pids().count();
     let owners = if processes > 1 { format!(" of {processes} processes") } else { String::new() };
     format!("Loaded {}{owners} from {}", counted(loaded.map.code_count() as u64, "function"), files.join(" and "))

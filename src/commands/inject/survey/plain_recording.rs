@@ -2,7 +2,8 @@
 //!
 //! The records of an uncompressed file are used in place. Those of compressed recordings and directories are first
 //! written to an unlinked temporary file, in their original order. The streams of a directory are concatenated. A
-//! directory has no rounds (FINISHED_ROUND), so readers sort all its records anyway.
+//! directory has no FINISHED_ROUND records, which would allow readers to sort its records piece by piece. So readers
+//! sort all records anyway, and the order in which the streams follow each other doesn't matter.
 
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
@@ -70,7 +71,7 @@ impl<'i> PlainRecording<'i> {
             Some(streams) => format!("a directory of {} streams", streams.len()),
             None => "compressed".to_owned(),
         };
-        // The records are neither compressed nor in several files any more.
+        // The output is a single plain file, so remove the features that say otherwise.
         recording.features.remove(&Feature::COMPRESSED);
         recording.features.remove(&Feature::DIR_FORMAT);
         Ok(Self { recording, input, stream, shown, stored_as: Some(stored_as) })
@@ -81,12 +82,13 @@ impl<'i> PlainRecording<'i> {
         self.stream.records().records.bytes
     }
 
-    /// The plain records, and where they start.
+    /// The plain records, and the offset of the first one, in the form in which the survey reads them.
     pub(super) fn walked(&self) -> WalkedRecords<'_> {
         self.stream.records()
     }
 
-    /// The offset of the first record in the input file. Offsets in the plain stream start at this number, too.
+    /// The offset of the first record in the input file. Offsets in the plain stream count from this number, so that
+    /// they are those of the input as long as nothing was decompressed.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }

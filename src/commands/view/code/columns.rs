@@ -21,11 +21,11 @@ pub(super) struct InstructionColumns {
     /// For each instruction of all listings, which of `texts` it has.
     instructions: Vec<u32>,
     texts: NumberedValues<InstructionText>,
-    /// The targets, in the order of the instructions that have one.
+    /// The branch targets and other addresses that instructions refer to, in the order of the instructions.
     targets: Vec<BranchTarget>,
-    /// The targets outside the listings.
+    /// The distinct targets that are outside the listing of the instruction.
     outs: NumberedValues<OutsideTarget>,
-    /// Where the source line changes, in the order of the instructions.
+    /// An entry for each instruction whose source line differs from that of the instruction before it.
     sources: Vec<SourceStart>,
     /// The names of source files.
     files: NumberedValues<Vec<u8>>,
@@ -58,7 +58,7 @@ enum TargetTo {
     Outside(u32),
 }
 
-/// A target outside the listing.
+/// The target of an instruction, if it is outside the listing that contains the instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct OutsideTarget {
     /// The name of the function that contains the target; empty if unknown.
@@ -71,7 +71,7 @@ struct OutsideTarget {
 /// The source line of all instructions from this one to the next entry. Files are counted from 1; 0 means unknown.
 #[derive(Debug)]
 struct SourceStart {
-    /// The number of the first of these instructions.
+    /// The number of the first instruction that has this source line.
     instruction: u64,
     file: u32,
     line: u32,
@@ -124,7 +124,7 @@ impl InstructionColumns {
                 Some(source) => (self.files.number(listing.files[source.file].name.clone()) + 1, source.line),
                 None => (0, 0),
             };
-            // Each listing starts with a new entry for its source line.
+            // `previous_source` starts as `None` in each listing, so its first instruction always gets an entry.
             if previous_source != Some((file, line)) {
                 previous_source = Some((file, line));
                 self.sources.push(SourceStart { instruction: number, file, line });
@@ -147,11 +147,12 @@ impl InstructionColumns {
         let to = match owner {
             TargetOwner::Inside(offset) => match listing.find_start(*offset) {
                 Some(target_index) => TargetTo::Inside(target_index as i64 - row_index as i64),
-                // The target is in the middle of an instruction, so it has no number.
+                // The target is inside the listing, but no instruction starts there. So only its address is known.
                 None => self.outside_target(String::new(), 0, *addr),
             },
             TargetOwner::Function(name, offset) => self.outside_target(names.target(name), *offset, *addr),
-            // The instruction's text already contains the number.
+            // An immediate operand that is no known address adds nothing to the instruction's text, which shows the
+            // number.
             TargetOwner::Unknown if *kind == TargetKind::Immediate => return,
             TargetOwner::Unknown => self.outside_target(String::new(), 0, *addr),
         };

@@ -61,8 +61,8 @@ pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
 pub(super) struct BuildIdFinder {
     /// Build IDs from the user, by path. They take precedence over all others. `None` if the user gave none.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
-    /// Build IDs that the recording states or that have been looked up, by path. `None` for files without one, and for
-    /// those that aren't on this machine.
+    /// Build IDs that the recording states or that have been looked up, by path. `None` for a file that has no build ID
+    /// or isn't on this machine.
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
     /// True if the recording may be from this machine.
     is_here: bool,
@@ -111,7 +111,8 @@ impl BuildIdFinder {
         if let Some(found) = self.found.get(path) {
             return *found;
         }
-        // Modules of the kernel are files, while the kernel itself has a name in brackets.
+        // Kernel modules are files like others. Only the kernel itself has a name in brackets, such as
+        // `[kernel.kallsyms]`.
         let is_kernel = *cpumode == CpuMode::Kernel && path.starts_with(b"[");
         let found =
             if is_kernel { self.find_kernel(path) } else { self.open_image(path).map(|image| image.build_id()) };
@@ -134,16 +135,16 @@ impl BuildIdFinder {
     fn open_image(&mut self, path: &[u8]) -> Option<Image> {
         let mut dso = Dso::from_path(path.to_vec(), None);
         if dso.is_vdso() {
-            // The list has only one build ID per path. So the vdso can be listed only if all programs use the same
-            // kind.
+            // A recording lists one build ID per path, and all kinds of vdso have the same path. So the vdso is listed
+            // only if all recorded programs use the same kind.
             dso.kind = self.vdso?;
             return self.search.find_running(&dso, &mut self.warnings);
         }
         self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_recorded_file(path, image))
     }
 
-    /// True if `image`, which was found by its path, is the file that was mapped when recording. See the introduction
-    /// of this module.
+    /// True if `image`, which was found by its path, is the file that was mapped when recording, as far as can be told.
+    /// The module's introduction has the three cases.
     fn is_recorded_file(&self, path: &[u8], image: &Image) -> bool {
         let is_below_root = !self.search.symfs.is_empty();
         if is_below_root {

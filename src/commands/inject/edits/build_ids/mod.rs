@@ -144,7 +144,7 @@ struct FileSamples {
     frames: u64,
 }
 
-/// Collects all files that contain frames of samples, and counts these frames.
+/// Collects the files that contain frames of samples. For each, counts these frames and notes its first sample.
 fn count_samples(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, FileSamples> {
     let SurveyedRecording { input, spaces, .. } = survey;
     let mut hits: FxHashMap<DsoId, FileSamples> = FxHashMap::default();
@@ -178,7 +178,7 @@ pub(in crate::commands::inject) fn build_id_record(
 ) -> Vec<u8> {
     /// `PERF_RECORD_MISC_BUILD_ID_SIZE`: the record states the size of the build ID.
     const BUILD_ID_SIZE: u16 = 1 << 15;
-    /// In place of a process ID: the file isn't from a virtual machine.
+    /// The record's process ID for files that aren't from a virtual machine.
     const HOST: i32 = -1;
     // `PERF_RECORD_MISC_KERNEL` or `PERF_RECORD_MISC_USER`.
     let misc = if cpumode == CpuMode::Kernel { 1 } else { 2 };
@@ -191,8 +191,8 @@ pub(in crate::commands::inject) fn build_id_record(
     body.resize(4 + 20, 0);
     body.extend([bytes.len() as u8, 0, 0, 0]);
     body.extend(path);
-    // The path ends with at least one NUL, and is padded to a multiple of 8. The header has 8 bytes; pid, build ID and
-    // its length have 28.
+    // The path gets one or more NULs at its end, so that the record's length is a multiple of 8. The fields before the
+    // path have 8 (header) + 28 (process ID, build ID and its size) bytes.
     body.resize((body.len() + 1).next_multiple_of(8), 0);
     record(kind::HEADER_BUILD_ID, misc | BUILD_ID_SIZE, &body, endian).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! `--convert-callchain`: turns copies of user stacks into plain call chains.
 //!
-//! The new chains contain return addresses as they are on the stack: each is the address after a call instruction.
-//! Chains that the kernel records with frame pointers are the same in this respect.
+//! The new chains contain return addresses as they are on the stack: each is the address after a call instruction. The
+//! kernel writes chains in the same way when it records with frame pointers.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -61,7 +61,7 @@ impl PlainChains {
     }
 }
 
-/// Warns about missing files in which unwinding stopped because their unwind data is needed.
+/// Warns about files in which stacks end because the file isn't on this machine, so that its unwind data is missing.
 fn warn_about_missing(
     survey: &SurveyedRecording<'_>,
     stopped_in: &FxHashMap<DsoId, u64>,
@@ -86,12 +86,13 @@ fn warn_about_missing(
     }
 }
 
-/// The results of converting a recording, or a chunk of it: samples whose stack copies became call chains.
+/// What became of the samples of a chunk, or of the whole recording: edits that replace stack copies by call chains,
+/// and counts for warnings.
 struct ConvertedSamples {
     edits: Vec<Edit>,
-    /// Samples that couldn't be read.
+    /// Samples that couldn't be read, and those whose new call chain would make the record too long.
     skipped: Skipped,
-    /// The number of stacks that end too early, before the thread's entry function, by the file of their last frame.
+    /// The number of stacks that end before the thread's entry function, by the file in which they end.
     stopped_in: FxHashMap<DsoId, u64>,
 }
 
@@ -139,6 +140,7 @@ fn convert_samples<'a>(
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.first_pass.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
+    // HEADER_ATTR records come in the order of the events.
     for (raw, event) in attrs.zip(&recording.events) {
         if let Some(insert) = attr_record(&raw, event) {
             edits.push(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert });
@@ -183,13 +185,14 @@ impl ChainConverter<'_, '_> {
         if !copies_stacks(attr) {
             return Ok(None);
         }
-        // Keep the kernel's part of the chain.
+        // The kernel's part of the chain stays as it is.
         let mut words: Vec<u64> = sample.callchain.iter().take_while(|&word| word != abi::PERF_CONTEXT_USER).collect();
         if self.unwind(&sample) {
             words.push(abi::PERF_CONTEXT_USER);
             words.extend(self.chain.frames.iter().map(|frame| frame.raw().0));
         } else if let Some(cookie) = sample.cookie {
-            // Without a stack copy, the user part may come in a record of its own, which the cookie refers to.
+            // The sample has no stack copy. Its user part may be in a separate record (PERF_RECORD_CALLCHAIN_DEFERRED),
+            // and the cookie says in which. Keep the reference.
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;

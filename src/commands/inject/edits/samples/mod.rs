@@ -1,9 +1,9 @@
-//! Edits to samples, each only on request: stack copies become call chains ([`call_chains`]), call chains lose entries
-//! for which perf would drop them ([`drop_bad_entries`]), and JIT code moves to addresses of its own
-//! ([`relocations`]).
+//! Edits to samples, each only on request: turn stack copies into call chains ([`call_chains`]), remove the entries of
+//! a call chain for which perf would drop the whole chain ([`drop_bad_entries`]), and move JIT code to addresses of its
+//! own ([`relocations`]).
 //!
-//! The changes are planned before the images are written, and applied once it is decided where the code is in the
-//! images.
+//! The changes are planned before the images are written. They are applied afterwards, when the place of each code
+//! range in the images is known.
 
 mod call_chains;
 mod relocations;
@@ -32,8 +32,8 @@ pub(in crate::commands::inject) struct SampleChanges {
 
 impl SampleChanges {
     /// Plans the changes to samples that the options request: unwinds copied stacks to plain call chains, drops bad
-    /// entries of call chains, and moves addresses in JIT code (`--relocate`). Only unwinding changes the recording's
-    /// header and events.
+    /// entries of call chains, and replaces addresses in JIT code by those to which the code moves (`--relocate`). Only
+    /// unwinding changes the recording's header and events.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
@@ -95,8 +95,8 @@ fn drop_bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRec
     }
 }
 
-/// The edit for one sample. `None` if it stays as it is. Damaged samples do; they are counted and reported elsewhere
-/// (`coverage`).
+/// The edit that removes bad entries from one sample. `None` if the sample stays as it is. A damaged sample also stays
+/// as it is; `coverage` counts and reports it.
 fn drop_bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     let sample = recording.sample(raw).ok()?;
     let attr = &recording.events[sample.event].attr;

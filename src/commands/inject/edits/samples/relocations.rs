@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// An address in the record of a sample that gets replaced.
+/// An address in a sample's record, and what replaces it.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.
@@ -33,7 +33,7 @@ struct Relocation {
     new_address: NewAddress,
 }
 
-/// What a word is replaced by.
+/// The address that replaces a word of a sample.
 #[derive(Debug, Clone, Copy)]
 enum NewAddress {
     /// An address `distance` bytes from the start of a code segment, whose new address isn't known yet. The distance
@@ -44,8 +44,9 @@ enum NewAddress {
 }
 
 impl Relocations {
-    /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read.
-    /// If the output's events differ from the input's, it is parsed with those of `new_recording`.
+    /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read,
+    /// not the one in the input. `new_recording` has the events of the output, for parsing the samples; `None` if they
+    /// are the input's.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
@@ -54,6 +55,7 @@ impl Relocations {
         pool: &Pool,
     ) -> Self {
         let recording = new_recording.unwrap_or(&survey.input.recording);
+        // Edits that remove something replace a record; the others only insert one.
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
@@ -99,7 +101,7 @@ impl Relocations {
     }
 }
 
-/// The data needed to look up the addresses in samples.
+/// What is needed to find out which words of a sample are addresses in JIT code or in a remapped file.
 struct RelocationFinder<'a> {
     survey: &'a SurveyedRecording<'a>,
     /// The header and events of the output.
@@ -118,8 +120,8 @@ impl RelocationFinder<'_> {
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
             let find_code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
-            // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
-            // call.
+            // Like perf, try the return address itself, too. It may be the first byte of named code, while the call
+            // before it is in code without a name.
             let hit = find_code(word.frame.for_lookup()).or_else(|| find_code(addr));
             let new_address = match hit {
                 Some(hit) => {

@@ -14,7 +14,7 @@ pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstMapp
 struct FirstMapping {
     /// The address where the file's first byte would be if this mapping covered the whole file.
     base: u64,
-    /// True if the file was also mapped at another distance from its first byte.
+    /// True if another mapping puts the file's bytes at other addresses than this one does.
     has_others: bool,
 }
 
@@ -51,9 +51,11 @@ impl<'p> RemappedFiles<'p> {
         let addr = frame.for_lookup().0;
         let here = look_up(addr)?;
         let base = addr.wrapping_sub(here.offset);
-        // The distance from this mapping to the first one. It is added with wrapping.
+        // What to add to an address in this mapping to get the same byte in the first mapping. It wraps around if the
+        // first mapping is at lower addresses.
         let shift = files.get(&spaces.dsos().get(here.dso).path[..])?.base.wrapping_sub(base);
         let there = look_up(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
+        // At `time`, something else may be where the first mapping was, or nothing.
         ((here.dso, here.offset) == (there.dso, there.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
     }
 }
