@@ -75,9 +75,9 @@ impl Workplace {
         let said = run(env!("CARGO_BIN_EXE_jitgraft"), &["doctor", "--to", "json", "perf.data"], self.path());
         let pids = run("perf", &["script", "-F", "pid", "-i", "perf.data"], self.path());
         for pid in pids.split_whitespace() {
-            for file in [format!("/tmp/perf-{pid}.map"), format!("/tmp/jit-{pid}.dump")] {
-                // Most runtimes leave only one of the two.
-                let _ = std::fs::remove_file(file);
+            for (name, ending) in [("perf", "map"), ("jit", "dump"), ("perfinfo", "map")] {
+                // No runtime leaves all of them.
+                let _ = std::fs::remove_file(format!("/tmp/{name}-{pid}.{ending}"));
             }
         }
         let list: Value = serde_json::from_str(&said).unwrap();
