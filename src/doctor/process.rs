@@ -2,7 +2,9 @@
 
 use super::wording::{printable, printable_pid};
 use crate::model::Pid;
+use crate::model::shell::quoted;
 use crate::runtimes::{Runtime, Switch};
+use std::borrow::Cow;
 
 /// A process, with facts that help the user to recognize it.
 #[derive(Debug, Clone)]
@@ -72,9 +74,23 @@ impl ExaminedProcess {
     /// The command of `jitgraft record` for programs of the process's runtime.
     fn record_command(&self, runtime: &Runtime) -> String {
         if runtime.is_program(self.comm.as_bytes()) {
-            format!("jitgraft record -- {} …", runtime.called)
+            format!("jitgraft record -- {} …", self.program_to_run(runtime))
         } else {
             format!("jitgraft record --runtime {} -- PROGRAM", runtime.typed_name())
+        }
+    }
+
+    /// The program that the user starts to get this process, which is one of the runtime's programs. Many runtimes have
+    /// several: PHP has `php` and `php-fpm8.2`, and QEMU one for each processor. The process's name is used if it is of
+    /// the same family as the usual program; `beam.smp`, for example, is only started by `erl`.
+    fn program_to_run(&self, runtime: &Runtime) -> Cow<'_, str> {
+        // Linux cuts off process names after this many bytes.
+        const LONGEST_NAME: usize = 15;
+        let family = runtime.called.split(['-', ' ']).next().unwrap_or_default();
+        if self.comm.starts_with(family) && self.comm.len() < LONGEST_NAME {
+            quoted(self.comm.as_bytes())
+        } else {
+            Cow::Borrowed(runtime.called)
         }
     }
 

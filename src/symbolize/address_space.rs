@@ -17,7 +17,7 @@
 //! (`node --use-largepages`, ClickHouse, HHVM, Intel's iodlr). The code is still the file's, so the file's rectangle
 //! continues. Memory over a library is ambiguous: the library may have been unmapped, which isn't recorded, and a JIT
 //! compiler may have been given its addresses. Such memory counts as the library's code only if it covers whole huge
-//! pages or a whole mapping, and any JIT code known to be there takes precedence.
+//! pages of an executable mapping or all of one, and any JIT code known to be there takes precedence.
 //!
 //! A forked child has rectangles only for its own mappings. For everything else, what its parent had mapped at the fork
 //! is stored once per child, including what the parent itself had inherited. The maps of different children share their
@@ -30,7 +30,7 @@ use crate::model::mapping_kind::{self, MappingKind};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, OrderedRanges, RangeMap, Ranks, SharedRanges, Span};
 use crate::model::{Addr, Nanos, Pid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -428,6 +428,15 @@ struct SpaceBuilder {
     /// The program's own file: the first file that was mapped as executable since the last exec. `None` if there is
     /// none yet.
     program: Option<DsoId>,
+    /// The executable mappings of files since the last exec, as they were made, even if other mappings cover them now.
+    texts: FxHashSet<TextMapping>,
+}
+
+/// An executable mapping of a file.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct TextMapping {
+    addresses: Range<u64>,
+    dso: DsoId,
 }
 
 /// The part of a mapping that is still visible because no later mapping covers it.
@@ -467,6 +476,7 @@ impl SpaceBuilder {
         {
             self.execs += 1;
             self.program = None;
+            self.texts.clear();
             self.done.extend(self.live.drain().map(|entry| MappedRegion::new(entry, exec)));
         }
     }
@@ -483,6 +493,14 @@ impl SpaceBuilder {
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
+        // This comes first: the text of a file may be within an earlier mapping of the whole file as data, and is then
+        // mapped already.
+        if kind == DsoKind::File && mapping.executable {
+            self.program.get_or_insert(dso);
+            if is_linked_file(dso, dsos) {
+                self.texts.insert(TextMapping { addresses: range.clone(), dso });
+            }
+        }
         // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
         // already mapped to the same part of the same DSO, nothing is changed. Otherwise, thousands of such records
         // would split the mapping into small pieces.
@@ -506,9 +524,6 @@ impl SpaceBuilder {
         }
         if kind == DsoKind::File {
             self.fill_hole(range.start, dso, offset, dsos);
-            if mapping.executable {
-                self.program.get_or_insert(dso);
-            }
         }
         self.clear(range.clone(), mapping.time);
         let part = VisiblePart { from: mapping.time, dso, offset, is_remapped: false };
@@ -543,9 +558,10 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file mapped there and returns true. If the file is the program's own, this is
-    /// certain. For a library it is only likely, and only if the memory covers a whole mapping or whole huge pages. The
-    /// library's mapping is then replaced by one that is marked as remapped.
+    /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
+    /// For a library it is only likely, and only if the memory covers a whole executable mapping or whole huge pages of
+    /// one; the library's mapping is then replaced by one that is marked as remapped. What is left of a mapping that was
+    /// partly covered before doesn't count: a library that was unmapped leaves such remains.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -556,9 +572,12 @@ impl SpaceBuilder {
         if self.program == Some(dso) {
             return true;
         }
-        let is_whole_mapping = first.start == range.start && first.end == range.end;
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        if !is_whole_mapping && !is_huge_pages {
+        let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
+            let contains_range = addresses.start <= range.start && range.end <= addresses.end;
+            *file == dso && (addresses == range || (is_huge_pages && contains_range))
+        });
+        if !is_moved_text {
             return false;
         }
         self.clear(range.clone(), time);
@@ -943,6 +962,34 @@ mod tests {
         assert_eq!(at(&spaces, 1, 0x7020_0010, 9), hit("/lib/l.so", 0x20_1010));
         assert!(spaces.lookup(Pid(1), Addr(0x7020_0010), Nanos(9), CpuMode::User).unwrap().is_remapped);
         assert_eq!(at(&spaces, 1, 0x7040_0010, 9).map(|hit| hit.0), Some("//anon".into()));
+    }
+
+    /// `perf record -d` and `--call-graph dwarf` also record mappings without code, such as that of /etc/ld.so.cache.
+    #[test]
+    fn memory_over_data_or_over_remains_of_a_library_is_not_its_text() {
+        let program = mapped_at(1, 0x40_0000, 0x1000, 0, "/bin/p");
+        let text = mapped_at(2, 0x7000_0000, 0xb000, 0, "/lib/l.so");
+        let huge_text = mapped_at(2, 0x7000_0000, 0x40_0000, 0, "/lib/l.so");
+        let as_data = |mapping: &Mapping| Mapping { executable: false, ..mapping.clone() };
+        let over_the_end = mapping(3, 0x7000_1000, 0xa000, "//anon");
+        let over_the_start = mapping(3, 0x6fff_f000, 0x2000, "//anon");
+        for (before, addr, len, is_text) in [
+            (vec![text.clone()], 0x7000_0000, 0xb000, true),
+            (vec![as_data(&text)], 0x7000_0000, 0xb000, false),
+            (vec![text.clone()], 0x7000_0000, 0x1000, false),
+            (vec![text.clone(), over_the_end.clone()], 0x7000_0000, 0x1000, false),
+            (vec![as_data(&text), over_the_end], 0x7000_0000, 0x1000, false),
+            (vec![text.clone(), over_the_start], 0x7000_1000, 0xa000, false),
+            (vec![huge_text.clone()], 0x7000_0000, 0x20_0000, true),
+            (vec![as_data(&huge_text)], 0x7000_0000, 0x20_0000, false),
+            // A library is first mapped as data and then, at the same place, its text as code.
+            (vec![as_data(&huge_text), text.clone()], 0x7000_0000, 0xb000, true),
+        ] {
+            let case = format!("{} mappings, then {len:#x} bytes at {addr:#x}", before.len());
+            let mappings = [vec![program.clone()], before, vec![mapping(4, addr, len, "//anon")]].concat();
+            let found = at(&spaces_of(mappings, Vec::new()), 1, addr + 0x10, 9).map(|hit| hit.0);
+            assert_eq!(found, Some(if is_text { "/lib/l.so" } else { "//anon" }.into()), "{case}");
+        }
     }
 
     #[test]

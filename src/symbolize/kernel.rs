@@ -228,7 +228,11 @@ impl KernelSymbols {
             shift = listed.wrapping_sub(reference.addr.0);
             is_same_boot = shift == 0;
         }
-        let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
+        // `lookup` also looks at the byte after an address.
+        let mut wanted: Vec<u64> = wanted
+            .iter()
+            .flat_map(|addr| [addr.wrapping_add(shift), addr.wrapping_add(shift).wrapping_add(1)])
+            .collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
         // `previous` is the previous symbol, and `lowest_wanted` the lowest wanted address at or above its start. If
@@ -267,9 +271,25 @@ impl KernelSymbols {
 
     /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
     /// [`Self::find`].
+    ///
+    /// The kernel jumps to functions through thunks (retpolines) that put the address of the function where a return
+    /// address is expected. If one was sampled, the byte before that address was looked up, which is the last one of
+    /// the padding before the function (`__pfx_NAME`). No call ends there, so the function is meant.
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
         let addr = addr.wrapping_add(self.shift);
+        let found = self.listed_at(addr)?;
+        if found.name.starts_with(b"__pfx_")
+            && let Some(next) = self.listed_at(addr.wrapping_add(1))
+            && next.offset == 0
+        {
+            return Some(next);
+        }
+        Some(found)
+    }
+
+    /// The last function of the list that starts at this address of the list or before it.
+    fn listed_at(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
         let offset = addr - symbol.addr;
@@ -415,6 +435,26 @@ mod tests {
         ] {
             let expected = expected.map(|(name, offset)| (name.to_owned(), offset));
             assert_eq!(name_in(list, None, addr), expected, "{addr:x}");
+        }
+    }
+
+    #[test]
+    fn the_padding_before_a_function_called_nothing() {
+        let list = "1000 T first\n1030 t __pfx_second\n1040 t second\n1040 t alias\n1070 t __pfx_third\n1080 t third\n\
+                    10f0 t __pfx_gone\n1110 t fourth\n";
+        for (addr, expected) in [
+            (0x102f, ("first", 0x2f)),
+            (0x1030, ("__pfx_second", 0)),
+            (0x103e, ("__pfx_second", 0xe)),
+            (0x103f, ("alias", 0)),
+            (0x1040, ("alias", 0)),
+            (0x106f, ("alias", 0x2f)),
+            (0x107f, ("third", 0)),
+            (0x10ef, ("third", 0x6f)),
+            (0x110f, ("fourth", 0)),
+            (0x10ff, ("__pfx_gone", 0xf)),
+        ] {
+            assert_eq!(name_in(list, None, addr), Some((expected.0.to_owned(), expected.1)), "{addr:x}");
         }
     }
 

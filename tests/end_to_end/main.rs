@@ -64,6 +64,7 @@ mod ready_to_run;
 mod record;
 mod recorded_elsewhere;
 mod recording;
+mod remedies;
 mod removed;
 mod report;
 mod runtime_names;

@@ -250,6 +250,20 @@ fn text<'data>(body: &Cursor<'data>) -> &'data [u8] {
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }
 
+/// The highest minor number of a device in Linux.
+const MAX_MINOR: u32 = (1 << 20) - 1;
+
+/// The build ID in these 24 bytes of an MMAP2 record. `None` if they hold something else: device, inode and generation.
+/// The bit that tells them apart can't be relied on. If several recordings run at once, and one has build IDs in its
+/// MMAP2 records (perf's default since 6.16), Linux also sets the bit in records of the others, which have none.
+fn stated_build_id(identity: &[u8]) -> Option<&[u8]> {
+    // u8 size, three reserved bytes, the build ID, zeros up to 20 bytes.
+    let (header, rest) = identity.split_at(4);
+    let (id, padding) = rest.split_at_checked(usize::from(header[0]))?;
+    let is_zero = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    if is_zero(&header[1..]) && is_zero(padding) { Some(id) } else { None }
+}
+
 /// Reads an MMAP or MMAP2 record. Only MMAP2 states protection, flags, and the file's identity or build ID.
 fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<'data>> {
     let (pid, tid) = (pid(body)?, tid(body)?);
@@ -260,12 +274,13 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         // A second cursor over the same 24 bytes, which hold either device and inode or the build ID.
         let mut device = *body;
         let identity = body.bytes(24, "device, inode and generation")?;
-        if raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0 {
-            // The layout of a build ID: u8 size, three reserved bytes, 20 bytes.
-            build_id = BuildId::new(&identity[4..4 + usize::from(identity[0]).min(20)]);
-        } else {
-            let (major, minor) = (device.u32("major")?, device.u32("minor")?);
-            file = Some(FileId { major, minor, inode: device.u64("inode")? }).filter(|file| file.inode != 0);
+        let (major, minor) = (device.u32("major")?, device.u32("minor")?);
+        let says_build_id = raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
+        match stated_build_id(identity).filter(|_| says_build_id) {
+            Some(id) if id.len() >= 16 || minor > MAX_MINOR => build_id = BuildId::new(id),
+            // The file has no build ID.
+            Some([]) => {}
+            _ => file = Some(FileId { major, minor, inode: device.u64("inode")? }).filter(|file| file.inode != 0),
         }
         prot = Some(body.u32("protection")?);
         flags = Some(body.u32("flags")?);
@@ -368,6 +383,52 @@ mod tests {
         assert!(mmap2.contains("prot: Some(5), flags: Some(2), cpumode: User"), "{mmap2}");
         let short = parse(kind::MMAP2, 2, &words[..9], b"").unwrap_err().to_string();
         assert_eq!(short, "at byte 0x28: device, inode and generation needs 24 bytes, 4 are left");
+    }
+
+    /// Linux sets the bit for a build ID also in records that have none.
+    #[test]
+    fn device_and_inode_are_not_taken_for_a_build_id() {
+        // The fields are in the byte order of the machine, and the size of a build ID is their first byte.
+        fn parsed(endian: Endian, identity: &[u8]) -> (Option<BuildId>, Option<FileId>) {
+            let mut body = ByteWriter::append_to(Vec::new(), endian);
+            body.u32(7).u32(7).u64(0x1000).u64(0x2000).u64(0).bytes(identity).u32(5).u32(2).bytes(b"/bin/a\0\0");
+            let misc = 2 | abi::PERF_RECORD_MISC_MMAP_BUILD_ID;
+            let bytes = super::super::walk::record(kind::MMAP2, misc, &body.finish(), endian).unwrap();
+            let raw = Records::new(&bytes, 0, endian).next().unwrap();
+            let Record::Mmap(mmap) = Record::parse(&raw).unwrap() else { panic!("no mapping") };
+            (mmap.build_id, mmap.file)
+        }
+        for endian in [Endian::Little, Endian::Big] {
+            for (major, minor, inode, generation) in [
+                (254, 0, 73_486, 0),
+                (254, 1, 73_486, 0x1234_5678),
+                (259, 3, 1 << 33, 9),
+                (8, 1, 262_145, 0xabcd_ef01),
+                (8, 0x000f_ffff, 262_145, 0),
+                (8, 17, 1 << 40, 0),
+                (7, 3, 12, 0),
+                (0, 31, 260, 1),
+                (20, 0, 5, 0),
+            ] {
+                let mut identity = ByteWriter::append_to(Vec::new(), endian);
+                identity.u32(major).u32(minor).u64(inode).u64(generation);
+                let identity = identity.finish();
+                // A size is only where a little-endian machine has the low byte of the major number.
+                if major == 20 && endian == Endian::Little {
+                    // No disk has this number, so this would be a build ID.
+                    assert!(parsed(endian, &identity).0.is_some());
+                    continue;
+                }
+                assert_eq!(parsed(endian, &identity), (None, Some(FileId { major, minor, inode })), "{endian:?}");
+            }
+            // Build IDs of all lengths that linkers make, and a file without one.
+            for id in [&b"0123456789abcdefghij"[..], b"0123456789abcdef", b"01234567", &[0xaa, 0xbb, 0xcc, 0xdd], &[]] {
+                let mut identity = vec![id.len() as u8, 0, 0, 0];
+                identity.extend(id);
+                identity.resize(24, 0);
+                assert_eq!(parsed(endian, &identity), (BuildId::new(id), None), "{endian:?}");
+            }
+        }
     }
 
     #[test]

@@ -165,6 +165,32 @@ fn below_a_build_id_directory() {
     check(&program, &["ids"]);
 }
 
+/// perf's cache keeps the first copy of a build that was recorded, and later a stripped one runs.
+#[test]
+fn in_a_copy_of_the_build_that_was_not_stripped() {
+    let program = Program::new("-g");
+    let id = program.build_id();
+    let (first, rest) = id.split_at(2);
+    let folder = format!("ids/.build-id/{first}");
+    program.sh(&format!("cp prog full && strip --strip-all prog && mkdir -p {folder}/{rest}"));
+    assert!(program.calls(&["ids"]).0.is_empty());
+    program.sh(&format!("cp full {folder}/{rest}/elf"));
+    check(&program, &["ids"]);
+    // It may be a file itself, or lack debug information.
+    program.sh(&format!("rm -r {folder}/{rest} && cp full {folder}/{rest}"));
+    check(&program, &["ids"]);
+    program.sh(&format!("strip --strip-debug -o {folder}/{rest} full"));
+    assert_eq!(program.calls(&["ids"]).0, ["hidden"]);
+    // The file that runs may have its symbols, too.
+    program.sh(&format!("mv {folder}/{rest} prog && cp full {folder}/{rest}"));
+    check(&program, &["ids"]);
+    // A copy that is stripped, or of another build, is of no use.
+    program.sh(&format!("strip --strip-all prog && cp prog {folder}/{rest}"));
+    assert!(program.calls(&["ids"]).0.is_empty());
+    program.sh(&format!("gcc -O1 -g -Wl,--build-id=sha1 -o {folder}/{rest} {SOURCE}"));
+    assert!(program.calls(&["ids"]).0.is_empty());
+}
+
 #[test]
 fn a_mini_symbol_table_names_the_function() {
     let program = Program::new("");

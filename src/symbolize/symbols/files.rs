@@ -300,7 +300,7 @@ impl SearchOptions {
     }
 
     /// Finds the separate file with the debug information of `image`: by its build ID or, failing that, by the link in
-    /// `.gnu_debuglink`. `None` if there is none.
+    /// `.gnu_debuglink`. Otherwise, finds a copy of the file that was not stripped. `None` if there is none.
     pub fn find_debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
             let paths = self.paths_by_id(id, "debug").chain(self.debuginfod_path(id, "debuginfo"));
@@ -309,7 +309,27 @@ impl SearchOptions {
                 return Some(found);
             }
         }
-        self.find_by_debug_link(image, warnings)
+        self.find_by_debug_link(image, warnings).or_else(|| self.find_unstripped(image))
+    }
+
+    /// Finds a copy of the file of the same build that has symbols or debug information which `image` lacks. perf's
+    /// cache keeps the first copy of a build that was recorded. Stripping a file doesn't change its build ID.
+    fn find_unstripped(&self, image: &Image) -> Option<Image> {
+        let id = image.build_id()?;
+        for dir in self.id_dirs() {
+            let folder = id_path(dir, id);
+            for path in [folder.join("elf"), folder] {
+                // Other files there are of no interest, so nothing is said about them.
+                if !self.is_directory(&path)
+                    && let Some(copy) = self.open(&path, DEBUGGING, &mut Warnings::new())
+                    && copy.has_build_id(Some(id))
+                    && ((copy.has_symtab() && !image.has_symtab()) || (copy.has_dwarf() && !image.has_dwarf()))
+                {
+                    return Some(copy);
+                }
+            }
+        }
+        None
     }
 
     /// The paths at which a file of this build may be in the directories that are sorted by build ID. `file_name` is

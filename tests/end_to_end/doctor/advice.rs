@@ -288,6 +288,23 @@ fn a_flag_for_interpreted_functions_is_added_to_the_switch_that_was_on() {
     }
 }
 
+/// A runtime may have several programs. What is recorded again is the one that ran, if a user can start it.
+#[test]
+fn the_program_that_ran_is_recorded_again() {
+    for (program, started) in [
+        ("/usr/sbin/php-fpm8.2", "php-fpm8.2"),
+        ("/usr/bin/php", "php"),
+        ("/usr/bin/nodejs", "nodejs"),
+        ("/usr/bin/pypy3.9", "pypy3.9"),
+        ("/usr/bin/mono-sgen", "mono-sgen"),
+        ("/usr/lib/erlang/erts-13.1.5/bin/beam.smp", "erl"),
+    ] {
+        // perf attached to the process, so that the recording doesn't say how it was started.
+        let found = finding(&sampled(program, &["perf", "record", "-g", "-p", "4711"]), "no-dump-or-map");
+        assert!(text(&found, "remedy").contains(&format!("`jitgraft record -- {started} …`")), "{program}: {found:#}");
+    }
+}
+
 /// Memory that a process shares with those that it forks is only listed for the process that mapped it.
 #[test]
 fn code_of_a_forked_process_is_its_parents_runtimes() {
