@@ -35,7 +35,7 @@ mod text;
 mod truncation;
 mod walk;
 
-pub(crate) use examined::{Examined, with_resolution, with_samples};
+pub(crate) use examined::Examined;
 pub(crate) use frame_location::FrameLocation;
 pub(crate) use named::Named;
 pub(crate) use one_by_one::{OneSample, for_each_sample};
@@ -211,4 +211,43 @@ pub(super) fn push(
     outcome.count_frames(counts, path);
     outcome.count_code(shares);
     Ok(())
+}
+
+/// Surveys a recording and reads the files that name its JIT code, then calls `work` with what is needed to resolve its
+/// addresses. No sample has been read yet.
+pub(crate) fn with_resolution<O>(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+    work: impl FnOnce(&Resolution<'_>, &mut Warnings) -> Result<O>,
+) -> Result<O> {
+    let options = &*options.for_input(input);
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let memory = Memory::find(&survey, &options.sources, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    let result = work(&resolution, warnings)?;
+    resolution.finish(warnings);
+    Ok(result)
+}
+
+/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`. Fails if
+/// the options name an event that the recording lacks.
+pub(crate) fn with_samples<O>(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    keep: Keep,
+    job: &Job,
+    warnings: &mut Warnings,
+    work: impl FnOnce(&Examined<'_>, &mut Warnings) -> Result<O>,
+) -> Result<O> {
+    with_resolution(input, path, options, job, warnings, |resolution, warnings| {
+        resolution.check_events()?;
+        let samples = &resolution.samples(keep, job, warnings)?;
+        let named = &resolution.name(&samples.chains, job, warnings);
+        work(&Examined { resolution, samples, named, input_len: input.bytes.len() as u64 }, warnings)
+    })
 }
