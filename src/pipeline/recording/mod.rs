@@ -26,6 +26,7 @@ mod profile;
 #[cfg(test)]
 mod profile_tests;
 mod reading;
+mod record_starts;
 pub(crate) mod replaced;
 mod resolution;
 mod samples;
@@ -33,7 +34,6 @@ pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 mod truncation;
-mod walk;
 
 pub(crate) use examined::Examined;
 pub(crate) use frame_location::FrameLocation;
@@ -225,7 +225,7 @@ pub(crate) fn with_resolution<O>(
 ) -> Result<O> {
     let options = &*options.for_input(input);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let survey = Survey::new(&streams.recording, &streams.list, path, warnings);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     let result = work(&resolution, warnings)?;
