@@ -1,28 +1,9 @@
 //! Merges the samples that several workers have read, chunk by chunk in the order of the file.
 
-use super::frame_location::FrameLocation;
-use super::samples::{SampleRow, Samples, TakenBranch, TakenRows};
+use super::samples::{SampleChunk, SampleRow, Samples, TakenBranch};
 use crate::error::Result;
 use crate::model::about;
-use crate::model::chains::{ChainsPart, RenumberedChains};
-use crate::model::stacks::Track;
-
-/// One worker's chunk: its samples, and the table entries that are new since its previous chunk.
-#[derive(Debug)]
-pub(super) struct SampleChunk {
-    /// The index of the worker that read the chunk.
-    pub(super) worker: usize,
-    /// True if the worker started new tables for this chunk, so that its IDs start from 0 again.
-    pub(super) has_new_tables: bool,
-    /// An error if the worker ran out of IDs.
-    pub(super) id_check: Result<()>,
-    /// The samples. Their IDs are the worker's; ranges of branches are indexes into the chunk's own branches.
-    pub(super) taken: TakenRows,
-    /// The call chains and code locations that are new.
-    pub(super) chains: ChainsPart<FrameLocation>,
-    /// The threads that are new.
-    pub(super) tracks: Vec<Track>,
-}
+use crate::model::chains::RenumberedChains;
 
 /// Merges the chunks of all workers into one set of samples.
 #[derive(Debug)]
@@ -51,9 +32,9 @@ impl Merging {
         for row in self.translate(&mut chunk)? {
             self.samples.push(row);
         }
-        self.samples.sampled = about::join_extents(self.samples.sampled, chunk.taken.sampled);
-        self.samples.other_fields.append(&mut chunk.taken.other_fields);
-        self.samples.skipped.append(chunk.taken.skipped);
+        self.samples.sampled = about::join_extents(self.samples.sampled, chunk.sampled);
+        self.samples.other_fields.append(&mut chunk.other_fields);
+        self.samples.skipped.append(chunk.skipped);
         Ok(())
     }
 
@@ -74,18 +55,18 @@ impl Merging {
         let RenumberedChains { places, chains } = &renumbering.chains;
         renumbering.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
         let first_branch = samples.branches.len() as u32;
-        for TakenBranch { from, to, flags } in chunk.taken.branches.drain(..) {
+        for TakenBranch { from, to, flags } in chunk.branches.drain(..) {
             let from = places[from.0 as usize];
             let to = places[to.0 as usize];
             samples.branches.push(TakenBranch { from, to, flags });
         }
-        for other_fields in &mut chunk.taken.other_fields {
+        for other_fields in &mut chunk.other_fields {
             if let Some(place) = &mut other_fields.addr_place {
                 *place = places[place.0 as usize];
             }
         }
         samples.check()?;
-        let mut rows = std::mem::take(&mut chunk.taken.rows);
+        let mut rows = std::mem::take(&mut chunk.rows);
         for row in &mut rows {
             row.track = renumbering.tracks[row.track as usize];
             row.chain = row.chain.map(|chain| chains[chain.0 as usize]);

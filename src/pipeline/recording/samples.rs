@@ -7,7 +7,7 @@ use super::frame_location::FrameLocation;
 use crate::error::{Result, Skipped};
 use crate::formats::perf_data::{Registers as SampledRegisters, Sample};
 use crate::model::about::TimeExtent;
-use crate::model::chains::{ChainId, Chains, PlaceId};
+use crate::model::chains::{ChainId, Chains, ChainsPart, PlaceId, TakenChains};
 use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
@@ -176,15 +176,24 @@ impl Samples {
         }
     }
 
-    /// Takes out the rows and what belongs to them alone. The tables to which their IDs refer stay.
-    pub(super) fn take_rows(&mut self) -> TakenRows {
+    /// Takes out the rows of a worker's chunk, and copies the table entries that are new. The tables stay.
+    pub(super) fn take_chunk(&mut self, worker: usize, sent: &mut Sent) -> SampleChunk {
         self.sums.clear();
-        TakenRows {
+        let has_new_tables = *sent == Sent::default();
+        let chains = self.chains.take_part(&mut sent.chains);
+        let tracks = self.tracks.items()[sent.tracks..].to_vec();
+        sent.tracks = self.tracks.items().len();
+        SampleChunk {
+            worker,
+            has_new_tables,
+            id_check: self.check(),
             rows: std::mem::take(&mut self.rows),
             sampled: self.sampled.take(),
             branches: std::mem::take(&mut self.branches),
             other_fields: std::mem::take(&mut self.other_fields),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
+            chains,
+            tracks,
         }
     }
 }
@@ -202,12 +211,31 @@ impl KeptRegisters {
     }
 }
 
-/// Rows that were taken out of [`Samples`], without the tables to which their IDs refer.
+/// One worker's chunk: its samples, and the table entries that are new since its previous chunk.
 #[derive(Debug)]
-pub(super) struct TakenRows {
+pub(super) struct SampleChunk {
+    /// The index of the worker that read the chunk.
+    pub(super) worker: usize,
+    /// True if the worker started new tables for this chunk, so that its IDs start from 0 again.
+    pub(super) has_new_tables: bool,
+    /// An error if the worker ran out of IDs.
+    pub(super) id_check: Result<()>,
+    /// The samples. Their IDs are the worker's; ranges of branches are indexes into the chunk's own branches.
     pub(super) rows: Vec<SampleRow>,
     pub(super) sampled: Option<TimeExtent>,
     pub(super) branches: Vec<TakenBranch>,
     pub(super) other_fields: Vec<OtherFields>,
     pub(super) skipped: Skipped,
+    /// The call chains and code locations that are new.
+    pub(super) chains: ChainsPart<FrameLocation>,
+    /// The threads that are new.
+    pub(super) tracks: Vec<Track>,
+}
+
+/// How much of a worker's tables has been passed on with earlier chunks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Sent {
+    chains: TakenChains,
+    /// The number of tracks.
+    tracks: usize,
 }
