@@ -45,12 +45,8 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     // For each code location, the kind of its innermost function, and whether that has a name.
     let mut innermost_by_place = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
-        // Frames come innermost first, so the first one is kept.
-        let mut innermost = None;
-        named.each(PlaceId(place), |frame| {
-            innermost.get_or_insert((frame.kind, frame.name.is_some()));
-        });
-        innermost_by_place.push(innermost);
+        let innermost = named.frames(PlaceId(place)).next();
+        innermost_by_place.push(innermost.map(|frame| (frame.kind, frame.name.is_some())));
     }
     let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
     for row in &samples.rows {
@@ -99,12 +95,12 @@ fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));
     let other_time = u64::from(named.has_code_at_other_times(place));
-    named.each(place, |frame| {
+    for frame in named.frames(place) {
         if !frame.truncated {
             let unnamed = u64::from(frame.name.is_none());
             let jit_unnamed = jit & unnamed;
             counts += FrameCounts { frames: 1, unnamed, jit, jit_unnamed, other_time: jit_unnamed & other_time };
         }
-    });
+    }
     counts
 }

@@ -105,10 +105,10 @@ fn count_frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
         let mut frames = PlaceFrames { count: 0, address: None };
         // The mark that a chain may be truncated isn't a frame in the profile ([`ProfileTables`]).
         if *place != FrameLocation::LIMIT {
-            named.each(id, |frame| {
+            for frame in named.frames(id) {
                 frames.count += 1;
                 frames.address = (!frame.truncated).then_some(Addr(frame.ip));
-            });
+            }
         }
         places.push(frames);
     }
