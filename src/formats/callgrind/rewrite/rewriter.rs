@@ -71,7 +71,7 @@ impl<'a> Rewriter<'a> {
     fn copy_between(&mut self, text: &'a [u8]) {
         for (_, statement) in statements(text) {
             match statement {
-                Statement::Spec(keyword, value) => self.define(keyword, value),
+                Statement::Spec(keyword, value) => self.define(keyword, name_field(value)),
                 // Readers may forget all IDs at any of these headers.
                 Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
                     self.output.begin_part();
@@ -134,8 +134,8 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Remembers the definition of an ID in a statement that is copied.
-    fn define(&mut self, keyword: Keyword, value: &'a [u8]) {
-        if let (Some(space), NameField::Define(id, name)) = (keyword.space(), name_field(value)) {
+    fn define(&mut self, keyword: Keyword, field: NameField<'a>) {
+        if let (Some(space), NameField::Define(id, name)) = (keyword.space(), field) {
             self.names.define(space, id, name);
             if space == IdSpace::Function {
                 self.output.keep_definition(id);
@@ -169,7 +169,7 @@ impl<'a> Rewriter<'a> {
     fn edit_callees(&mut self, chunk: &'a [u8], block: &Block<'a>) {
         let mut editor = CalleeEditor { chunk, copied: block.range.start, pending: Vec::new(), cob: None };
         for statement in &block.statements {
-            self.define(statement.keyword, statement.value);
+            self.define(statement.keyword, statement.field);
             editor.edit_statement(statement, &self.names, &mut self.output);
         }
         editor.finish(block.range.end, &mut self.output);
@@ -192,7 +192,7 @@ impl<'a> CalleeEditor<'a> {
     /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
     /// so these statements are kept in `pending` until the callee is known.
     fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
-        let field = name_field(statement.value);
+        let field = statement.field;
         match statement.keyword {
             Keyword::Cob => {
                 self.cob = Some(field.into());
@@ -233,12 +233,12 @@ impl<'a> CalleeEditor<'a> {
         for statement in std::mem::take(&mut self.pending) {
             // A statement that defines an ID stays, because later blocks may refer to the ID. It does no harm, because
             // readers use the last of several `cob=` or `cfi=`.
-            if !matches!(name_field(statement.value), NameField::Define(..)) {
+            if !matches!(statement.field, NameField::Define(..)) {
                 self.skip_line(&statement, output);
             }
         }
         let has_line_feed = self.skip_line(cfn, output);
-        if let NameField::Define(id, _) = name_field(cfn.value) {
+        if let NameField::Define(id, _) = cfn.field {
             output.drop_definition(id);
         }
         output.put_object(b"cob=", OutputName::New(jit.object()));
