@@ -1,11 +1,10 @@
 //! Writes the groups of a block ([`BlockGroups`]), each as a block of its own.
 
 use super::block::{Call, Item, ItemKind, Jump};
-use super::context::OutputContext;
 use super::groups::{BlockGroups, Group, GroupName};
 use super::input_names::NewName;
 use super::jit_functions::CodeLine;
-use super::output::{Output, OutputName};
+use super::output::{Output, OutputContext, OutputName};
 use crate::formats::callgrind::grammar::{
     Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
 };

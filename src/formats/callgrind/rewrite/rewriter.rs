@@ -1,13 +1,12 @@
 //! The second pass: renames the functions of parsed chunks, and writes the chunks in order.
 
 use super::block::{Block, BlockStatement, ParsedChunk};
-use super::context::{InputContext, OutputContext};
 use super::group_writer::write_groups;
 use super::groups::BlockGroups;
 use super::index::FileIndex;
-use super::input_names::{InputNames, NewName, ObjectKind};
+use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
-use super::output::{Output, OutputName};
+use super::output::{Output, OutputContext, OutputName};
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
