@@ -95,8 +95,7 @@ pub(crate) fn load(
         resolution.check_events()?;
         summary.extend(resolution.sources.remarks());
         let recording = resolution.survey.recording;
-        let samples = resolution.samples(Keep::EachRow, job, warnings)?;
-        let named = resolution.name(&samples.chains, job, warnings);
+        let (samples, named) = resolution.named_samples(Keep::EachRow, job, warnings)?;
         // The distinct locations of data that samples accessed, to name the variables there.
         let mut data_places: Vec<PlaceId> =
             samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
@@ -180,8 +179,7 @@ pub(super) fn push(
         // If the sink wants batches, this first pass only reads sums, to find and name all stacks. A second pass
         // (`each_chunk` below) reads the rows.
         let first_keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
-        let samples = resolution.samples(first_keep, job, warnings)?;
-        let named = resolution.name(&samples.chains, job, warnings);
+        let (samples, named) = resolution.named_samples(first_keep, job, warnings)?;
         let input_len = input.bytes.len() as u64;
         let examined = Examined { resolution, samples: &samples, named: &named, input_len };
         inspect(&examined, job, warnings);
@@ -246,8 +244,8 @@ pub(crate) fn with_samples<O>(
 ) -> Result<O> {
     with_resolution(input, path, options, job, warnings, |resolution, warnings| {
         resolution.check_events()?;
-        let samples = &resolution.samples(keep, job, warnings)?;
-        let named = &resolution.name(&samples.chains, job, warnings);
-        work(&Examined { resolution, samples, named, input_len: input.bytes.len() as u64 }, warnings)
+        let (samples, named) = resolution.named_samples(keep, job, warnings)?;
+        let input_len = input.bytes.len() as u64;
+        work(&Examined { resolution, samples: &samples, named: &named, input_len }, warnings)
     })
 }

@@ -62,8 +62,7 @@ fn pass_samples(
     warnings: &mut Warnings,
 ) -> Result<()> {
     // The first pass only reads sums. When all stacks are known and named, a second pass reads the rows.
-    let samples = resolution.samples(Keep::Sums, job, warnings)?;
-    let named = resolution.name(&samples.chains, job, warnings);
+    let (samples, named) = resolution.named_samples(Keep::Sums, job, warnings)?;
     let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
     let frames_by_place = if keep_addr { count_frames_by_place(&samples, &named) } else { Vec::new() };

@@ -120,7 +120,7 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
-    pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
+    fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
         let mut samples = if chunks < 2 || job.pool.threads() < 2 {
             self.read_all(keep, job)
@@ -132,6 +132,13 @@ impl<'a> Resolution<'a> {
         samples.check()?;
         std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(self.survey.path, warnings);
         Ok(samples)
+    }
+
+    /// Reads the samples that the options ask for, and names the code locations in them.
+    pub(crate) fn named_samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<(Samples, Named)> {
+        let samples = self.samples(keep, job, warnings)?;
+        let named = self.name(&samples.chains, job, warnings);
+        Ok((samples, named))
     }
 
     /// Reads the samples again, in a second pass, and calls `each` with a profile that has the rows of one chunk, for
