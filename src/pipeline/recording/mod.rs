@@ -18,7 +18,6 @@ pub(crate) mod chain_memo;
 pub(crate) mod counted;
 mod examined;
 mod frame_location;
-mod merging;
 mod named;
 mod one_by_one;
 mod options;

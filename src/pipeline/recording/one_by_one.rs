@@ -1,12 +1,11 @@
 //! Passes on a recording's samples one by one, each with the addresses of its frames.
 
 use super::frame_location::FrameLocation;
-use super::merging::Merging;
 use super::named::Named;
 use super::options::RecordingOptions;
 use super::profile::ProfileTables;
 use super::resolution::Resolution;
-use super::samples::Samples;
+use super::samples::{Merging, Samples};
 use super::with_resolution;
 use crate::error::{Result, Warnings};
 use crate::model::Addr;

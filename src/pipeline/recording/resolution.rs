@@ -2,13 +2,12 @@
 
 use super::counted::Counted;
 use super::frame_location::FrameLocation;
-use super::merging::Merging;
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::ProfileTables;
 use super::reading::{Context, SampleReader};
 use super::replaced::warn_about_replaced;
-use super::samples::{SampleChunk, Samples};
+use super::samples::{Merging, SampleChunk, Samples};
 use super::survey::{Memory, Survey, first_mapped, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::perf_data::{RawRecord, Records};
