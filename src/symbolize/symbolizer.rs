@@ -38,7 +38,7 @@
 //! callgrind files have costs by address for the whole run, and need address ranges instead of single addresses:
 //! `pipeline::callgrind::names` says why.
 
-use super::address_space::{AddressSpaces, Place};
+use super::address_space::{AddressSpaces, MappedPlace};
 use super::code_map::{CodeId, CodeMap, Hit, HitKind};
 use super::dso::{DsoId, DsoKind};
 use crate::model::lasting::{ALWAYS, Lasting, UNTIMED, intersect, moment};
@@ -60,7 +60,7 @@ pub struct Symbolizer<'a> {
 pub enum Location {
     /// JIT code, and the offset from its start in bytes.
     Code(CodeId, u64),
-    /// A file or other mapping, and the address relative to the file (see [`Place::offset`]).
+    /// A file or other mapping, and the address relative to the file (see [`MappedPlace::offset`]).
     File(DsoId, u64),
     /// No mapping and no JIT code is known at this address.
     Nothing(Addr),
@@ -75,7 +75,7 @@ pub struct Located {
     /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
     pub code: Option<Hit>,
     /// What was mapped at the address, even if the address belongs to `code`. `None` if no mapping is known.
-    pub mapping: Option<Place>,
+    pub mapping: Option<MappedPlace>,
 }
 
 impl Located {
@@ -126,7 +126,7 @@ impl Symbolizer<'_> {
 
     /// Finds what was mapped at an address, and how long that answer holds. Without a time, finds what was last mapped
     /// there; the answer then holds for [`UNTIMED`] only.
-    fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Place>> {
+    fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<MappedPlace>> {
         let Some(time) = time else {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
@@ -156,7 +156,7 @@ impl Symbolizer<'_> {
 
 /// True if an address belongs to the JIT code `hit`, false if it belongs to the mapping `place`. Both were found at
 /// that address.
-fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
+fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<MappedPlace>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
     let is_file = !spaces.dsos().get(place.dso).kind.is_memory() && !place.is_remapped;
     if !is_file {
