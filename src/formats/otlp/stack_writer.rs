@@ -5,7 +5,7 @@ use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMess
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
-use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::mapped_pieces::{MappedPieces, MappedPiece};
 use crate::analysis::namesakes::{is_anonymous, system_name};
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
@@ -175,7 +175,7 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
 }
 
 /// The index of the mapping for a piece of a module. Adds the mapping if it is new.
-fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
+fn mapping(piece: &MappedPiece<'_>, tables: &mut Tables) -> i32 {
     let filename_strindex = tables.text(piece.name);
     let mut attribute_indices = Vec::new();
     if let Some(id) = &piece.build {
