@@ -4,7 +4,7 @@ use super::block::{Call, Item, ItemKind, Jump};
 use super::groups::{BlockGroups, Group, GroupName};
 use super::input_names::NewName;
 use super::jit_functions::CodeLine;
-use super::output::{Output, OutputContext, OutputName};
+use super::output::{RewrittenText, OutputContext, OutputName};
 use crate::formats::callgrind::grammar::{
     Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
 };
@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) fn write_groups<'a>(
     groups: &BlockGroups<'a, '_>,
     before: OutputContext<'a>,
-    output: &mut Output,
+    output: &mut RewrittenText,
 ) -> OutputContext<'a> {
     let mut functions = FxHashMap::default();
     for (space, id, name) in groups.block.definitions() {
@@ -39,7 +39,7 @@ struct FunctionHome<'a> {
 
 struct GroupWriter<'a, 'b, 'o> {
     groups: &'o BlockGroups<'a, 'b>,
-    output: &'o mut Output,
+    output: &'o mut RewrittenText,
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
     functions: FxHashMap<u32, &'a [u8]>,

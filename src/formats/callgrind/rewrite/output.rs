@@ -18,7 +18,7 @@ pub(super) enum OutputName<'a> {
 
 /// Text that isn't written to the file yet, and what readers of the output know so far.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct RewrittenText {
     pub(super) text: Vec<u8>,
     /// The largest ID in use in each namespace; the index is an [`IdSpace`].
     last_ids: [u32; 3],
@@ -35,12 +35,12 @@ pub(super) struct Output {
 #[derive(Debug, Clone, Copy)]
 struct AssignedId {
     id: u32,
-    /// The value of [`Output::era`] when the name was last written next to its ID. In a later era the name must be
+    /// The value of [`RewrittenText::era`] when the name was last written next to its ID. In a later era the name must be
     /// written again.
     era: u32,
 }
 
-impl Output {
+impl RewrittenText {
     /// Creates an empty output. `max_ids` are the largest IDs in the input.
     pub(super) fn new(max_ids: [u32; 3]) -> Self {
         Self {

@@ -6,7 +6,7 @@ use super::groups::BlockGroups;
 use super::index::FileIndex;
 use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
-use super::output::{Output, OutputContext, OutputName};
+use super::output::{RewrittenText, OutputContext, OutputName};
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
@@ -20,7 +20,7 @@ pub struct Rewriter<'a> {
     /// The object and files in effect after the last line that was written, if groups of JIT functions changed them;
     /// `None` if they are those of the input (`context`).
     output_context: Option<OutputContext<'a>>,
-    output: Output,
+    output: RewrittenText,
     /// Statistics about what was rewritten so far.
     pub stats: RewriteStats,
 }
@@ -38,7 +38,7 @@ impl<'a> Rewriter<'a> {
             names: InputNames::new(index, jit),
             context: InputContext::default(),
             output_context: None,
-            output: Output::new(index.max_ids),
+            output: RewrittenText::new(index.max_ids),
             stats: RewriteStats::default(),
         }
     }
@@ -190,7 +190,7 @@ struct CalleeEditor<'a> {
 impl<'a> CalleeEditor<'a> {
     /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
     /// so these statements are kept in `pending` until the callee is known.
-    fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
+    fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut RewrittenText) {
         let field = statement.field;
         match statement.keyword {
             Keyword::Cob => {
@@ -227,7 +227,7 @@ impl<'a> CalleeEditor<'a> {
         entry: usize,
         tail: &[u8],
         jit: &dyn JitFunctions,
-        output: &mut Output,
+        output: &mut RewrittenText,
     ) {
         for statement in std::mem::take(&mut self.pending) {
             // A statement that defines an ID stays, because later blocks may refer to the ID. It does no harm, because
@@ -251,7 +251,7 @@ impl<'a> CalleeEditor<'a> {
 
     /// Writes a statement with a function's new name; does nothing if the name stays. JIT code doesn't occur here: it
     /// is named by [`Self::replace_callee`].
-    fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut Output) {
+    fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut RewrittenText) {
         if matches!(name, NewName::Unchanged | NewName::Jit(..)) {
             return;
         }
@@ -270,7 +270,7 @@ impl<'a> CalleeEditor<'a> {
 
     /// Copies everything before a statement, and leaves out the statement. Returns true if it ends with a line feed,
     /// which the last line of a file may lack.
-    fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut Output) -> bool {
+    fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut RewrittenText) -> bool {
         output.put(&self.chunk[self.copied..statement.start]);
         let line = &self.chunk[statement.start..];
         let line_feed = memchr::memchr(b'\n', line);
@@ -279,7 +279,7 @@ impl<'a> CalleeEditor<'a> {
     }
 
     /// Copies the rest of the block, which ends at offset `end`.
-    fn finish(self, end: usize, output: &mut Output) {
+    fn finish(self, end: usize, output: &mut RewrittenText) {
         output.put(&self.chunk[self.copied..end]);
     }
 }
