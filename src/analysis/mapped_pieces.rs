@@ -68,7 +68,12 @@ impl MappedPieces {
     }
 
     /// The location of a frame. Calls `add` if the frame's mapping hasn't had an ID so far.
-    pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(MappedPiece<'p>)) -> MappedAddress {
+    pub fn place<'p>(
+        &mut self,
+        profile: &'p Profile,
+        frame: &Frame,
+        add: &mut dyn FnMut(MappedPiece<'p>),
+    ) -> MappedAddress {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return MappedAddress { mapping: 0, address: addr } };
         match self.find_piece(profile, module, addr) {

@@ -18,7 +18,7 @@ pub use rewrite::open as open_unsymbolized;
 
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
-use crate::analysis::mapped_pieces::{MappedPieces, MappedPiece};
+use crate::analysis::mapped_pieces::{MappedPiece, MappedPieces};
 use crate::analysis::namesakes::system_name;
 use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::put_field;

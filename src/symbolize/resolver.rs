@@ -34,7 +34,8 @@ pub struct Resolver<'a> {
     pub kernel: &'a KernelOptions,
 }
 
-/// A location in a file or other mapping; for the offset, see [`MappedPlace::offset`](super::address_space::MappedPlace::offset).
+/// A location in a file or other mapping; for the offset, see
+/// [`MappedPlace::offset`](super::address_space::MappedPlace::offset).
 /// `index` is its index in the list that is being resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FileLocation {

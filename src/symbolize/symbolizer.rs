@@ -27,11 +27,11 @@
 //!
 //! # Mapped file or JIT code
 //!
-//! If both a mapped file and JIT code are known at an address, JIT code wins if it was logged after the file was mapped;
-//! otherwise the file wins. JIT code without a time, such as an entry of a perf map, wins only if the file stayed mapped
-//! to the end of the recording and has no symbol at the address. All other untimed code under files was removed by
-//! [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) when the map was built. In memory that isn't from
-//! a file, JIT code always wins.
+//! If both a mapped file and JIT code are known at an address, JIT code wins if it was logged after the file was
+//! mapped; otherwise the file wins. JIT code without a time, such as an entry of a perf map, wins only if the file
+//! stayed mapped to the end of the recording and has no symbol at the address. All other untimed code under files was
+//! removed by [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) when the map was built. In memory
+//! that isn't from a file, JIT code always wins.
 //!
 //! # Who doesn't ask here
 //!

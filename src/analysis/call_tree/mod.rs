@@ -87,13 +87,7 @@ impl CallTree {
     fn new_empty() -> Self {
         let mut nodes = PrefixTree::default();
         nodes.child(None, NO_LABEL);
-        Self {
-            labels: Interner::default(),
-            nodes,
-            own: Vec::new(),
-            total: Vec::new(),
-            runs: FxHashMap::default(),
-        }
+        Self { labels: Interner::default(), nodes, own: Vec::new(), total: Vec::new(), runs: FxHashMap::default() }
     }
 
     /// The weight of the whole tree.

@@ -1,7 +1,7 @@
 //! An ELF image after layout, ready to be written.
 
 use super::layout::Layout;
-use super::slot::{SlotPiece, SlotPlace, Slot, SlotId};
+use super::slot::{Slot, SlotId, SlotPiece, SlotPlace};
 use super::target::Target;
 use crate::model::code::Code;
 use std::hint::black_box;

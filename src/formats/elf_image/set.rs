@@ -9,7 +9,7 @@ use super::eh_frame;
 use super::image::{Addressing, Image};
 use super::layout::apart::{Group, Ranges, group_slots};
 use super::layout::{FramesAt, Layout};
-use super::slot::{SlotPlace, Slot, SlotId};
+use super::slot::{Slot, SlotId, SlotPlace};
 use super::target::{SEGMENTS, Target};
 use std::ops::Range;
 

@@ -1,11 +1,11 @@
 //! Writes stacks, locations, functions and mappings into the dictionary of an outgoing message.
 
-use super::draft::{TableKind, DictionaryTables};
+use super::draft::{DictionaryTables, TableKind};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
-use crate::analysis::mapped_pieces::{MappedPieces, MappedPiece};
+use crate::analysis::mapped_pieces::{MappedPiece, MappedPieces};
 use crate::analysis::namesakes::{is_anonymous, system_name};
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};

@@ -4,7 +4,7 @@
 //! timestamp. Without timestamps, or with time buckets, values are sums; a second profile then holds the number of
 //! samples in each sum.
 
-use super::draft::{Draft, Identity, Observation, ProfileIndex, SameTime, TableKind, DictionaryTables, scope};
+use super::draft::{DictionaryTables, Draft, Identity, Observation, ProfileIndex, SameTime, TableKind, scope};
 use super::framing::write_with_length;
 use super::json;
 use super::labels;

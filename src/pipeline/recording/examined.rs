@@ -1,5 +1,5 @@
-//! A symbolized recording, for commands that inspect it. Also counts named and unnamed frames, and divides the weight of
-//! events among kinds of code.
+//! A symbolized recording, for commands that inspect it. Also counts named and unnamed frames, and divides the weight
+//! of events among kinds of code.
 
 use super::named::Named;
 use super::resolution::Resolution;

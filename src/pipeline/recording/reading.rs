@@ -8,7 +8,9 @@ use super::branches::{lbr_chain, put_branch_history};
 use super::chain_memo::{ChainKey, ChainMemo};
 use super::counted::{Counted, Member, single_member};
 use super::frame_location::{FrameLocation, LIMIT_FRAME, ModeFrame, TRUNCATED_FRAME};
-use super::samples::{Access, KeptRegisters, OtherFields, SampleChunk, SampleRow, Samples, Sent, StackEnd, TakenBranch};
+use super::samples::{
+    Access, KeptRegisters, OtherFields, SampleChunk, SampleRow, Samples, Sent, StackEnd, TakenBranch,
+};
 use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};

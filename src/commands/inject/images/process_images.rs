@@ -4,7 +4,7 @@
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
 use crate::error::Result;
-use crate::formats::elf_image::{Addressing, ImageBuilder, SlotPlace, SlotId, Target};
+use crate::formats::elf_image::{Addressing, ImageBuilder, SlotId, SlotPlace, Target};
 use crate::model::code::Code;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel;

@@ -199,7 +199,11 @@ impl<'a> ChunkParser<'a, '_> {
             if let Statement::Spec(keyword, value) = statement
                 && (keyword.space().is_some() || keyword == Keyword::Calls)
             {
-                naming_statements.push(BlockStatement { keyword, field: name_field(value), start: range.start + start });
+                naming_statements.push(BlockStatement {
+                    keyword,
+                    field: name_field(value),
+                    start: range.start + start,
+                });
             }
         }
         let mut block = Block {

@@ -4,7 +4,7 @@ use super::block::{Call, Item, ItemKind, Jump};
 use super::groups::{BlockGroups, Group, GroupName};
 use super::input_names::NewName;
 use super::jit_functions::CodeLine;
-use super::output::{RewrittenText, OutputContext, OutputName};
+use super::output::{OutputContext, OutputName, RewrittenText};
 use crate::formats::callgrind::grammar::{
     Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
 };

@@ -35,8 +35,8 @@ pub(super) struct RewrittenText {
 #[derive(Debug, Clone, Copy)]
 struct AssignedId {
     id: u32,
-    /// The value of [`RewrittenText::era`] when the name was last written next to its ID. In a later era the name must be
-    /// written again.
+    /// The value of [`RewrittenText::era`] when the name was last written next to its ID. In a later era the name must
+    /// be written again.
     era: u32,
 }
 

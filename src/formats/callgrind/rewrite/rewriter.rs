@@ -6,7 +6,7 @@ use super::groups::BlockGroups;
 use super::index::FileIndex;
 use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
-use super::output::{RewrittenText, OutputContext, OutputName};
+use super::output::{OutputContext, OutputName, RewrittenText};
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
@@ -251,7 +251,13 @@ impl<'a> CalleeEditor<'a> {
 
     /// Writes a statement with a function's new name; does nothing if the name stays. JIT code doesn't occur here: it
     /// is named by [`Self::replace_callee`].
-    fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut RewrittenText) {
+    fn replace_name(
+        &mut self,
+        key: &[u8],
+        statement: &BlockStatement<'a>,
+        name: NewName<'a>,
+        output: &mut RewrittenText,
+    ) {
         if matches!(name, NewName::Unchanged | NewName::Jit(..)) {
             return;
         }

@@ -14,7 +14,7 @@ use super::image::Image;
 use super::layout::FramesAt;
 use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
-use super::slot::{SlotPiece, Slot};
+use super::slot::{Slot, SlotPiece};
 use super::target::Target;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;

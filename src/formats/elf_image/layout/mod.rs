@@ -3,7 +3,7 @@
 pub(super) mod apart;
 mod mirror;
 
-use super::slot::{SlotPiece, SlotPlace, Slot};
+use super::slot::{Slot, SlotPiece, SlotPlace};
 use super::target::{SEGMENTS, Target};
 use std::collections::BTreeMap;
 use std::ops::Range;
