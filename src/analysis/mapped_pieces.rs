@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// The location of a frame as pprof and OTLP describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MappedAddress {
     /// The ID of the mapping that contains the location, starting at 1; 0 for none.
     pub mapping: u64,
     /// The memory address in the process to which the mapping belongs.
@@ -22,7 +22,7 @@ pub struct Place {
 
 /// A mapping as pprof and OTLP list it.
 #[derive(Debug, Clone)]
-pub struct Piece<'p> {
+pub struct MappedPiece<'p> {
     /// The path of the mapped file, or a name such as `[vdso]` if no file was mapped.
     pub name: &'p [u8],
     /// The module, if known.
@@ -53,7 +53,7 @@ type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
     /// Assigns ID 1 to the program's own file, if known. Calls `add` for each mapping that gets an ID.
-    pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
+    pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(MappedPiece<'p>)) -> Self {
         let mut pieces = Self::default();
         let Some(program) = profile.about.program_module() else { return pieces };
         // The frames of the program may have several build IDs. ID 1 goes to that of the first frame.
@@ -70,15 +70,20 @@ impl MappedPieces {
 
     /// The location of a frame. If this is the first frame in its mapping, the mapping gets an ID, and is passed to
     /// `add`.
-    pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
+    pub fn place<'p>(
+        &mut self,
+        profile: &'p Profile,
+        frame: &Frame,
+        add: &mut dyn FnMut(MappedPiece<'p>),
+    ) -> MappedAddress {
         let addr = frame.addr.unwrap_or(0);
-        let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
+        let Some(module) = frame.module else { return MappedAddress { mapping: 0, address: addr } };
         match self.find_piece(profile, module, addr) {
             Some((piece, range)) => {
                 let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
-                Place { mapping: self.number(profile, frame, Some(piece), add), address }
+                MappedAddress { mapping: self.number(profile, frame, Some(piece), add), address }
             }
-            None => Place { mapping: self.number(profile, frame, None, add), address: addr },
+            None => MappedAddress { mapping: self.number(profile, frame, None, add), address: addr },
         }
     }
 
@@ -104,7 +109,7 @@ impl MappedPieces {
         profile: &'p Profile,
         frame: &Frame,
         piece: Option<usize>,
-        add: &mut dyn FnMut(Piece<'p>),
+        add: &mut dyn FnMut(MappedPiece<'p>),
     ) -> u64 {
         let next = self.numbers.len() as u64 + 1;
         let number = *self.numbers.entry((frame.module, frame.build, piece)).or_insert(next);
@@ -112,7 +117,7 @@ impl MappedPieces {
             let module = frame.module.and_then(|module| find_module(profile, module));
             let range = piece.and_then(|piece| module?.mapped.get(piece).copied());
             let name = frame.module.map_or(&[][..], |module| profile.name_of(module));
-            add(Piece { name, module, build: profile.build_of(frame), range });
+            add(MappedPiece { name, module, build: profile.build_of(frame), range });
         }
         number
     }

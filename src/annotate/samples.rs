@@ -103,16 +103,16 @@ impl Sampled<'_> {
     /// must set where its code is.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // At a code location, `each` passes the inlined calls first and then the function itself. Each frame overwrites
-        // the one before, so that the function remains.
-        self.examined.named.each(place, |frame| {
+        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
+        // one before, so that the function remains.
+        for frame in self.examined.named.frames(place) {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
             let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
             // The category doesn't depend on the frame's name, so any name will do.
             let category = Category::from_frame(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
-        });
+        }
         let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));
         Function {
             name,
@@ -279,11 +279,11 @@ impl TargetNames for Sampled<'_> {
         let named = resolution.name(&places, job, warnings);
         for (target, place) in targets.into_iter().zip(wanted) {
             // The last frame is the function itself; those before it are inlined calls.
-            named.each(place, |frame| {
+            for frame in named.frames(place) {
                 if let Some(name) = frame.name {
                     *target.owner = TargetOwner::Function(name.to_vec(), frame.offset);
                 }
-            });
+            }
         }
     }
 }

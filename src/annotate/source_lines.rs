@@ -12,7 +12,7 @@ use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
 use crate::symbolize::code_map::CodeId;
 use crate::symbolize::dso::DsoId;
-use crate::symbolize::frames::Frame;
+use crate::symbolize::frames::AddressFrame;
 use crate::symbolize::symbols::files::SearchOptions;
 use crate::symbolize::symbols::images::Images;
 use crate::symbolize::symbols::{self, Base, Request, SymbolOptions};
@@ -187,7 +187,7 @@ fn find_lines(
     for part in &parts {
         for (index, &begin) in (0..part.len()).zip(&mut addresses) {
             origins.push(match part.get(index).next() {
-                Some(Frame { file: Some(file), line, .. }) => {
+                Some(AddressFrame { file: Some(file), line, .. }) => {
                     CodeOrigin { begin, file: part.text(file).to_vec(), line }
                 }
                 _ => CodeOrigin { begin, file: Vec::new(), line: 0 },

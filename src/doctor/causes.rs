@@ -116,13 +116,7 @@ impl<'a> Examiner<'a> {
 /// True if the code at a location is JIT code with a name; false if it is other code with a name. `None` if it has no
 /// name.
 fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
-    let mut found = None;
-    names.each(place, |frame| {
-        if frame.name.is_some() && found.is_none() {
-            found = Some(frame.kind == FrameKind::Jit);
-        }
-    });
-    found
+    names.frames(place).find(|frame| frame.name.is_some()).map(|frame| frame.kind == FrameKind::Jit)
 }
 
 impl Cause {

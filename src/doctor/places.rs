@@ -69,8 +69,8 @@ pub(super) fn collect_facts(examined: &Examined<'_>, search: &SearchOptions) -> 
 fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
     let mut role = FunctionRole::Other;
     let mut runtime_by_name = None;
-    examined.named.each(id, |frame| {
-        let Some(name) = frame.name else { return };
+    for frame in examined.named.frames(id) {
+        let Some(name) = frame.name else { continue };
         if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.is_interpreter(name)) {
             role = FunctionRole::Interpreter(interpreter);
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
@@ -79,7 +79,7 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
         if frame.kind != FrameKind::Jit {
             runtime_by_name = runtime_by_name.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
         }
-    });
+    }
     PlaceFacts {
         status,
         owner: owner(place, status, examined),

@@ -18,7 +18,7 @@ pub use rewrite::open as open_unsymbolized;
 
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
-use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::mapped_pieces::{MappedPiece, MappedPieces};
 use crate::analysis::namesakes::system_name;
 use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::put_field;
@@ -401,7 +401,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
 }
 
 /// The pprof mapping for a module, or for one mapped range of a module.
-fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMapping {
+fn mapping(id: u64, piece: &MappedPiece<'_>, strings: &mut StringTable) -> PprofMapping {
     let range = piece.range;
     PprofMapping {
         id,

@@ -1,7 +1,7 @@
 //! What became of each source of names: it was loaded, is missing, was refused, or is only offered to the user, because
 //! it isn't certain that it belongs to the process.
 
-use crate::error::RefusalReason;
+use crate::error::{RefusalReason, Warnings};
 use crate::jit::engine_logs::LogId;
 use crate::model::{Nanos, Pid};
 use crate::symbolize::code_map::CodeList;
@@ -14,6 +14,14 @@ pub(super) struct SourceEvents<'data> {
     pub(super) state: SourceState,
     /// The machine (ELF's `e_machine`) that the source states; `None` if it states none.
     pub(super) machine: Option<u16>,
+}
+
+/// A source that has been read: the code in it, and what became of it.
+pub(super) struct ReadSource<'data> {
+    pub(super) list: CodeList<'data>,
+    pub(super) account: Account,
+    pub(super) machine: Option<u16>,
+    pub(super) warnings: Warnings,
 }
 
 /// The kind of a source, a file that names JIT code.

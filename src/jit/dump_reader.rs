@@ -35,7 +35,7 @@ pub(super) fn read<'data>(
     pool: Option<&Pool>,
     warnings: &mut Warnings,
 ) -> Result<SourceEvents<'data>> {
-    let dump = JitDump::parse(&source.bytes)?;
+    let dump = JitDump::parse(&source.contents.bytes)?;
     let header = dump.header;
     warn_about_header(&header, source, warnings);
     let times = DumpTimes {

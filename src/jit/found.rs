@@ -59,11 +59,7 @@ pub(super) struct Source {
     /// The process ID in the file's name or contents. It is the ID in the process's own PID namespace. `None` if the
     /// file states none.
     pub(super) inner: Option<Pid>,
-    pub(super) bytes: Arc<Bytes>,
-    /// The file's metadata when it was opened; `None` for a copy of a process's memory.
-    pub(super) about: Option<Metadata>,
-    /// The file's permission bits.
-    pub(super) mode: u32,
+    pub(super) contents: Contents,
     /// For a jitdump: when the process mapped it as its marker. `None` if the process didn't, or if that was before the
     /// recording began.
     pub(super) marker_time: Option<Nanos>,
@@ -84,15 +80,12 @@ pub(super) struct Source {
 impl Source {
     /// Creates a source of code for a process, which is given by its recorded ID.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
-        let Contents { bytes, about, mode } = contents.into();
         Self {
             path,
             kind,
             pid,
             inner: None,
-            bytes,
-            about,
-            mode,
+            contents: contents.into(),
             marker_time: None,
             addr: Addr(0),
             remark: None,
@@ -101,19 +94,16 @@ impl Source {
             guest: OnceLock::new(),
         }
     }
-
-    /// The file's contents and metadata, for another source with the same file.
-    pub(super) fn contents(&self) -> Contents {
-        Contents { bytes: Arc::clone(&self.bytes), about: self.about.clone(), mode: self.mode }
-    }
 }
 
 /// The contents of a source, and its file's metadata.
 #[derive(Debug, Clone)]
 pub(super) struct Contents {
-    bytes: Arc<Bytes>,
-    about: Option<Metadata>,
-    mode: u32,
+    pub(super) bytes: Arc<Bytes>,
+    /// The file's metadata when it was opened; `None` for a copy of a process's memory.
+    pub(super) about: Option<Metadata>,
+    /// Its permission bits.
+    pub(super) mode: u32,
 }
 
 impl From<Opened> for Contents {
@@ -156,7 +146,7 @@ impl Found {
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let copyable = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         copyable.filter_map(|source| {
-            let name = match source.about {
+            let name = match source.contents.about {
                 Some(_) => source.path.file_name()?.to_owned(),
                 // gcore would choose this file name.
                 None => format!("core.{}", source.pid).into(),
@@ -164,10 +154,10 @@ impl Found {
             Some(FoundFile {
                 path: &source.path,
                 name,
-                bytes: &source.bytes,
-                about: source.about.as_ref(),
+                bytes: &source.contents.bytes,
+                about: source.contents.about.as_ref(),
                 source: Some((source.kind, source.pid)),
-                mode: source.mode,
+                mode: source.contents.mode,
             })
         })
     }
@@ -183,7 +173,7 @@ impl Found {
     /// The permission bits for a file that contains data from all sources: only users who may read all sources may read
     /// it.
     pub fn mode(&self) -> u32 {
-        io::common_mode(self.files.iter().map(|source| source.mode))
+        io::common_mode(self.files.iter().map(|source| source.contents.mode))
     }
 
     /// True if the process is still running with another root directory, and this file isn't below that directory. perf

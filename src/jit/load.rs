@@ -1,11 +1,11 @@
 //! Reads the opened sources into code events with the recording's times and process IDs, and builds the code map from
 //! them.
 
-use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
+use super::account::{Account, ClockUse, Kind, ReadSource, SourceEvents, SourceState};
 use super::dump_reader;
 use super::found::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
-use super::log_pairing::{self, ReadSource};
+use super::log_pairing;
 use super::logs;
 use super::native;
 use super::options::SourceOptions;
@@ -154,7 +154,7 @@ fn read_source<'data>(
         Kind::JitDump => dump_reader::read(origin, source, processes, options, pool, &mut warnings),
         Kind::PerfMap => Ok(read_perf_map(origin, source, guest_files, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
-        Kind::PlacedElf => placed_elf::codes(&source.bytes, source.addr, origin)
+        Kind::PlacedElf => placed_elf::codes(&source.contents.bytes, source.addr, origin)
             .map(|codes| untimed_events(source.pid, codes.into_iter())),
     };
     let SourceEvents { list, state, machine } = match result {
@@ -197,7 +197,7 @@ fn read_perf_map<'data>(
     guest_files: GuestFiles<'_>,
     warnings: &mut Warnings,
 ) -> SourceEvents<'data> {
-    let (entries, skipped) = perf_map::read(&source.bytes);
+    let (entries, skipped) = perf_map::read(&source.contents.bytes);
     let guest = source.guest.get_or_init(|| GuestNames::from_perf_map(&entries, guest_files));
     let codes = entries.into_iter().map(|entry| Code {
         name: guest.resolve_name(entry.name),
@@ -211,7 +211,7 @@ fn read_perf_map<'data>(
     let mut events = untimed_events(source.pid, codes);
     if let SourceState::Loaded { skipped: count, torn, .. } = &mut events.state {
         *count = skipped.count();
-        *torn = source.bytes.last().is_some_and(|last| *last != b'\n');
+        *torn = source.contents.bytes.last().is_some_and(|last| *last != b'\n');
     }
     skipped.report(&source.path, warnings);
     events

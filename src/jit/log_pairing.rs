@@ -14,12 +14,11 @@
 //! after the other. The time difference between an event's two records relates the log's clock to the jitdump's, more
 //! precisely than samples can.
 
-use super::account::{Account, Kind, SourceState};
+use super::account::{Kind, ReadSource, SourceState};
 use super::clock::Conversion;
 use super::found::Source;
 use super::log_clock::LogStart;
 use super::logs::{self, DatedLog};
-use crate::error::Warnings;
 use crate::jit::engine_logs::{CodeLog, LogCode, LogEventKind};
 use crate::model::Pid;
 use crate::model::code::{Lines, OriginId};
@@ -27,14 +26,6 @@ use crate::model::process::Processes;
 use crate::symbolize::code_map::{CodeList, ListedCode};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
-
-/// A source that has been read: the code in it, and what became of it.
-pub(super) struct ReadSource<'data> {
-    pub(super) list: CodeList<'data>,
-    pub(super) account: Account,
-    pub(super) machine: Option<u16>,
-    pub(super) warnings: Warnings,
-}
 
 impl<'data> ReadSource<'data> {
     /// Stores the log's code after its times were converted. `lent_lines` is how many of the jitdump's functions got

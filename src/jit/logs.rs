@@ -17,7 +17,7 @@ const STATED: u64 = 1_000_000;
 
 /// Parses a log. The result has no events yet: [`date_log`] adds them once the other sources of the process are known.
 pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
-    let mut log = (id.log().read)(&source.bytes)?;
+    let mut log = (id.log().read)(&source.contents.bytes)?;
     let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
     let count = skipped.count();
     skipped.report(&source.path, warnings);
@@ -86,7 +86,7 @@ fn list_events<'data>(
 fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let bytes = match code.bytes {
         Some(bytes) => Some(log.texts.get(bytes)),
-        None => source.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty()),
+        None => source.contents.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty()),
     };
     let unwind =
         code.unwind.map(|unwind| Unwind { eh_frame: log.texts.get(unwind), eh_frame_hdr: &[], mapped_size: 0 });
@@ -106,7 +106,7 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
 pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let raw = match code.position_key {
         Some(key) => log.texts.get(key),
-        None => source.bytes.get(code.line_range()).unwrap_or_default(),
+        None => source.contents.bytes.get(code.line_range()).unwrap_or_default(),
     };
     if log.line_decoder.is_none() || raw.is_empty() {
         return Lines::default();
@@ -117,7 +117,7 @@ pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: 
 impl Positions for Source {
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a> {
         let positions = self.log.get().and_then(|log| log.line_decoder.as_ref());
-        positions.map(|positions| positions.source_map(&self.bytes, raw)).unwrap_or_default()
+        positions.map(|positions| positions.source_map(&self.contents.bytes, raw)).unwrap_or_default()
     }
 
     fn expanded_calls(&self, raw: &[u8]) -> Vec<ExpandedCall> {
@@ -178,7 +178,7 @@ fn estimate_start(log: &CodeLog, source: &Source, processes: &Processes) -> Opti
 /// When the file system created the log's file, on the recording's clock in nanoseconds; `None` if unknown.
 fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
     let (wall, recorded) = clock.reference?;
-    let created = source.about.as_ref()?.created().ok()?;
+    let created = source.contents.about.as_ref()?.created().ok()?;
     let created = created.duration_since(std::time::UNIX_EPOCH).ok()?.as_nanos();
     i64::try_from(i128::try_from(created).ok()? - i128::from(wall.0) + i128::from(recorded.0)).ok()
 }

@@ -15,7 +15,7 @@ use crate::model::mapping_kind::MappingKind;
 use crate::model::process::{CpuMode, Mapping, Processes};
 use crate::model::ranges::{IntervalTree, Span};
 use crate::model::{Addr, Nanos, Pid};
-use crate::symbolize::address_space::{AddressSpaces, Place};
+use crate::symbolize::address_space::{AddressSpaces, MappedPlace};
 use crate::symbolize::code_map::CodeList;
 use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::symbols::files::SearchOptions;
@@ -91,7 +91,7 @@ impl Overlap {
 
 /// What is mapped at an address at the end of the recording, if it is a file. `None` if something else was ever mapped
 /// over that file; the symbols at such addresses are looked up for each sample at its time instead.
-fn place_at_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
+fn place_at_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<MappedPlace> {
     let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
     let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
     (place.until >= END && is_file && !place.is_remapped).then_some(place)
@@ -176,7 +176,7 @@ impl<'a> Symbols<'a> {
 
     /// Determines which part of an entry must be left to the file's symbols. `place` is the position in the file where
     /// entry and file begin to overlap.
-    fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
+    fn claim(&self, overlap: &Overlap, place: MappedPlace) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             // The file can't be read. The entry may still name the code in it if the file is probably one in which a
             // JIT compiler puts its code, because then it has no symbols.
@@ -204,7 +204,7 @@ impl<'a> Symbols<'a> {
 
     /// The parts of an address range in memory that the file's symbols cover. `place` is the position in the file that
     /// the range begins at. Empty if the file isn't found.
-    fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
+    fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: MappedPlace) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {
             // Problems with the file aren't reported here but where its symbols name frames.

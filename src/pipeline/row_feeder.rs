@@ -18,62 +18,56 @@ use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
 /// Passes the rows of inputs to a writer, and counts them.
-#[derive(Debug, Default)]
-pub(crate) struct RowFeeder {
+#[derive(Debug)]
+pub(crate) struct RowFeeder<'o> {
+    options: &'o LoadOptions,
+    /// What the user stated about the origin of the rows (host, day, labels). It applies to all inputs.
+    user_origin: RowOrigin,
     /// The number of rows that were passed on so far.
     rows: u64,
     /// The names of all events in the inputs so far, including those that the user doesn't want.
     events: BTreeSet<String>,
 }
 
-/// An open input whose rows are to be passed to a writer.
-pub(crate) struct RowInput<'a> {
-    pub(crate) opened: Opened,
-    pub(crate) path: &'a InPath,
-    /// What the user stated about the origin of the rows.
-    pub(crate) user_origin: RowOrigin,
-}
+impl<'o> RowFeeder<'o> {
+    /// Creates a feeder without rows. `user_origin` is what the user stated about the origin of the rows.
+    pub(crate) fn new(options: &'o LoadOptions, user_origin: RowOrigin) -> Self {
+        Self { options, user_origin, rows: 0, events: BTreeSet::new() }
+    }
 
-impl RowFeeder {
-    /// Reads an input and passes its rows to the writer.
+    /// Reads an input and passes its rows to the writer. `hash` is that of the input's contents ([`input_hash`]).
     pub(crate) fn push(
         &mut self,
-        input: RowInput<'_>,
-        options: &LoadOptions,
+        opened: Opened,
+        path: &InPath,
+        hash: Option<String>,
         writer: &mut dyn RowWriter,
         job: &Job,
         outcome: &mut Outcome,
     ) -> Result<()> {
-        let RowInput { opened, path, user_origin } = input;
-        let mut sink = RowSink { feeder: self, user_origin, options, writer, has_begun: false, has_ended: false };
+        let options = self.options;
+        let mut sink = RowSink { feeder: self, hash, writer, has_begun: false, has_ended: false };
         run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }
 
     /// Call this after the last input. Reports it if there were no rows at all, and fails if an event that the user
     /// named didn't occur.
-    pub(crate) fn finish(
-        &self,
-        inputs: &[InPath],
-        options: &LoadOptions,
-        job: &Job,
-        outcome: &mut Outcome,
-    ) -> Result<()> {
+    pub(crate) fn finish(&self, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<()> {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
-        check_events(&events, &options.event)?;
+        check_events(&events, &self.options.event)?;
         if self.rows == 0 {
-            report_no_samples(inputs, options, job, outcome)?;
+            report_no_samples(inputs, self.options, job, outcome)?;
         }
         Ok(())
     }
 }
 
 #[derive(Debug)]
-struct RowSink<'a> {
-    feeder: &'a mut RowFeeder,
-    /// What the user stated about the origin of the rows (host, day, labels). It applies to all inputs.
-    user_origin: RowOrigin,
-    options: &'a LoadOptions,
+struct RowSink<'a, 'o> {
+    feeder: &'a mut RowFeeder<'o>,
+    /// The hash of the input's contents.
+    hash: Option<String>,
     writer: &'a mut dyn RowWriter,
     /// True if the writer has received the description of the current input's recording.
     has_begun: bool,
@@ -84,14 +78,15 @@ struct RowSink<'a> {
 /// The rows of one recording: a list for each event.
 type RecordingRows = Vec<Vec<Row>>;
 
-impl RowSink<'_> {
+impl RowSink<'_, '_> {
     /// Passes the description of a recording to the writer, before its rows.
     fn begin(&mut self, recording: Recording, rows: &Profile) -> Result<()> {
         self.feeder.events.extend(rows.series.iter().map(|series| series.name.clone()));
+        let RowFeeder { options, user_origin, .. } = &*self.feeder;
         let origin = RowOrigin {
-            recording: merge_descriptions(recording, &self.user_origin.recording),
-            labels: self.user_origin.labels.clone(),
-            jit_names: self.options.jit_names.for_profile(rows),
+            recording: merge_descriptions(recording, &user_origin.recording, self.hash.as_deref()),
+            labels: user_origin.labels.clone(),
+            jit_names: options.jit_names.for_profile(rows),
         };
         self.has_begun = true;
         self.writer.begin(origin, rows)
@@ -109,7 +104,7 @@ impl RowSink<'_> {
     }
 }
 
-impl Sink for RowSink<'_> {
+impl Sink for RowSink<'_, '_> {
     fn keep(&self) -> Keep {
         Keep::EachRow
     }
@@ -120,7 +115,7 @@ impl Sink for RowSink<'_> {
 
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         for series in &mut rows.series {
-            if !is_wanted(&series.name, &self.options.event) {
+            if !is_wanted(&series.name, &self.feeder.options.event) {
                 series.rows.clear();
             }
         }
@@ -205,9 +200,9 @@ fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
 
 /// Combines what an input says about its recording with what the user stated. What the user `stated` takes precedence,
 /// except in `input`, which identifies the recording: the user's value is only used if the input has none.
-fn merge_descriptions(recorded: Recording, stated: &Recording) -> Recording {
+fn merge_descriptions(recorded: Recording, stated: &Recording, hash: Option<&str>) -> Recording {
     Recording {
-        input: recorded.input.or_else(|| stated.input.clone()),
+        input: recorded.input.or_else(|| hash.map(Into::into)),
         host: stated.host.clone().or(recorded.host),
         day: stated.day.or(recorded.day),
         bucket: stated.bucket.or(recorded.bucket),

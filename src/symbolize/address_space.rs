@@ -39,7 +39,7 @@ const KERNEL_PID: Pid = Pid(-1);
 
 /// What was mapped at an address of a process at some time. Returned by [`AddressSpaces::lookup`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct MappedPlace {
     /// The file or other memory that was mapped at the address.
     pub dso: DsoId,
     /// The requested address, relative to the file: address − start of the mapping + page offset of the mapping. In
@@ -115,7 +115,7 @@ struct MappedRegion {
     from: Nanos,
     until: Nanos,
     dso: DsoId,
-    /// The address relative to the file at `start`; see [`Place::offset`].
+    /// The address relative to the file at `start`; see [`MappedPlace::offset`].
     offset: u64,
     is_remapped: bool,
 }
@@ -205,7 +205,7 @@ impl AddressSpaces {
 
     /// Returns the mapping that contains `addr` at `time`, or `None` if none is known. For an address of an unknown
     /// mode, looks in the process first, and then in the kernel.
-    pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<Place> {
+    pub fn lookup(&self, pid: Pid, addr: Addr, time: Nanos, mode: CpuMode) -> Option<MappedPlace> {
         match mode {
             CpuMode::User => self.lookup_user(pid, addr, time),
             CpuMode::Kernel => self.lookup_in_realm(KERNEL_PID, Realm::Kernel, addr, time),
@@ -220,7 +220,7 @@ impl AddressSpaces {
     }
 
     /// What is mapped at a user-space address at `time`, and the period around `time` in which that stays the same.
-    pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
+    pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<MappedPlace>> {
         let same_mapping = match self.spaces.get(&(pid, Realm::User)) {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
@@ -255,13 +255,13 @@ impl AddressSpaces {
     }
 
     #[inline]
-    fn lookup_in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<Place> {
+    fn lookup_in_realm(&self, pid: Pid, realm: Realm, addr: Addr, time: Nanos) -> Option<MappedPlace> {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
     /// What is mapped at a user-space address at `time`. While the process is in an exec, that is what the previous
     /// program had mapped, unless the new program has already mapped something there.
-    fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+    fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<MappedPlace> {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);
         }
@@ -270,11 +270,11 @@ impl AddressSpaces {
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
         let before_exec = Nanos(exec.start.0.checked_sub(1)?);
         // The new program may map something here at any time, so this answer is only known to hold at `time`.
-        Some(Place { until: time, ..self.find_mapping(pid, addr, before_exec)? })
+        Some(MappedPlace { until: time, ..self.find_mapping(pid, addr, before_exec)? })
     }
 
     /// The mapping at this address and time, made by the process itself or else inherited from its parent.
-    fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
+    fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<MappedPlace> {
         if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
             return Some(place);
         }
@@ -289,7 +289,7 @@ impl AddressSpaces {
         let VisiblePart { from: mapped, dso, is_remapped, .. } = inherited;
         // `until` is `time` because it isn't known here how long the process keeps the inherited mapping: until its own
         // exec or its own mapping at this address.
-        Some(Place { dso, offset, mapped, until: time, is_remapped })
+        Some(MappedPlace { dso, offset, mapped, until: time, is_remapped })
     }
 
     /// Adds kernel code that was registered while the kernel was running, such as BPF programs, to the kernel's address
@@ -448,7 +448,7 @@ struct VisiblePart {
     /// The address relative to the file at the start of the mapping, even if that part of it isn't visible any more.
     /// [`Entry::offset`] is for the start of the visible part.
     offset: u64,
-    /// See [`Place::is_remapped`].
+    /// See [`MappedPlace::is_remapped`].
     is_remapped: bool,
 }
 
@@ -731,7 +731,7 @@ impl Space {
 
     /// What was mapped at `addr` at `time`; `None` if nothing was.
     #[inline]
-    fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
+    fn find(&self, addr: Addr, time: Nanos) -> Option<MappedPlace> {
         // Regions are sorted by the time when they began, and don't overlap. So only one can be the answer: of those
         // that had begun by `time`, the last one that contains the address.
         let begun = self.regions.position(|region| region.from <= time);
@@ -741,7 +741,7 @@ impl Space {
         }
         let offset = region.offset.wrapping_add(addr.0 - region.start);
         let MappedRegion { dso, from: mapped, until, is_remapped, .. } = region;
-        Some(Place { dso, offset, mapped, until, is_remapped })
+        Some(MappedPlace { dso, offset, mapped, until, is_remapped })
     }
 
     /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
@@ -798,7 +798,7 @@ mod tests {
             for at in 0..times {
                 let Lasting { answer, holds } = spaces.user_lasting(pid, Addr(addr), Nanos(at));
                 assert!(holds.contains(&Nanos(at)));
-                let what = |place: Place| (place.dso, place.offset, place.mapped);
+                let what = |place: MappedPlace| (place.dso, place.offset, place.mapped);
                 for other in [holds.start.0, at, holds.end.0.min(times) - 1] {
                     let again = spaces.lookup(pid, Addr(addr), Nanos(other), mode);
                     assert_eq!(again.map(what), answer.map(what), "{pid}, {addr:#x}, {at} as {other}");

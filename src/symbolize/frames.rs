@@ -12,7 +12,7 @@ id! {
 
 /// One function that was active at an address. If calls were inlined there, the address has several frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Frame {
+pub struct AddressFrame {
     /// The function's name; `None` if unknown.
     pub name: Option<TextId>,
     /// How far the address is after the start of the function, in bytes. `None` if the start is unknown, and for
@@ -37,13 +37,13 @@ pub struct Frames {
     /// One entry per requested address, in the order of the request.
     answers: Vec<Answer>,
     /// The frames of the address that is being added, innermost first; see [`Self::push`].
-    current: Vec<Frame>,
+    current: Vec<AddressFrame>,
 }
 
 /// An inlined call, with a link to the inlined call around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InlinedFrame {
-    frame: Frame,
+    frame: AddressFrame,
     /// The index of the inlined call around this one. `None` if this call is directly in the compiled function.
     caller: Option<u32>,
 }
@@ -54,7 +54,7 @@ struct Answer {
     /// The index of the innermost inlined call; `None` if there is none.
     inlined: Option<u32>,
     /// The compiled function that contains the address; `None` if unknown.
-    outermost: Option<Frame>,
+    outermost: Option<AddressFrame>,
 }
 
 /// Iterates over the frames of one address, innermost first. Only the last one is not an inlined call.
@@ -65,9 +65,9 @@ pub struct FramesAt<'a> {
 }
 
 impl Iterator for FramesAt<'_> {
-    type Item = Frame;
+    type Item = AddressFrame;
 
-    fn next(&mut self) -> Option<Frame> {
+    fn next(&mut self) -> Option<AddressFrame> {
         let Some(innermost) = self.next.inlined else { return self.next.outermost.take() };
         let InlinedFrame { frame, caller } = self.inlined[innermost as usize];
         self.next.inlined = caller;
@@ -78,7 +78,7 @@ impl Iterator for FramesAt<'_> {
 impl FramesAt<'_> {
     /// The compiled function that contains the address. It is the last frame, and the only one that isn't an inlined
     /// call.
-    pub fn outermost(&self) -> Option<Frame> {
+    pub fn outermost(&self) -> Option<AddressFrame> {
         self.next.outermost
     }
 }
@@ -119,7 +119,7 @@ impl Frames {
     }
 
     /// Adds a frame to the current address. Push the innermost frame first, and call [`Self::end`] after the last one.
-    pub(super) fn push(&mut self, frame: Frame) {
+    pub(super) fn push(&mut self, frame: AddressFrame) {
         self.current.push(frame);
     }
 
@@ -134,14 +134,14 @@ impl Frames {
     }
 
     /// Sets the frames of the address at `index` in the request; the innermost frame comes first.
-    pub(super) fn set(&mut self, index: usize, frames: &[Frame]) {
+    pub(super) fn set(&mut self, index: usize, frames: &[AddressFrame]) {
         self.answers[index] = self.store(frames);
     }
 
     /// Stores the frames of one address. `frames` starts with the innermost. Inlined frames are stored as a linked list
     /// in which each leads to its caller. They are added from the outermost on, so that addresses inside the same
     /// inlined calls share the end of the list.
-    fn store(&mut self, frames: &[Frame]) -> Answer {
+    fn store(&mut self, frames: &[AddressFrame]) -> Answer {
         let mut answer = Answer::default();
         for &frame in frames.iter().rev() {
             if frame.inlined {
@@ -166,9 +166,9 @@ impl Frames {
     /// numbers. `indices` gives, for each address of `part` in order, its index in this table.
     pub(super) fn absorb(&mut self, part: &Self, indices: impl Iterator<Item = usize>) {
         let new_texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
-        let renumber_texts = |frame: Frame| {
+        let renumber_texts = |frame: AddressFrame| {
             let new_id = |id: TextId| new_texts[id.0 as usize];
-            Frame { name: frame.name.map(new_id), file: frame.file.map(new_id), ..frame }
+            AddressFrame { name: frame.name.map(new_id), file: frame.file.map(new_id), ..frame }
         };
         let mut new_inlined: Vec<u32> = Vec::with_capacity(part.inlined.len());
         for InlinedFrame { frame, caller } in &part.inlined {
@@ -192,7 +192,7 @@ mod tests {
     fn parts_are_put_in_their_places() {
         let mut part = Frames::default();
         let name = part.intern(b"f");
-        part.push(Frame { name: Some(name), offset: Some(1), file: None, line: 0, inlined: false });
+        part.push(AddressFrame { name: Some(name), offset: Some(1), file: None, line: 0, inlined: false });
         part.end();
         part.end();
         let mut all = Frames::with_addresses(3);
@@ -205,7 +205,7 @@ mod tests {
     #[test]
     fn addresses_in_the_same_inlined_calls_share_them() {
         let mut part = Frames::default();
-        let frame = |line, inlined| Frame { name: None, offset: None, file: None, line, inlined };
+        let frame = |line, inlined| AddressFrame { name: None, offset: None, file: None, line, inlined };
         for line in 1..=3 {
             part.push(frame(line, true));
             part.push(frame(7, true));

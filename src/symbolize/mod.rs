@@ -9,11 +9,9 @@ pub mod disasm;
 pub mod dso;
 pub mod frames;
 pub mod kernel;
-mod location;
-mod precedence;
 pub mod resolver;
 pub mod symbolizer;
 pub mod symbols;
 pub mod unwind;
 
-pub use location::Location;
+pub use symbolizer::Location;

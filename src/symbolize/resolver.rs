@@ -4,7 +4,7 @@
 use super::Location;
 use super::code_map::CodeId;
 use super::dso::{Dso, DsoId, DsoKind};
-use super::frames::{Frame, Frames, TextId};
+use super::frames::{AddressFrame, Frames, TextId};
 use super::kernel::{KernelOptions, KernelSymbols, link_shift};
 use super::symbolizer::Symbolizer;
 use super::symbols::images::Images;
@@ -34,7 +34,8 @@ pub struct Resolver<'a> {
     pub kernel: &'a KernelOptions,
 }
 
-/// A location in a file or other mapping; for the offset, see [`Place::offset`](super::address_space::Place::offset).
+/// A location in a file or other mapping; for the offset, see
+/// [`MappedPlace::offset`](super::address_space::MappedPlace::offset).
 /// `index` is its index in the list that is being resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FileLocation {
@@ -137,7 +138,7 @@ impl Resolver<'_> {
                 && let Some((symbol, offset)) = self.recorded_symbol(dso, offset)
             {
                 let name = Some(frames.intern(&self.options.display_name(&symbol.name)));
-                frames.set(index, &[Frame { name, offset: Some(offset), file: None, line: 0, inlined: false }]);
+                frames.set(index, &[AddressFrame { name, offset: Some(offset), file: None, line: 0, inlined: false }]);
             }
         }
     }
@@ -216,7 +217,7 @@ impl Resolver<'_> {
                 Some((file, line)) => (Some(frames.intern(file)), line),
                 None => (None, 0),
             };
-            frames.set(index, &[Frame { name, offset: Some(offset_in_function), file, line, inlined: false }]);
+            frames.set(index, &[AddressFrame { name, offset: Some(offset_in_function), file, line, inlined: false }]);
         }
     }
 
@@ -275,7 +276,7 @@ impl Resolver<'_> {
         source: &SourceMap<'_>,
         joined_calls: Option<&JoinedCalls<'_>>,
         frames: &mut Frames,
-    ) -> Vec<Frame> {
+    ) -> Vec<AddressFrame> {
         let mut functions = Vec::new();
         let line = source.line_at(offset);
         // The file and line at which the function of the next frame was executing. In the innermost frame, that is the
@@ -302,17 +303,17 @@ impl Resolver<'_> {
         let name = joined_calls.map_or(code.name, |calls| calls.root);
         let name = frames.intern(&self.options.display_name(name));
         let compiled = self.inlined_frame(name, position, frames);
-        functions.push(Frame { offset: Some(offset), inlined: false, ..compiled });
+        functions.push(AddressFrame { offset: Some(offset), inlined: false, ..compiled });
         functions
     }
 
     /// The frame of an inlined call. `position` is the file and line that it is executing; `None` if unknown. The frame
     /// has a position only if lines are requested.
-    fn inlined_frame(&self, name: TextId, position: Option<(&[u8], u32)>, frames: &mut Frames) -> Frame {
+    fn inlined_frame(&self, name: TextId, position: Option<(&[u8], u32)>, frames: &mut Frames) -> AddressFrame {
         let (file, line) = match position {
             Some((file, line)) if self.options.lines => (Some(frames.intern(file)), line),
             _ => (None, 0),
         };
-        Frame { name: Some(name), offset: None, file, line, inlined: true }
+        AddressFrame { name: Some(name), offset: None, file, line, inlined: true }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! process, address, time, CPU mode
-//!    │ Symbolizer::locate        code map and address spaces; `precedence` decides between the two
+//!    │ Symbolizer::locate        code map and address spaces; `code_wins` decides between the two
 //!    ▼
 //! location, and the time range in which it stays the same
 //!    │ Resolver::frames          distinct locations only, in parallel: symbols, DWARF, kernel, jitdump
@@ -25,16 +25,22 @@
 //! A return address is looked up one byte before, in the call instruction: the call may be the last instruction of its
 //! function. The one exception is code that is entered by returning to it ([`Symbolizer::locate`]).
 //!
+//! # Mapped file or JIT code
+//!
+//! If both a mapped file and JIT code are known at an address, JIT code wins if it was logged after the file was
+//! mapped; otherwise the file wins. JIT code without a time, such as an entry of a perf map, wins only if the file
+//! stayed mapped to the end of the recording and has no symbol at the address. All other untimed code under files was
+//! removed by [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) when the map was built. In memory
+//! that isn't from a file, JIT code always wins.
+//!
 //! # Who doesn't ask here
 //!
 //! callgrind files have costs by address for the whole run, and need address ranges instead of single addresses:
 //! `pipeline::callgrind::names` says why.
 
-use super::Location;
-use super::address_space::{AddressSpaces, Place};
-use super::code_map::{CodeMap, Hit};
-use super::dso::DsoKind;
-use super::precedence::code_wins;
+use super::address_space::{AddressSpaces, MappedPlace};
+use super::code_map::{CodeId, CodeMap, Hit, HitKind};
+use super::dso::{DsoId, DsoKind};
 use crate::model::lasting::{ALWAYS, Lasting, UNTIMED, intersect, moment};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -48,6 +54,18 @@ pub struct Symbolizer<'a> {
     pub codes: &'a CodeMap<'a>,
 }
 
+/// What is at an address. If the address is a return address, it has been adjusted: offsets point one byte before it,
+/// into the call instruction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// JIT code, and the offset from its start in bytes.
+    Code(CodeId, u64),
+    /// A file or other mapping, and the address relative to the file (see [`MappedPlace::offset`]).
+    File(DsoId, u64),
+    /// No mapping and no JIT code is known at this address.
+    Nothing(Addr),
+}
+
 /// What was found at an address.
 #[derive(Debug, Clone, Copy)]
 pub struct Located {
@@ -57,7 +75,7 @@ pub struct Located {
     /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
     pub code: Option<Hit>,
     /// What was mapped at the address, even if the address belongs to `code`. `None` if no mapping is known.
-    pub mapping: Option<Place>,
+    pub mapping: Option<MappedPlace>,
 }
 
 impl Located {
@@ -109,7 +127,7 @@ impl Symbolizer<'_> {
 
     /// Finds what was mapped at an address, and how long that answer holds. Without a time, finds what was last mapped
     /// there; the answer then holds for [`UNTIMED`] only.
-    fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Place>> {
+    fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<MappedPlace>> {
         let Some(time) = time else {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
@@ -134,5 +152,26 @@ impl Symbolizer<'_> {
             Some(time) if time != UNTIMED => self.codes.lookup_lasting(pid, addr, time),
             _ => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
         }
+    }
+}
+
+/// True if an address belongs to the JIT code `hit`, false if it belongs to the mapping `place`. Both were found at
+/// that address.
+fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<MappedPlace>, spaces: &AddressSpaces) -> bool {
+    let Some(place) = place else { return true };
+    let is_file = !spaces.dsos().get(place.dso).kind.is_memory() && !place.is_remapped;
+    if !is_file {
+        return true;
+    }
+    match hit.kind {
+        // Code that is later than the file's mapping was written over the file. If the mapping is later, it replaced
+        // the code.
+        HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
+        // The code may be from any time. A file that was mapped later than the code would have replaced it, so the code
+        // wins only if nothing replaced the file up to the end of the recording.
+        HitKind::Untimed => place.until == Nanos(u64::MAX),
+        // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
+        // for them.
+        HitKind::FilledIn => false,
     }
 }

@@ -35,7 +35,7 @@ pub struct MergedBox {
 impl CallTree {
     /// The number of labels. Label IDs are `0..label_count()`.
     pub fn label_count(&self) -> usize {
-        self.labels.len()
+        self.labels.items().len()
     }
 
     /// The number of nodes. Node IDs are `0..node_count()`.
@@ -45,23 +45,23 @@ impl CallTree {
 
     /// The texts of all labels.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.labels.iter().map(|label| &label.text[..])
+        self.labels.items().iter().map(|label| &label.text[..])
     }
 
     /// The text of a label.
     pub fn name(&self, label: u32) -> &str {
-        &self.labels[label as usize].text
+        &self.labels.items()[label as usize].text
     }
 
     /// The source location where the function of a label starts; `None` if unknown.
     pub fn start(&self, label: u32) -> Option<StartPlace<'_>> {
-        self.labels[label as usize].start.as_ref().map(LabelStart::place)
+        self.labels.items()[label as usize].start.as_ref().map(LabelStart::place)
     }
 
     /// For each label, its function's start location (`db.py:10`) if another function in the tree has the same name;
     /// otherwise `None`.
     pub fn namesake_locations(&self) -> Vec<Option<String>> {
-        namesake_locations((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
+        namesake_locations((0..self.labels.items().len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
     /// How many consecutive frames a node stands for: 1 for most nodes, more if unnamed frames with the same label were
@@ -72,7 +72,7 @@ impl CallTree {
 
     /// The category of a label's frames; `None` for labels that identify a process or thread.
     pub fn category(&self, label: u32) -> Option<Category> {
-        self.labels[label as usize].category
+        self.labels.items()[label as usize].category
     }
 
     /// A node's self weight.
@@ -128,7 +128,7 @@ impl CallTree {
     /// The rank of each label when labels are sorted by name. Labels that `simplify` maps to the same label get the
     /// same rank, so that their nodes share a box.
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
-        let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(simplify).zip(0..).collect();
+        let mut order: Vec<(FrameLabel, u32)> = self.labels.items().iter().map(simplify).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
         for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {

@@ -14,6 +14,7 @@ pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;
 use crate::analysis::label::{Annotate, RootFrame, Shortening};
+use crate::model::interner::Interner;
 use crate::model::lists::Lists;
 use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
@@ -47,9 +48,7 @@ pub struct Spelling {
 #[derive(Debug)]
 pub struct CallTree {
     /// All labels, by ID.
-    labels: Vec<FrameLabel>,
-    /// The ID of each label.
-    label_ids: FxHashMap<FrameLabel, u32>,
+    labels: Interner<FrameLabel, u32>,
     /// All nodes by label. The first one is the root.
     nodes: PrefixTree<u32>,
     /// The self weight of each node.
@@ -89,14 +88,7 @@ impl CallTree {
         let mut nodes = PrefixTree::default();
         // The first node is the root.
         nodes.child(None, NO_LABEL);
-        Self {
-            labels: Vec::new(),
-            label_ids: FxHashMap::default(),
-            nodes,
-            own: Vec::new(),
-            total: Vec::new(),
-            runs: FxHashMap::default(),
-        }
+        Self { labels: Interner::default(), nodes, own: Vec::new(), total: Vec::new(), runs: FxHashMap::default() }
     }
 
     /// The weight of the whole tree.
@@ -108,7 +100,7 @@ impl CallTree {
     /// in the byte order of their texts. A node whose total weight is less than `narrow` is omitted, and its weight is
     /// added to the self weight of its caller. Outermost frames have no caller, so they are never omitted.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
-        let (children, order) = (self.children(), LineOrder::from_labels(&self.labels));
+        let (children, order) = (self.children(), LineOrder::from_labels(self.labels.items()));
         let mut path = String::new();
         let mut todo = vec![TreeStep::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
@@ -186,7 +178,7 @@ impl CallTree {
     }
 
     fn label(&self, node: u32) -> &str {
-        self.labels.get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
+        self.labels.items().get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
     }
 
     /// The parent of a node. The root is its own parent.
@@ -219,14 +211,6 @@ impl CallTree {
     fn add_run(&mut self, node: u32, frames: u32) {
         let longest = self.runs.entry(node).or_default();
         *longest = (*longest).max(frames);
-    }
-
-    fn label_id(&mut self, label: FrameLabel) -> u32 {
-        let next = self.labels.len() as u32;
-        *self.label_ids.entry(label).or_insert_with_key(|label| {
-            self.labels.push(label.clone());
-            next
-        })
     }
 
     /// Computes total weights from self weights. A parent's ID is smaller than its children's, so one backward pass is

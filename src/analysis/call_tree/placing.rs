@@ -157,7 +157,7 @@ impl<'a> TreeBuilder<'a> {
         let track = self.profile.track_of(id);
         let mut labels = Vec::new();
         for text in roots(track, self.spelling.by, self.spelling.annotate) {
-            labels.push(self.tree.label_id(FrameLabel { text, start: None, category: None }));
+            labels.push(self.tree.labels.intern(FrameLabel { text, start: None, category: None }));
         }
         let labels: Box<[u32]> = labels.into_boxed_slice();
         let next = self.roots.len() as u32;
@@ -247,7 +247,7 @@ impl<'a> TreeBuilder<'a> {
     fn step(&mut self, place: StackPlace, frame: FrameId, root: u32) -> StackPlace {
         let label = self.label_of(frame, root);
         let tree = &mut self.tree;
-        if !self.spelling.join_unnamed || !is_unnamed(&tree.labels[label as usize].text) {
+        if !self.spelling.join_unnamed || !is_unnamed(&tree.labels.items()[label as usize].text) {
             return StackPlace::at(tree.child(place.node, label));
         }
         if place.run > 0 && tree.nodes.get(place.node).1 == label {
@@ -266,7 +266,7 @@ impl<'a> TreeBuilder<'a> {
             let frame = profile.frame_of(frame);
             let Spelling { annotate, shortening, .. } = spelling;
             let style = LabelStyle { java, annotate, shortening, namesakes: self.namesakes.as_ref() };
-            *label_id = self.tree.label_id(FrameLabel {
+            *label_id = self.tree.labels.intern(FrameLabel {
                 text: label(profile, frame, style),
                 start: if spelling.by_start { LabelStart::from_frame(profile, frame) } else { None },
                 category: spelling.by_category.then(|| Category::from_frame(frame)),

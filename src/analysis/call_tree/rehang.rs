@@ -16,7 +16,7 @@ impl CallTree {
     /// A copy of the tree with the labels that `label` returns. Siblings whose labels become equal are merged.
     fn relabel(&self, label: impl Fn(&FrameLabel) -> FrameLabel) -> Self {
         let mut tree = Self::new_empty();
-        let new_labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(label(old))).collect();
+        let new_labels: Vec<u32> = self.labels.items().iter().map(|old| tree.labels.intern(label(old))).collect();
         self.rehang(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), new_labels[old as usize])))
     }
 
@@ -24,7 +24,7 @@ impl CallTree {
     /// functions, it starts at the outermost one; stacks without any are left out.
     pub fn based_at(&self, functions: &[String]) -> Self {
         let mut tree = Self::new_empty();
-        let new_labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
+        let new_labels: Vec<u32> = self.labels.items().iter().map(|old| tree.labels.intern(old.clone())).collect();
         self.rehang(tree, |tree, parent, old| {
             let label = new_labels[old as usize];
             if let Some(parent) = parent {
@@ -32,7 +32,7 @@ impl CallTree {
             }
             // No caller of this node was kept. So it is only kept if it is one of the functions with which stacks
             // begin.
-            let is_base = functions.contains(&self.labels[old as usize].text);
+            let is_base = functions.contains(&self.labels.items()[old as usize].text);
             if is_base { Some(tree.child(ROOT, label)) } else { None }
         })
     }

@@ -43,13 +43,12 @@ pub struct TableOptions {
 }
 
 impl ExportOptions {
-    /// The values that all rows of an input share: the host, day and labels that the user stated, and `hash`, the hash
-    /// of the input's bytes.
-    pub(super) fn row_origin(&self, hash: Option<String>) -> RowOrigin {
+    /// The values that all rows share: the host, day and labels that the user stated.
+    pub(super) fn row_origin(&self) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
-        let (input, host) = (hash.map(Into::into), host.as_deref().map(Box::from));
-        let recording = Recording { input, host, day: *day, bucket, ..Recording::default() };
+        let host = host.as_deref().map(Box::from);
+        let recording = Recording { host, day: *day, bucket, ..Recording::default() };
         RowOrigin { recording, labels: self.labels(), ..RowOrigin::default() }
     }
 

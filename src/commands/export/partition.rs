@@ -15,7 +15,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::any::{self, LoadOptions};
 use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
-use crate::pipeline::row_feeder::{RowFeeder, RowInput, input_hash};
+use crate::pipeline::row_feeder::{RowFeeder, input_hash};
 use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashSet;
@@ -42,7 +42,7 @@ pub(super) fn run(
         run,
         existing: if options.table.skip_existing { existing } else { FxHashSet::default() },
         written: FxHashSet::default(),
-        feeder: RowFeeder::default(),
+        feeder: RowFeeder::new(load, options.row_origin()),
         outcome: Outcome { failed: unread, ..Outcome::default() },
         counts: Counts::default(),
     };
@@ -109,7 +109,7 @@ struct DataSetWriter<'a> {
     existing: FxHashSet<String>,
     /// Names of files that this run has written so far.
     written: FxHashSet<String>,
-    feeder: RowFeeder,
+    feeder: RowFeeder<'a>,
     outcome: Outcome,
     counts: Counts,
 }
@@ -168,10 +168,8 @@ impl DataSetWriter<'_> {
             self.counts.existing += 1;
             return Ok(());
         }
-        let user_origin = self.options.row_origin(Some(hash));
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
-        let input = RowInput { opened, path, user_origin };
-        let pushed = self.feeder.push(input, self.load, &mut parted, job, &mut self.outcome);
+        let pushed = self.feeder.push(opened, path, Some(hash), &mut parted, job, &mut self.outcome);
         pushed.map_err(if parted.has_failed() { WriteFailure::Job } else { WriteFailure::Input })?;
         self.written.insert(stem);
         self.counts.written += 1;
@@ -205,7 +203,7 @@ impl DataSetWriter<'_> {
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {
-            self.feeder.finish(inputs, self.load, job, &mut self.outcome)?;
+            self.feeder.finish(inputs, job, &mut self.outcome)?;
         }
         let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
         for (count, what) in [(existing, "already there"), (copies, "identical to others"), (unread, "not read")] {

@@ -7,7 +7,7 @@ use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
 use crate::pipeline::outputs::commit;
-use crate::pipeline::row_feeder::{RowFeeder, RowInput, input_hash};
+use crate::pipeline::row_feeder::{RowFeeder, input_hash};
 use crate::pipeline::{Job, Outcome};
 
 /// Writes all inputs to one output. `first` is the first input if it is already open.
@@ -19,17 +19,17 @@ pub(super) fn run(
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let (mut outcome, mut feeder) = (Outcome::default(), RowFeeder::default());
+    let (mut outcome, mut feeder) = (Outcome::default(), RowFeeder::new(load, options.row_origin()));
     check_further(&options.inputs)?;
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&options.write, Box::new(&mut output))?;
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let user_origin = options.row_origin(input_hash(&opened, path)?);
-        feeder.push(RowInput { opened, path, user_origin }, load, &mut *writer, job, &mut outcome)?;
+        let hash = input_hash(&opened, path)?;
+        feeder.push(opened, path, hash, &mut *writer, job, &mut outcome)?;
     }
-    feeder.finish(&options.inputs, load, job, &mut outcome)?;
+    feeder.finish(&options.inputs, job, &mut outcome)?;
     writer.finish()?;
     drop(writer);
     commit(output, &mut outcome)?;

@@ -80,7 +80,7 @@ fn add_sources(
 ) {
     let mut names = BTreeSet::new();
     for place in 0..examined.samples.chains.places().len() as u32 {
-        examined.named.each(PlaceId(place), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
+        names.extend(examined.named.frames(PlaceId(place)).filter_map(|frame| frame.file.map(<[u8]>::to_vec)));
     }
     let names = names.iter().map(|name| name.strip_prefix(b"file://").unwrap_or(name));
     for name in names.filter(|name| name.starts_with(b"/")) {

@@ -70,7 +70,7 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
     }
     let input = Input::open(&InPath::Path(recording.to_owned()))?;
     let streams = Streams::open(&input, recording, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), recording, warnings);
+    let survey = Survey::new(&streams.recording, &streams.list, recording, warnings);
     let memory = Memory::find(&survey, &SourceOptions::default(), warnings);
     memory.found.each_file().for_each(|file| keep(file, warnings));
     Ok(summary)

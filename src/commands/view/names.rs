@@ -28,14 +28,14 @@ impl PageNames {
         // first.
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
-            examined.named.each(PlaceId(place), |frame| {
+            for frame in examined.named.frames(PlaceId(place)) {
                 if frame.kind == FrameKind::Jit && !frame.inlined {
                     let name = frame.name.unwrap_or(UNKNOWN);
                     if !sampled.contains(name) {
                         sampled.insert(name.to_vec());
                     }
                 }
-            });
+            }
         }
         let readable = (jit_names != JitNames::Raw)
             .then(|| ReadableNames::new(sampled.iter().map(Vec::as_slice), jit_names == JitNames::Merged));

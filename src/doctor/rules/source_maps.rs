@@ -74,13 +74,6 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
 /// The script of the JavaScript function at a location; of several functions that were inlined into each other, the
 /// innermost. `None` if there is no JavaScript function.
 fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
-    let mut script = None;
-    named.each(place, |frame| {
-        if let Some(name) = frame.name
-            && script.is_none()
-        {
-            script = ScriptName::parse(name).map(|name| name.script.to_owned());
-        }
-    });
-    script
+    let names = named.frames(place).filter_map(|frame| frame.name);
+    names.filter_map(ScriptName::parse).map(|name| name.script.to_owned()).next()
 }

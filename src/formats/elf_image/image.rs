@@ -1,7 +1,7 @@
 //! An ELF image after layout, ready to be written.
 
 use super::layout::Layout;
-use super::slot::{Piece, Place, Slot, SlotId};
+use super::slot::{Slot, SlotId, SlotPiece, SlotPlace};
 use super::target::Target;
 use crate::model::code::Code;
 use std::hint::black_box;
@@ -28,7 +28,7 @@ impl<'a, 'data> Image<'a, 'data> {
     /// The position of a code range in the image. `None` if the image doesn't contain it. With [`Addressing::RunTime`],
     /// the image lacks code whose start later code overwrote, or whose address is too large for the ELF class. With
     /// [`Addressing::FileOffset`], it lacks code of an absurd size, and code for which there was no room.
-    pub fn place(&self, slot: SlotId) -> Option<Place> {
+    pub fn place(&self, slot: SlotId) -> Option<SlotPlace> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
@@ -37,11 +37,11 @@ impl<'a, 'data> Image<'a, 'data> {
     /// it in parallel. This saves a fifth of `inject --all-functions` with a million functions.
     pub(super) fn with_code<'i>(
         &'i self,
-        pieces: &'i [Piece],
-    ) -> impl Iterator<Item = (&'i Piece, &'a Code<'data>)> + use<'i, 'a, 'data> {
+        pieces: &'i [SlotPiece],
+    ) -> impl Iterator<Item = (&'i SlotPiece, &'a Code<'data>)> + use<'i, 'a, 'data> {
         /// How many cache lines can be loaded in parallel.
         const AT_ONCE: usize = 16;
-        let code = |piece: &Piece| self.slots[piece.slot as usize].code;
+        let code = |piece: &SlotPiece| self.slots[piece.slot as usize].code;
         pieces.chunks(AT_ONCE).flat_map(move |chunk| {
             // The results don't matter. Computing them loads the memory into the cache.
             let mut touched = 0;

@@ -7,7 +7,7 @@
 use super::image::Image;
 use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
-use super::slot::Piece;
+use super::slot::SlotPiece;
 use super::symtab::cut_at_nul;
 use super::target::Target;
 use crate::bytes::byte_writer::ByteWriter;
@@ -88,7 +88,7 @@ impl LineUnit {
     }
 
     /// Adds a function with its lines, at least one.
-    fn add(&mut self, name: &[u8], piece: &Piece, lines: &[Line]) {
+    fn add(&mut self, name: &[u8], piece: &SlotPiece, lines: &[Line]) {
         if self.rows == 0 {
             self.start(lines[0].file);
         }
@@ -122,7 +122,7 @@ impl LineUnit {
     }
 
     /// Adds the source lines of one piece of code to the line table.
-    fn add_rows(&mut self, piece: &Piece, lines: &[Line]) {
+    fn add_rows(&mut self, piece: &SlotPiece, lines: &[Line]) {
         let program = &mut self.dwarf.unit.line_program;
         let directory = program.default_directory();
         program.begin_sequence(Some(Address::Constant(piece.addr)));
@@ -141,7 +141,7 @@ impl LineUnit {
     }
 
     /// Adds the description of a function, from which viewers take the name.
-    fn add_subprogram(&mut self, name: &[u8], piece: &Piece) {
+    fn add_subprogram(&mut self, name: &[u8], piece: &SlotPiece) {
         let unit = &mut self.dwarf.unit;
         let entry = unit.add(unit.root(), gimli::DW_TAG_subprogram);
         let entry = unit.get_mut(entry);

@@ -41,5 +41,5 @@ pub use file::FileEnd;
 pub use image::{Addressing, Image};
 pub use sections::{Counts, Written};
 pub use set::{AuxMapping, ImageSet};
-pub use slot::{Place, SlotId};
+pub use slot::{SlotId, SlotPlace};
 pub use target::Target;

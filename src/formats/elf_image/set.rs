@@ -9,7 +9,7 @@ use super::eh_frame;
 use super::image::{Addressing, Image};
 use super::layout::apart::{Group, Ranges, group_slots};
 use super::layout::{FramesAt, Layout};
-use super::slot::{Place, Slot, SlotId};
+use super::slot::{Slot, SlotId, SlotPlace};
 use super::target::{SEGMENTS, Target};
 use std::ops::Range;
 
@@ -49,7 +49,7 @@ impl<'a, 'data> ImageSet<'a, 'data> {
 
     /// Index of the image that contains a code range, and where the code is in it. `None` in the same cases as
     /// [`Image::place`].
-    pub fn place(&self, slot: SlotId) -> Option<(usize, Place)> {
+    pub fn place(&self, slot: SlotId) -> Option<(usize, SlotPlace)> {
         let (index, slot) = self.slots.get(slot.0 as usize).copied().flatten()?;
         let (image, _) = self.images.get(index as usize)?;
         Some((index as usize, image.place(slot)?))

@@ -12,7 +12,7 @@ pub(super) const NO_SLOT: u32 = u32::MAX;
 
 /// The position of a code range in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Place {
+pub struct SlotPlace {
     /// File offset of the first byte. For perf: the `pgoff` of a map whose first byte is the first byte of the code.
     pub offset: u64,
     /// Virtual address in the image.
@@ -28,7 +28,7 @@ pub(super) struct Slot<'a, 'data> {
 
 /// A part of a slot's code in the image: all of it, or a part that later code at the same addresses didn't overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(super) struct SlotPiece {
     /// Virtual address in the image.
     pub(super) addr: u64,
     /// Offset in the slot's code at which the piece starts.
@@ -38,7 +38,7 @@ pub(super) struct Piece {
     pub(super) slot: u32,
 }
 
-impl Piece {
+impl SlotPiece {
     pub(super) fn end(&self) -> u64 {
         self.addr + self.len
     }

@@ -34,7 +34,7 @@ pub(super) struct Observation {
 /// A message under construction.
 #[derive(Debug)]
 pub(super) struct Draft {
-    pub(super) tables: Tables,
+    pub(super) tables: DictionaryTables,
     resources: Vec<ResourceDraft>,
     /// Upper bound for the encoded size without the tables, in bytes.
     len: usize,
@@ -103,7 +103,7 @@ pub(super) struct ProfileIndex {
 
 impl Draft {
     pub(super) fn new() -> Self {
-        Self { tables: Tables::new(), resources: Vec::new(), len: 0, is_empty: true }
+        Self { tables: DictionaryTables::new(), resources: Vec::new(), len: 0, is_empty: true }
     }
 
     /// Upper bound for the encoded size of the whole message, in bytes.
@@ -209,7 +209,7 @@ impl Draft {
 impl ProfileDraft {
     /// Appends the profile of weights to a scope. A profile of sample counts follows if the counts say anything that
     /// the weights don't.
-    fn encode(&self, tables: &mut Tables, out: &mut Vec<u8>) {
+    fn encode(&self, tables: &mut DictionaryTables, out: &mut Vec<u8>) {
         let weights = ValueType {
             type_strindex: tables.text(self.name.as_bytes()),
             unit_strindex: tables.text(self.unit.as_bytes()),
@@ -313,7 +313,7 @@ impl EncodedTable {
 
 /// The dictionary's tables, in the order of their field numbers.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct DictionaryTables {
     tables: [EncodedTable; 7],
     /// Holds the element that is being added, so that no memory has to be allocated for each.
     buffer: Vec<u8>,
@@ -331,7 +331,7 @@ pub(super) enum TableKind {
     Stacks,
 }
 
-impl Tables {
+impl DictionaryTables {
     /// Creates tables that only have their first element, which is empty and means "none".
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };

@@ -1,11 +1,11 @@
 //! Writes stacks, locations, functions and mappings into the dictionary of an outgoing message.
 
-use super::draft::{TableKind, Tables};
+use super::draft::{DictionaryTables, TableKind};
 use super::messages::{FunctionMessage, LineMessage, LocationMessage, MappingMessage, StackMessage, text};
 use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
-use crate::analysis::mapped_pieces::{MappedPieces, Piece};
+use crate::analysis::mapped_pieces::{MappedPiece, MappedPieces};
 use crate::analysis::namesakes::{is_anonymous, system_name};
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
@@ -40,7 +40,7 @@ impl StackWriter {
         runtimes: RuntimeSet,
         profile: &Profile,
         names: &WrittenNames,
-        tables: &mut Tables,
+        tables: &mut DictionaryTables,
     ) -> i32 {
         let Some(id) = stack else { return 0 };
         if let Some(&number) = self.stacks.get(&(id, runtimes)) {
@@ -70,7 +70,7 @@ impl StackWriter {
         runtimes: RuntimeSet,
         profile: &Profile,
         names: &WrittenNames,
-        tables: &mut Tables,
+        tables: &mut DictionaryTables,
     ) -> i32 {
         let Some(frame) = frames.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
         // Only JIT frames depend on the runtimes; others share one location.
@@ -106,7 +106,7 @@ fn lines(
     profile: &Profile,
     names: &WrittenNames,
     files: &FunctionFiles,
-    tables: &mut Tables,
+    tables: &mut DictionaryTables,
 ) -> Vec<LineMessage> {
     let mut lines = Vec::with_capacity(frames.len());
     for id in frames {
@@ -131,7 +131,7 @@ fn function(
     profile: &Profile,
     names: &WrittenNames,
     files: &FunctionFiles,
-    tables: &mut Tables,
+    tables: &mut DictionaryTables,
 ) -> FunctionMessage {
     let runtime_name = profile.name_of(frame.name);
     let module = frame.module.map(|module| profile.name_of(module));
@@ -153,7 +153,7 @@ fn function(
 }
 
 /// The attributes for the kind of code and, for JIT code, the tier.
-fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &mut Tables) -> Vec<i32> {
+fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &mut DictionaryTables) -> Vec<i32> {
     let kind = match frame.kind {
         FrameKind::Kernel => Some("kernel"),
         FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
@@ -175,7 +175,7 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
 }
 
 /// The index of the mapping for a piece of a module. Adds the mapping if it is new.
-fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
+fn mapping(piece: &MappedPiece<'_>, tables: &mut DictionaryTables) -> i32 {
     let filename_strindex = tables.text(piece.name);
     let mut attribute_indices = Vec::new();
     if let Some(id) = &piece.build {

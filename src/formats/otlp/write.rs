@@ -4,7 +4,7 @@
 //! timestamp. Without timestamps, or with time buckets, values are sums; a second profile then holds the number of
 //! samples in each sum.
 
-use super::draft::{Draft, Identity, Observation, ProfileIndex, SameTime, TableKind, Tables, scope};
+use super::draft::{DictionaryTables, Draft, Identity, Observation, ProfileIndex, SameTime, TableKind, scope};
 use super::framing::write_with_length;
 use super::json;
 use super::labels;
@@ -196,7 +196,7 @@ impl WrittenInput {
 }
 
 /// The attributes of a thread's samples, except those that its resource has.
-fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
+fn attributes(track: &Track, tables: &mut DictionaryTables) -> Vec<i32> {
     let name = if track.comm.is_empty() { None } else { Some(text(String::from_utf8_lossy(&track.comm))) };
     let fields = [
         ("thread.name", name),

@@ -105,7 +105,7 @@ impl Scene<'_> {
     pub(super) fn explain_if_core_contradicts(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.process(source.pid)?;
-        explain_difference(process, &logs::read_process(kind, &source.bytes)?)
+        explain_difference(process, &logs::read_process(kind, &source.contents.bytes)?)
     }
 }
 

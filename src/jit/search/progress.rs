@@ -127,7 +127,7 @@ impl<'a> Search<'a> {
     /// Warns if the file at a marker's path isn't the file that the process had mapped; it may have been overwritten
     /// since.
     fn warn_if_replaced(&mut self, source: &Source, marker: &Marker) {
-        let (Some(about), Some(recorded)) = (&source.about, marker.file) else { return };
+        let (Some(about), Some(recorded)) = (&source.contents.about, marker.file) else { return };
         let found = file_id(about);
         // Inode numbers can only be compared on the same device.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);

@@ -97,7 +97,7 @@ pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         if let Some(map) = maps.find(|map| shared_memory_of(map.pid, search) == Some(memory)) {
             let why = format!("which shares its JIT memory with process {}", map.pid);
             let remark = Some(unasked_use_remark(&map.path, pid, &why));
-            let shared = Source::new(map.path.clone(), map.kind, pid, map.contents());
+            let shared = Source::new(map.path.clone(), map.kind, pid, map.contents.clone());
             steps.push(Step::Use(Box::new(Source { inner: map.inner, remark, ..shared })));
         }
     }

@@ -28,7 +28,7 @@ impl Scene<'_> {
             Kind::JitDump => self.explain_if_dump_is_stale(source),
             Kind::PerfMap | Kind::Log(_) => {
                 let pid = source.pid;
-                let written = source.about.as_ref()?.modified().ok()?;
+                let written = source.contents.about.as_ref()?.modified().ok()?;
                 let began = self.processes.by_pid.get(&pid).and_then(process_start);
                 if let Some(began) = began.and_then(|began| wall_time(&self.processes.clock, began))
                     && is_written_before(written, began)
@@ -45,7 +45,7 @@ impl Scene<'_> {
 
     /// Explains why a jitdump must be from an earlier process with the same ID; `None` if it need not be.
     fn explain_if_dump_is_stale(&self, source: &Source) -> Option<String> {
-        let dump = JitDump::parse(&source.bytes).ok()?;
+        let dump = JitDump::parse(&source.contents.bytes).ok()?;
         if !is_monotonic(&self.processes.clock) || dump.header.has_arch_timestamps() {
             return None;
         }

@@ -12,7 +12,7 @@ use crate::parallel::Pool;
 use crate::symbolize::Location;
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
-use crate::symbolize::frames::{Frame, Frames};
+use crate::symbolize::frames::{AddressFrame, Frames};
 use crate::symbolize::kernel::KernelOptions;
 use crate::symbolize::resolver::Resolver;
 use crate::symbolize::symbolizer::Symbolizer;
@@ -139,7 +139,7 @@ impl<'m> Answers<'m> {
     }
 
     /// The call of a frame; `None` if it has no name.
-    fn call(&self, frame: Frame) -> Option<NamedCall<'_>> {
+    fn call(&self, frame: AddressFrame) -> Option<NamedCall<'_>> {
         let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
         Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
     }

@@ -1,61 +1,14 @@
-//! Opens recordings for all commands, and gives access to a symbolized recording and to everything that its names came
-//! from. Also counts named and unnamed frames.
+//! A symbolized recording, for commands that inspect it. Also counts named and unnamed frames, and divides the weight
+//! of events among kinds of code.
 
 use super::named::Named;
-use super::options::RecordingOptions;
 use super::resolution::Resolution;
 use super::samples::Samples;
-use super::streams::Streams;
-use super::survey::{Memory, Survey};
 use crate::analysis::code_shares::CodeShares;
-use crate::error::{Result, Warnings};
 use crate::formats::perf_data::Event;
 use crate::jit::Account;
 use crate::model::chains::PlaceId;
 use crate::model::frame_counts::FrameCounts;
-use crate::model::stacks::Keep;
-use crate::pipeline::job::Job;
-use crate::pipeline::open::Input;
-use std::path::Path;
-
-/// Surveys a recording and reads the files that name its JIT code, then calls `work` with what is needed to resolve its
-/// addresses. No sample has been read yet.
-pub(crate) fn with_resolution<O>(
-    input: &Input,
-    path: &Path,
-    options: &RecordingOptions,
-    job: &Job,
-    warnings: &mut Warnings,
-    work: impl FnOnce(&Resolution<'_>, &mut Warnings) -> Result<O>,
-) -> Result<O> {
-    let options = &*options.for_input(input);
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &options.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    let result = work(&resolution, warnings)?;
-    resolution.finish(warnings);
-    Ok(result)
-}
-
-/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`. Fails if
-/// the options name an event that the recording lacks.
-pub(crate) fn with_samples<O>(
-    input: &Input,
-    path: &Path,
-    options: &RecordingOptions,
-    keep: Keep,
-    job: &Job,
-    warnings: &mut Warnings,
-    work: impl FnOnce(&Examined<'_>, &mut Warnings) -> Result<O>,
-) -> Result<O> {
-    with_resolution(input, path, options, job, warnings, |resolution, warnings| {
-        resolution.check_events()?;
-        let samples = &resolution.samples(keep, job, warnings)?;
-        let named = &resolution.name(&samples.chains, job, warnings);
-        work(&Examined { resolution, samples, named, input_len: input.bytes.len() as u64 }, warnings)
-    })
-}
 
 /// A symbolized recording with everything that its names came from.
 #[derive(Debug, Clone, Copy)]
@@ -92,12 +45,8 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     // For each code location, the kind of its innermost function, and whether that has a name.
     let mut innermost_by_place = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
-        // The location's frames come innermost first. So keep the first one, and ignore the others.
-        let mut innermost = None;
-        named.each(PlaceId(place), |frame| {
-            innermost.get_or_insert((frame.kind, frame.name.is_some()));
-        });
-        innermost_by_place.push(innermost);
+        let innermost = named.frames(PlaceId(place)).next();
+        innermost_by_place.push(innermost.map(|frame| (frame.kind, frame.name.is_some())));
     }
     let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
     for row in &samples.rows {
@@ -148,12 +97,12 @@ fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));
     let other_time = u64::from(named.has_code_at_other_times(place));
-    named.each(place, |frame| {
+    for frame in named.frames(place) {
         if !frame.truncated {
             let unnamed = u64::from(frame.name.is_none());
             let jit_unnamed = jit & unnamed;
             counts += FrameCounts { frames: 1, unnamed, jit, jit_unnamed, other_time: jit_unnamed & other_time };
         }
-    });
+    }
     counts
 }

@@ -18,7 +18,6 @@ pub(crate) mod chain_memo;
 pub(crate) mod counted;
 mod examined;
 mod frame_location;
-mod merging;
 mod named;
 mod one_by_one;
 mod options;
@@ -26,6 +25,7 @@ mod profile;
 #[cfg(test)]
 mod profile_tests;
 mod reading;
+mod record_starts;
 pub(crate) mod replaced;
 mod resolution;
 mod samples;
@@ -33,9 +33,8 @@ pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
 mod truncation;
-mod walk;
 
-pub(crate) use examined::{Examined, with_resolution, with_samples};
+pub(crate) use examined::Examined;
 pub(crate) use frame_location::FrameLocation;
 pub(crate) use named::Named;
 pub(crate) use one_by_one::{OneSample, for_each_sample};
@@ -95,8 +94,7 @@ pub(crate) fn load(
         resolution.check_events()?;
         summary.extend(resolution.sources.remarks());
         let recording = resolution.survey.recording;
-        let samples = resolution.samples(Keep::EachRow, job, warnings)?;
-        let named = resolution.name(&samples.chains, job, warnings);
+        let (samples, named) = resolution.named_samples(Keep::EachRow, job, warnings)?;
         // The distinct locations of data that samples accessed, to name the variables there.
         let mut data_places: Vec<PlaceId> =
             samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
@@ -180,8 +178,7 @@ pub(super) fn push(
         // If the sink wants batches, this first pass only reads sums, to find and name all stacks. A second pass
         // (`each_chunk` below) reads the rows.
         let first_keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
-        let samples = resolution.samples(first_keep, job, warnings)?;
-        let named = resolution.name(&samples.chains, job, warnings);
+        let (samples, named) = resolution.named_samples(first_keep, job, warnings)?;
         let input_len = input.bytes.len() as u64;
         let examined = Examined { resolution, samples: &samples, named: &named, input_len };
         inspect(&examined, job, warnings);
@@ -211,4 +208,43 @@ pub(super) fn push(
     outcome.count_frames(counts, path);
     outcome.count_code(shares);
     Ok(())
+}
+
+/// Surveys a recording and reads the files that name its JIT code, then calls `work` with what is needed to resolve its
+/// addresses. No sample has been read yet.
+pub(crate) fn with_resolution<O>(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+    work: impl FnOnce(&Resolution<'_>, &mut Warnings) -> Result<O>,
+) -> Result<O> {
+    let options = &*options.for_input(input);
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list, path, warnings);
+    let memory = Memory::find(&survey, &options.sources, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    let result = work(&resolution, warnings)?;
+    resolution.finish(warnings);
+    Ok(result)
+}
+
+/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`. Fails if
+/// the options name an event that the recording lacks.
+pub(crate) fn with_samples<O>(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    keep: Keep,
+    job: &Job,
+    warnings: &mut Warnings,
+    work: impl FnOnce(&Examined<'_>, &mut Warnings) -> Result<O>,
+) -> Result<O> {
+    with_resolution(input, path, options, job, warnings, |resolution, warnings| {
+        resolution.check_events()?;
+        let (samples, named) = resolution.named_samples(keep, job, warnings)?;
+        let input_len = input.bytes.len() as u64;
+        work(&Examined { resolution, samples: &samples, named: &named, input_len }, warnings)
+    })
 }

@@ -58,22 +58,16 @@ pub(crate) struct Named {
     /// there. Signal handlers return to such a function (`__restore_rt`), which nobody calls.
     entered: Frames,
     /// Where to find the frames of each location, by [`PlaceId`].
-    locations: Vec<NamedLocation>,
+    locations: Vec<LocationInfo>,
     /// The modules of all locations, and the names of memory that no file backs.
     modules: Vec<FileBuild>,
 }
 
-/// Where to find the frames of a code location, and what is known about it.
-#[derive(Debug, Clone, Copy)]
-struct NamedLocation {
-    /// The index of the location's functions in [`Named::frames`].
-    frames_index: u32,
-    info: LocationInfo,
-}
-
-/// What is known about a code location besides its functions.
+/// What is known about a code location, and where to find its functions.
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
+    /// The index of the location's functions in [`Named::frames`].
+    frames_index: u32,
     /// The index of the module in [`Named::modules`].
     module: Option<u32>,
     /// The recording's name for the memory at this location, if no file backs it, as an index into the modules.
@@ -159,7 +153,7 @@ impl Named {
         let mut locations = Vec::with_capacity(chains.places().len());
         for place in chains.places() {
             let frames_index = distinct.intern(place.location);
-            locations.push(NamedLocation { frames_index, info: naming.describe(place) });
+            locations.push(naming.describe(place, frames_index));
         }
         let modules = naming.modules.into_items();
         let frames = resolver.frames(distinct.items(), pool, warnings);
@@ -169,7 +163,7 @@ impl Named {
     }
 
     fn info(&self, place: PlaceId) -> &LocationInfo {
-        &self.locations[place.0 as usize].info
+        &self.locations[place.0 as usize]
     }
 
     /// True if there is known JIT code at the location, or if the location is in memory that no file backs.
@@ -191,16 +185,14 @@ impl Named {
 
     /// True if one of the functions at the location is one in which threads start.
     pub(crate) fn starts_thread(&self, place: PlaceId) -> bool {
-        let mut starts = false;
-        self.each(place, |frame| starts |= frame.name.is_some_and(starts_threads));
-        starts
+        self.frames(place).any(|frame| frame.name.is_some_and(starts_threads))
     }
 
-    /// Calls `each` with the frames at a location, innermost first. There is at least one: an unnamed frame if no
+    /// The frames at a location, innermost first. There is at least one: an unnamed frame if no
     /// function is known there, and a frame named [`TRUNCATED`] for a mark that frames are missing.
-    pub(crate) fn each<'s>(&'s self, place: PlaceId, mut each: impl FnMut(&FrameView<'s>)) {
-        let NamedLocation { frames_index, info } = self.locations[place.0 as usize];
-        let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = info;
+    pub(crate) fn frames(&self, place: PlaceId) -> impl Iterator<Item = FrameView<'_>> {
+        let info = self.info(place);
+        let LocationInfo { frames_index, addr, ip, back, kind, runtimes, truncated, .. } = *info;
         let module = info.module.map(|module| &self.modules[module as usize]);
         let unknown = FrameView {
             name: None,
@@ -230,40 +222,41 @@ impl Named {
             }
         }
         let is_unknown = frames.clone().next().is_none();
-        for frame in frames {
-            each(&FrameView {
-                name: frame.name.map(|name| texts.text(name)),
-                // `frame.offset` is that of the byte that was looked up. For a return address that is the byte before
-                // it, except in `entered`, where the return address itself was looked up.
-                offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
-                kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
-                file: frame.file.map(|file| texts.text(file)),
-                line: frame.line,
-                inlined: frame.inlined,
-                back: if is_entered { 0 } else { back },
-                ..unknown
-            });
-        }
-        if truncated {
-            each(&FrameView { name: Some(TRUNCATED), kind, ..unknown });
+        let known = frames.map(move |frame| FrameView {
+            name: frame.name.map(|name| texts.text(name)),
+            // `frame.offset` is that of the byte that was looked up. For a return address that is the byte before it,
+            // except in `entered`, where the return address itself was looked up.
+            offset: frame.offset.map_or(0, |offset| if is_entered { offset } else { offset + back }),
+            kind: if frame.name.is_some() { kind.named() } else { kind.unnamed() },
+            file: frame.file.map(|file| texts.text(file)),
+            line: frame.line,
+            inlined: frame.inlined,
+            back: if is_entered { 0 } else { back },
+            ..unknown
+        });
+        let without_function = if truncated {
+            Some(FrameView { name: Some(TRUNCATED), kind, ..unknown })
         } else if is_unknown {
-            each(&unknown);
-        }
+            Some(unknown)
+        } else {
+            None
+        };
+        known.chain(without_function)
     }
 }
 
 /// Finds return addresses for which no function is known at the byte before. Returns the locations of these return
 /// addresses, so that functions which start exactly there can be looked up. The index of each in the returned list is
 /// stored in [`LocationInfo::entered`].
-fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
+fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [LocationInfo]) -> Vec<Location> {
     let mut entered: Interner<Location, u32> = Interner::default();
-    for (place, named) in places.iter().zip(locations) {
+    for (place, info) in places.iter().zip(locations) {
         let Location::File(dso, offset) = place.location else { continue };
-        if !place.is_return || !frames.is_unknown(named.frames_index as usize) {
+        if !place.is_return || !frames.is_unknown(info.frames_index as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));
-        named.info.entered = Some(entered.intern(location));
+        info.entered = Some(entered.intern(location));
     }
     entered.into_items()
 }
@@ -271,7 +264,7 @@ fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [Name
 impl FrameNaming<'_> {
     /// Determines what is known about a code location apart from names: the module, the address in it, the kind of code
     /// and the runtime.
-    fn describe(&mut self, place: &FrameLocation) -> LocationInfo {
+    fn describe(&mut self, place: &FrameLocation, frames_index: u32) -> LocationInfo {
         // The location of a return address is that of the byte before it, inside the call. Adding `back` gives the
         // recorded address again.
         let back = u64::from(place.is_return);
@@ -331,6 +324,7 @@ impl FrameNaming<'_> {
         };
         let truncated = place.is_mark();
         LocationInfo {
+            frames_index,
             module,
             memory,
             addr: (self.keep_addr && !truncated).then(|| addr.wrapping_add(back)),

@@ -1,12 +1,11 @@
 //! Passes on a recording's samples one by one, each with the addresses of its frames.
 
 use super::frame_location::FrameLocation;
-use super::merging::Merging;
 use super::named::Named;
 use super::options::RecordingOptions;
 use super::profile::ProfileTables;
 use super::resolution::Resolution;
-use super::samples::Samples;
+use super::samples::{Merging, Samples};
 use super::with_resolution;
 use crate::error::{Result, Warnings};
 use crate::model::Addr;
@@ -62,8 +61,7 @@ fn pass_samples(
     warnings: &mut Warnings,
 ) -> Result<()> {
     // The first pass only reads sums. When all stacks are known and named, a second pass reads the rows.
-    let samples = resolution.samples(Keep::Sums, job, warnings)?;
-    let named = resolution.name(&samples.chains, job, warnings);
+    let (samples, named) = resolution.named_samples(Keep::Sums, job, warnings)?;
     let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
     let frames_by_place = if keep_addr { count_frames_by_place(&samples, &named) } else { Vec::new() };
@@ -105,10 +103,10 @@ fn count_frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
         let mut frames = PlaceFrames { count: 0, address: None };
         // The mark that a chain may be truncated isn't a frame in the profile ([`ProfileTables`]).
         if *place != FrameLocation::LIMIT {
-            named.each(id, |frame| {
+            for frame in named.frames(id) {
                 frames.count += 1;
                 frames.address = (!frame.truncated).then_some(Addr(frame.ip));
-            });
+            }
         }
         places.push(frames);
     }

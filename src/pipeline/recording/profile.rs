@@ -110,12 +110,11 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
         let mut frames = Vec::new();
         if *place != FrameLocation::LIMIT {
-            let mut count = 0;
-            named.each(id, |_| count += 1);
-            named.each(id, |view| {
-                let addr = view.addr.filter(|_| count <= MOST_WITH_ADDRESS);
-                frames.push(frame(profile, &mut tiers, &FrameView { addr, ..*view }));
-            });
+            let keeps_addr = named.frames(id).count() <= MOST_WITH_ADDRESS;
+            for view in named.frames(id) {
+                let addr = view.addr.filter(|_| keeps_addr);
+                frames.push(frame(profile, &mut tiers, &FrameView { addr, ..view }));
+            }
         }
         frames.reverse();
         frames_by_place.push(frames.into_boxed_slice());

@@ -8,12 +8,13 @@ use super::branches::{lbr_chain, put_branch_history};
 use super::chain_memo::{ChainKey, ChainMemo};
 use super::counted::{Counted, Member, single_member};
 use super::frame_location::{FrameLocation, LIMIT_FRAME, ModeFrame, TRUNCATED_FRAME};
-use super::merging::SampleChunk;
-use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, TakenBranch};
+use super::samples::{
+    Access, KeptRegisters, OtherFields, SampleChunk, SampleRow, Samples, Sent, StackEnd, TakenBranch,
+};
 use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
-use crate::model::chains::{ChainId, PlaceId, TakenChains};
+use crate::model::chains::{ChainId, PlaceId};
 use crate::model::lasting::{Lasting, LastingCache, RecentAnswers, UNTIMED};
 use crate::model::process::CpuMode;
 use crate::model::recorded::Labels;
@@ -96,14 +97,6 @@ pub(super) struct SampleReader<'a, 'data> {
     tracks: LastingCache<TrackKey, u32>,
 }
 
-/// How much of a worker's tables has been passed on with earlier chunks.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Sent {
-    chains: TakenChains,
-    /// The number of tracks.
-    tracks: usize,
-}
-
 /// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
@@ -159,19 +152,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             *self = Self::new(self.context, self.worker);
         }
         self.read(records, counted);
-        let samples = &mut self.samples;
-        let has_new_tables = self.sent == Sent::default();
-        let chains = samples.chains.take_part(&mut self.sent.chains);
-        let tracks = samples.tracks.items()[self.sent.tracks..].to_vec();
-        self.sent.tracks = samples.tracks.items().len();
-        SampleChunk {
-            worker: self.worker,
-            has_new_tables,
-            id_check: samples.check(),
-            chains,
-            tracks,
-            taken: samples.take_rows(),
-        }
+        self.samples.take_chunk(self.worker, &mut self.sent)
     }
 
     /// Reads the samples among these records. `counted` has the weights of samples with counter values.

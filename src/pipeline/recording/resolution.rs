@@ -2,13 +2,12 @@
 
 use super::counted::Counted;
 use super::frame_location::FrameLocation;
-use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
 use super::profile::ProfileTables;
 use super::reading::{Context, SampleReader};
 use super::replaced::warn_about_replaced;
-use super::samples::Samples;
+use super::samples::{Merging, SampleChunk, Samples};
 use super::survey::{Memory, Survey, first_mapped, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::formats::perf_data::{RawRecord, Records};
@@ -120,7 +119,7 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
-    pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
+    fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
         // With one chunk or one thread, there is nothing to merge.
         let mut samples = if chunks < 2 || job.pool.threads() < 2 {
@@ -133,6 +132,13 @@ impl<'a> Resolution<'a> {
         samples.check()?;
         std::mem::replace(&mut samples.skipped, Skipped::new("sample")).report(self.survey.path, warnings);
         Ok(samples)
+    }
+
+    /// Reads the samples that the options ask for, and names the code locations in them.
+    pub(crate) fn named_samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<(Samples, Named)> {
+        let samples = self.samples(keep, job, warnings)?;
+        let named = self.name(&samples.chains, job, warnings);
+        Ok((samples, named))
     }
 
     /// Reads the samples again, in a second pass, and calls `each` with a profile that has the rows of one chunk, for

@@ -1,7 +1,7 @@
 //! Reads the record streams of a recording: decompresses them, finds all records, and splits them into chunks for the
 //! workers.
 
-use super::walk::Walk;
+use super::record_starts::RecordStarts;
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
@@ -19,7 +19,7 @@ pub(crate) struct Streams<'input> {
     /// The recording's events and features.
     pub(crate) recording: Recording,
     /// The streams. That of the main file comes first.
-    list: Vec<PlainStream<'input>>,
+    pub(crate) list: Vec<PlainStream<'input>>,
 }
 
 /// A stream of records that aren't compressed.
@@ -29,7 +29,7 @@ pub(crate) struct PlainStream<'input> {
     /// The offset of the first record, for messages.
     base: u64,
     /// Where the records start.
-    walk: Walk,
+    starts: RecordStarts,
     /// For each AUXTRACE record that was copied to the temporary file, its offsets there and in the input, in stream
     /// order.
     auxtrace: Vec<MovedRecord>,
@@ -71,11 +71,6 @@ impl<'input> Streams<'input> {
         }
         Ok(Self { recording, list })
     }
-
-    /// The records of each stream, and where they start.
-    pub(crate) fn list(&self) -> Vec<WalkedRecords<'_>> {
-        self.list.iter().map(PlainStream::records).collect()
-    }
 }
 
 /// The bytes of the record stream in a recording's main file.
@@ -104,18 +99,18 @@ impl<'input> PlainStream<'input> {
             return None;
         }
         let RecordBytes { bytes, base } = stream;
-        let walk = Walk::find_records(bytes, base, recording.header.endian, pool);
-        let in_place = Self { bytes: StreamBytes::AsRecorded(bytes), base, walk, auxtrace: Vec::new() };
-        if in_place.walk.has_compressed { None } else { Some(in_place) }
+        let starts = RecordStarts::find_records(bytes, base, recording.header.endian, pool);
+        let in_place = Self { bytes: StreamBytes::AsRecorded(bytes), base, starts, auxtrace: Vec::new() };
+        if in_place.starts.has_compressed { None } else { Some(in_place) }
     }
 
-    /// The records, and the offsets at which chunks of them start.
-    pub(crate) fn records(&self) -> WalkedRecords<'_> {
+    /// The bytes of the records.
+    pub(crate) fn records(&self) -> RecordBytes<'_> {
         let bytes = match &self.bytes {
             StreamBytes::AsRecorded(bytes) => *bytes,
             StreamBytes::Decompressed(bytes) => &bytes[..],
         };
-        WalkedRecords { records: RecordBytes { bytes, base: self.base }, walk: &self.walk }
+        RecordBytes { bytes, base: self.base }
     }
 
     /// Translates the offset of an AUXTRACE record in the input to its offset in this stream. Returns the same offset
@@ -217,22 +212,15 @@ impl PlainRecords {
     pub(crate) fn finish(mut self, recording: &Recording, pool: &Pool) -> Result<PlainStream<'static>> {
         self.out.flush()?;
         let bytes = self.out.get_ref().map()?;
-        let walk = Walk::find_records(&bytes, self.base, recording.header.endian, pool);
+        let starts = RecordStarts::find_records(&bytes, self.base, recording.header.endian, pool);
         let bytes = StreamBytes::Decompressed(bytes);
-        Ok(PlainStream { bytes, base: self.base, walk, auxtrace: self.auxtrace })
+        Ok(PlainStream { bytes, base: self.base, starts, auxtrace: self.auxtrace })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.next_offset += bytes.len() as u64;
         Ok(self.out.write_all(bytes)?)
     }
-}
-
-/// The bytes of a stream, and where its records start.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct WalkedRecords<'data> {
-    pub(crate) records: RecordBytes<'data>,
-    pub(crate) walk: &'data Walk,
 }
 
 /// All records of a recording, in chunks of about equal size.
@@ -250,20 +238,21 @@ impl<'data> RecordChunks<'data> {
     /// Splits all streams into chunks. Calls `each` with every record that isn't a sample.
     pub(crate) fn new(
         endian: Endian,
-        streams: &[WalkedRecords<'data>],
+        streams: &'data [PlainStream<'_>],
         mut each: impl FnMut(&RawRecord<'data>),
     ) -> Self {
         let mut chunks = Self { endian, list: Vec::new(), damage: None };
-        for &WalkedRecords { records: RecordBytes { bytes, base }, walk } in streams {
-            for &start in &walk.others {
+        for stream in streams {
+            let RecordBytes { bytes, base } = stream.records();
+            for &start in &stream.starts.others {
                 if let Some(record) = Records::new(&bytes[start..], base + start as u64, endian).next() {
                     each(&record);
                 }
             }
-            for section in &walk.sections {
+            for section in &stream.starts.sections {
                 chunks.list.push(RecordBytes { bytes: &bytes[section.clone()], base: base + section.start as u64 });
             }
-            chunks.damage = chunks.damage.or(walk.damage.as_ref());
+            chunks.damage = chunks.damage.or(stream.starts.damage.as_ref());
         }
         chunks
     }

@@ -1,7 +1,7 @@
 //! The first pass over a recording: collects processes and mappings, and decides where to split the records into
 //! chunks.
 
-use super::streams::{RecordChunks, WalkedRecords};
+use super::streams::{PlainStream, RecordChunks};
 use crate::error::{STDIN, Warning, Warnings};
 use crate::formats::perf_data;
 use crate::formats::perf_data::{DeferredChains, Feature, Form, Recording, kind};
@@ -39,7 +39,7 @@ impl<'data> Survey<'data> {
     /// Collects what the records of all streams say.
     pub(crate) fn new(
         recording: &'data Recording,
-        streams: &[WalkedRecords<'data>],
+        streams: &'data [PlainStream<'_>],
         path: &'data Path,
         warnings: &mut Warnings,
     ) -> Self {

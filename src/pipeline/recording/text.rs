@@ -100,14 +100,14 @@ impl PlaceLines {
         let mut lines = Vec::new();
         let mut ends = Vec::new();
         for place in 0..loaded.samples.chains.places().len() as u32 {
-            loaded.named.each(PlaceId(place), |frame| {
+            for frame in loaded.named.frames(PlaceId(place)) {
                 // A truncated stack ends in a frame that only marks that outer frames are missing. perf prints no such
                 // marks, and programs that read its text would take them for functions.
                 if !frame.truncated {
-                    let line = chain_line(frame, chain);
+                    let line = chain_line(&frame, chain);
                     write::write_frame(&mut lines, options.fields, position, &line);
                 }
-            });
+            }
             ends.push(lines.len());
         }
         Self { lines, ends }
@@ -253,12 +253,12 @@ impl<'a> TextWriter<'a> {
             // perf shows only the function itself, without calls inlined into it, but with the source line of the
             // innermost call.
             let mut source = None;
-            self.loaded.named.each(place, |frame| {
-                let source = *source.get_or_insert(line(frame).source);
+            for frame in self.loaded.named.frames(place) {
+                let source = *source.get_or_insert(line(&frame).source);
                 if !frame.inlined && !frame.truncated {
-                    write::write_frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
+                    write::write_frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(&frame) });
                 }
-            });
+            }
         }
         if let Some(other_fields) = other_fields {
             if fields.iregs
@@ -282,9 +282,9 @@ impl<'a> TextWriter<'a> {
 
     /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
     fn write_data_symbol(&self, place: PlaceId, fields: Fields, out: &mut Vec<u8>) {
-        self.each_function(place, |frame| {
+        for frame in self.functions(place) {
             let dso = self.loaded.named.memory_name(place).or(frame.module);
-            let mut line = Line { dso, ..line(frame) };
+            let mut line = Line { dso, ..line(&frame) };
             if line.symbol.is_none()
                 && let Some(variable) = self.loaded.variables.get(&place)
             {
@@ -292,7 +292,7 @@ impl<'a> TextWriter<'a> {
                 line.offset = variable.offset;
             }
             write::write_symbol(out, fields, &line);
-        });
+        }
     }
 
     /// What perf prints of a sample besides the usual fields: the values that hardware measured (memory access, weight,
@@ -330,22 +330,18 @@ impl<'a> TextWriter<'a> {
     fn write_branch(&self, taken: &TakenBranch, out: &mut Vec<u8>) {
         let fields = self.options.fields;
         let ends = if fields.brstack { BranchEnds::Addresses } else { BranchEnds::Symbols };
-        self.each_function(taken.from, |from| {
-            self.each_function(taken.to, |to| {
-                let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
+        for from in self.functions(taken.from) {
+            for to in self.functions(taken.to) {
+                let line = BranchLine { from: line(&from), to: line(&to), flags: taken.flags };
                 write_branch(out, fields, ends, &line);
-            });
-        });
+            }
+        }
     }
 
-    /// Calls `each` for the function whose machine code contains a code location. Functions that the compiler inlined
-    /// there are left out.
-    fn each_function(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
-        self.loaded.named.each(place, |frame| {
-            if !frame.inlined {
-                each(frame);
-            }
-        });
+    /// The frame of the function whose machine code contains a code location. Functions that the compiler inlined there
+    /// are left out.
+    fn functions(&self, place: PlaceId) -> impl Iterator<Item = FrameView<'_>> {
+        self.loaded.named.frames(place).filter(|frame| !frame.inlined)
     }
 }
 

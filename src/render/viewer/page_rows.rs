@@ -5,7 +5,7 @@
 //! unit. On the page, users can only select whole units of time, so sums over a selection stay exact.
 
 use crate::model::Nanos;
-use crate::model::stacks::{Profile, Row, Series, TrackId};
+use crate::model::stacks::{Profile, Row, Series};
 
 /// Maximum number of samples with exact times. If there are more, times are in microseconds.
 const MAX_EXACT: usize = 300_000;
@@ -44,11 +44,16 @@ impl PageRow {
     fn key(&self) -> (u64, u32, u32, u32) {
         (self.time, self.node, self.track, self.instruction)
     }
+
+    /// Like [`key`](Self::key), without the time.
+    fn owner(&self) -> (u32, u32, u32) {
+        (self.node, self.track, self.instruction)
+    }
 }
 
 /// The rows of each event, and the unit of their times.
 pub(super) struct PageRows<'p> {
-    samples: Vec<Samples<'p>>,
+    samples: Vec<EventRows<'p>>,
     /// The rows of each event if samples were summed, otherwise `None`.
     sums: Option<Vec<Vec<PageRow>>>,
     /// The clock of the rows. `None` if the profile has an input in which no sample has a time.
@@ -76,10 +81,10 @@ impl<'p> PageRows<'p> {
     ) -> Self {
         let count = series.iter().map(|series| series.rows.len()).sum();
         let clock = PageClock::new(profile, count);
-        let mut samples: Vec<Samples<'_>> = Vec::with_capacity(series.len());
+        let mut samples: Vec<EventRows<'_>> = Vec::with_capacity(series.len());
         for (event, series) in series.iter().enumerate() {
             let instructions = instructions.get(event).map_or(&[][..], |instructions| &instructions[..]);
-            samples.push(Samples::new(series, instructions, numbers));
+            samples.push(EventRows::new(series, instructions, numbers));
         }
         // Rows with a duration, such as calls, are never summed: two calls are not one longer call. Without a clock,
         // nothing is summed either, because sums are made per unit of time.
@@ -87,7 +92,7 @@ impl<'p> PageRows<'p> {
         let Some(exact_clock) = clock.filter(|_| may_sum) else {
             return Self { samples, sums: None, clock, summed: None };
         };
-        samples.iter_mut().for_each(Samples::sort_by_stack);
+        samples.iter_mut().for_each(EventRows::sort_by_stack);
         let coarse_clock = exact_clock.coarsen(&samples);
         let sums = samples.iter().map(|samples| samples.sum(coarse_clock)).collect();
         Self { samples, sums: Some(sums), clock: Some(coarse_clock), summed: Some(count) }
@@ -108,16 +113,8 @@ impl<'p> PageRows<'p> {
     }
 }
 
-/// The thread, stack and instruction of a row, with the numbers of [`PageRow`].
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Owner {
-    track: u32,
-    node: u32,
-    instruction: u32,
-}
-
 /// The samples of one event.
-struct Samples<'p> {
+struct EventRows<'p> {
     rows: &'p [Row],
     instructions: &'p [u32],
     numbers: &'p PageNumbers,
@@ -125,7 +122,7 @@ struct Samples<'p> {
     order: Vec<usize>,
 }
 
-impl<'p> Samples<'p> {
+impl<'p> EventRows<'p> {
     fn new(series: &'p Series, instructions: &'p [u32], numbers: &'p PageNumbers) -> Self {
         let rows = &series.rows[..];
         let mut order: Vec<usize> = (0..rows.len()).collect();
@@ -133,43 +130,34 @@ impl<'p> Samples<'p> {
         Self { rows, instructions, numbers, order }
     }
 
-    /// The thread, stack and instruction of the row with this index, as numbers in the page's tables.
-    fn owner(&self, index: usize) -> Owner {
-        let Row { track: TrackId(track), stack, .. } = self.rows[index];
-        Owner {
-            track: self.numbers.tracks[track as usize],
-            node: stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1),
-            instruction: self.instructions.get(index).copied().unwrap_or(0),
-        }
-    }
-
     /// Sorts the rows by thread, stack and instruction, so that rows which may be summed are neighbors. Rows that are
     /// equal in these stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
-        order.sort_by_cached_key(|index| self.owner(*index));
+        order.sort_by_cached_key(|index| self.row(*index, None).owner());
         self.order = order;
     }
 
     /// The row with this index, as it is written to the page. All times are 0 if there is no clock.
     fn row(&self, index: usize, clock: Option<PageClock>) -> PageRow {
-        let Owner { track, node, instruction } = self.owner(index);
         let row = &self.rows[index];
-        let time = clock.map_or(0, |clock| clock.since_start(row));
-        PageRow { time, weight: row.weight, count: row.count, node, track, instruction }
+        PageRow {
+            time: clock.map_or(0, |clock| clock.since_start(row)),
+            weight: row.weight,
+            count: row.count,
+            node: row.stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1),
+            track: self.numbers.tracks[row.track.index()],
+            instruction: self.instructions.get(index).copied().unwrap_or(0),
+        }
     }
 
     /// The number of rows if samples are summed with this clock.
     fn count(&self, clock: PageClock) -> usize {
-        self.order.chunk_by(|one, next| self.summed_by(*one, clock) == self.summed_by(*next, clock)).count()
+        let key = |index: &usize| self.row(*index, Some(clock)).key();
+        self.order.chunk_by(|one, next| key(one) == key(next)).count()
     }
 
-    /// What must be equal in rows that are summed to one with this clock: the owner and the time.
-    fn summed_by(&self, index: usize, clock: PageClock) -> (Owner, u64) {
-        (self.owner(index), clock.since_start(&self.rows[index]))
-    }
-
-    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`Samples::sort_by_stack`]
+    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`EventRows::sort_by_stack`]
     /// must have made rows with equal keys neighbors.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
@@ -203,7 +191,7 @@ impl PageClock {
 
     /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left.
     /// If there is no such unit, the clock's unit spans the whole time.
-    fn coarsen(self, samples: &[Samples<'_>]) -> Self {
+    fn coarsen(self, samples: &[EventRows<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();

@@ -1,10 +1,13 @@
 //! Stores JIT code and what happened to it (loads, moves, unloads) in about 80 bytes per load. A jitdump may report
 //! millions of loads, of which the samples hit only a few.
 
-use super::segment::CodeId;
 use crate::model::code::{AuthoredLines, Code, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
+
+/// The number of one piece of code in a code map, in the order of loads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CodeId(pub u32);
 
 /// The code events that one source reports, in the order in which it reports them. Input of
 /// [`CodeMap::build`](super::CodeMap::build).

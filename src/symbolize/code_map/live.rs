@@ -1,7 +1,7 @@
 //! The code that is in memory at the current moment of a replay.
 
-use super::list::{Change, ChangeKind};
-use super::segment::{CodeId, Segment};
+use super::list::{Change, ChangeKind, CodeId};
+use super::segment_index::Segment;
 use crate::model::ranges::{Entry, RangeMap};
 use crate::model::{Addr, Nanos, Pid};
 

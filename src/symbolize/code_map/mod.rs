@@ -28,12 +28,11 @@
 mod list;
 mod live;
 mod programs;
-mod segment;
 mod segment_index;
 mod sweep;
 
-pub use list::{CodeList, ListedCode};
-pub use segment::{CodeId, Segment, SegmentId};
+pub use list::{CodeId, CodeList, ListedCode};
+pub use segment_index::{Segment, SegmentId};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;

@@ -6,9 +6,9 @@
 //! segments. The bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis on
 //! which it cuts fewer rectangles: address where code lies side by side, time where the same addresses were reused.
 
-use super::segment::Segment;
+use super::list::CodeId;
 use crate::model::lasting::{QuietPeriod, UNTIMED};
-use crate::model::{Addr, Nanos};
+use crate::model::{Addr, Nanos, Pid};
 use crate::parallel;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
@@ -23,6 +23,29 @@ const TREE: usize = 64;
 /// The size up to which the two halves of a tree are sorted one after the other, while the tree is built. Larger halves
 /// are sorted in parallel.
 const PARALLEL: usize = 1 << 14;
+
+/// The index of a [`Segment`] in its code map.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SegmentId(pub u32);
+
+/// A range of addresses that held one piece of code during a range of time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Segment {
+    /// The process that loaded the code. A child process that inherited the code at a fork has another ID.
+    pub pid: Pid,
+    /// The code that was at these addresses.
+    pub code: CodeId,
+    /// The first address.
+    pub start: Addr,
+    /// One past the last address.
+    pub end: Addr,
+    /// When the code appeared at these addresses, on the recording's clock; 0 for untimed entries.
+    pub from: Nanos,
+    /// When the code ended at these addresses, exclusive; `Nanos(u64::MAX)` if it never did.
+    pub until: Nanos,
+    /// How far `start` is from the start of the code, in bytes. 0 unless the first part of the code was overwritten.
+    pub offset: u64,
+}
 
 /// A range of addresses, and the segments of one process that lie in it.
 #[derive(Debug, Clone)]

@@ -6,8 +6,7 @@
 
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
-use super::segment::Segment;
-use super::segment_index::SegmentIndex;
+use super::segment_index::{Segment, SegmentIndex};
 use crate::model::process::{Process, Processes};
 use crate::model::ranges::{OrderedRanges, RangeMap, Span};
 use crate::model::{Addr, Nanos, Pid};

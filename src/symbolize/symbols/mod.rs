@@ -23,7 +23,7 @@ pub mod ready_to_run;
 pub mod table;
 
 use super::dso::DsoId;
-use super::frames::{Frame, Frames, TextId};
+use super::frames::{AddressFrame, Frames, TextId};
 use crate::error::{Warning, Warnings};
 use crate::model::code::MOST_INLINED;
 use crate::parallel::{Pool, join};
@@ -277,7 +277,7 @@ impl<'a> Shard<'a> {
     /// symbol table. Adds nothing if neither has a name or a line for the address.
     fn add_frames(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr);
-        let mut function = Frame {
+        let mut function = AddressFrame {
             name: symbol.map(|symbol| self.intern_name(&symbol.name)),
             offset: symbol.map(|symbol| addr.saturating_sub(symbol.start)),
             file: None,
@@ -300,7 +300,7 @@ impl<'a> Shard<'a> {
     /// (`function`). If the symbol table has a name for that function, the name stays, because it also tells apart the
     /// parts that the compiler split off (`.cold`, `.constprop.0`). `frames` has the innermost call first and the
     /// compiled function last.
-    fn add_dwarf_calls(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
+    fn add_dwarf_calls(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut AddressFrame) {
         let mut is_innermost = true;
         let mut next = frames.next().ok().flatten();
         while let Some(frame) = next {
@@ -321,14 +321,14 @@ impl<'a> Shard<'a> {
                 }
             } else if self.options.inlines {
                 let name = frame.function.as_ref().map(|function| self.intern_name(function.name.slice()));
-                self.frames.push(Frame { name, offset: None, inlined: true, ..*function });
+                self.frames.push(AddressFrame { name, offset: None, inlined: true, ..*function });
             }
         }
     }
 
     /// Adds the inlined calls that Go's table has for an address, and sets the source position of the compiled
     /// function.
-    fn add_go_calls(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
+    fn add_go_calls(&mut self, go: &GoTable<'a>, addr: u64, function: &mut AddressFrame) {
         let calls = go.calls(addr);
         let Some((compiled_function, inlined)) = calls.split_last() else { return };
         if !self.options.inlines {
@@ -339,7 +339,7 @@ impl<'a> Shard<'a> {
         for call in inlined {
             let (file, line) = self.go_position(call);
             let name = Some(self.intern_name(call.name));
-            self.frames.push(Frame { name, offset: None, file, line, inlined: true });
+            self.frames.push(AddressFrame { name, offset: None, file, line, inlined: true });
         }
         (function.file, function.line) = self.go_position(compiled_function);
     }

@@ -28,7 +28,7 @@ pub mod registers;
 #[cfg(test)]
 mod tests;
 
-use super::address_space::Place;
+use super::address_space::MappedPlace;
 use super::code_map::{Hit, HitKind};
 use super::dso::DsoId;
 use super::symbolizer::{Located, Symbolizer};
@@ -366,7 +366,7 @@ impl<'a> Unwinder<'a> {
     fn row_for_code(
         &self,
         hit: &Hit,
-        place: Option<Place>,
+        place: Option<MappedPlace>,
         frame: FrameAddr,
         machine: Machine,
         cache: &mut Cache,
@@ -382,7 +382,7 @@ impl<'a> Unwinder<'a> {
 
     /// The rules for code in a file, if the file's call frame information doesn't cover the address. Only the running
     /// function can be without a complete frame; its callers are all at a call.
-    fn rules_without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
+    fn rules_without_row(&self, place: MappedPlace, frame: FrameAddr, machine: Machine) -> Rules {
         let is_running = matches!(frame, FrameAddr::Ip(_));
         match machine {
             Machine::Aarch64 if is_running => Rules::FramePointer(self.file_stage(place, link_register::stage_in_file)),
@@ -398,7 +398,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// The entry in a file's exception index for the function at `place`, and the link-time address of `place`.
-    fn exidx_row(&self, place: Place) -> Option<(ExidxRow, u64)> {
+    fn exidx_row(&self, place: MappedPlace) -> Option<(ExidxRow, u64)> {
         let image = self.images.get(place.dso)?;
         let table = self.indexes.get(place.dso.0 as usize)?;
         let table = table.get_or_init(|| ExidxTable::from_image(image)).as_ref()?;
@@ -478,7 +478,7 @@ impl<'a> Unwinder<'a> {
 
     /// How much of its frame the AArch64 code at `place` in a file has set up. `find_stage` decides, given the code
     /// around `place` and the offset of `place` in it.
-    fn file_stage(&self, place: Place, find_stage: fn(&[u8], u64) -> Stage) -> Stage {
+    fn file_stage(&self, place: MappedPlace, find_stage: fn(&[u8], u64) -> Stage) -> Stage {
         /// How many bytes of code before `place` are given to `find_stage`, if the file has them.
         const BEFORE: u64 = 64;
         /// How many bytes of code after `place` are given to `find_stage`.
@@ -503,12 +503,12 @@ impl<'a> Unwinder<'a> {
         self.symbolizer.locate_address(moment.pid, addr, Some(moment.time), CpuMode::User)
     }
 
-    fn find_mapping(&self, moment: Moment, addr: Addr) -> Option<Place> {
+    fn find_mapping(&self, moment: Moment, addr: Addr) -> Option<MappedPlace> {
         self.symbolizer.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User)
     }
 
     /// The call frame information for an address in a file, which is read once per address. `None` if there is none.
-    fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
+    fn file_row(&self, place: MappedPlace, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
         let Cache { in_files, scratch, .. } = cache;
         let row = in_files.entry((place.dso, place.offset)).or_insert_with(|| {
             let image = self.images.get(place.dso)?;

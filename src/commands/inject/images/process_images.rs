@@ -4,7 +4,7 @@
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
 use crate::error::Result;
-use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
+use crate::formats::elf_image::{Addressing, ImageBuilder, SlotId, SlotPlace, Target};
 use crate::model::code::Code;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel;
@@ -85,7 +85,7 @@ impl ProcessImages {
 fn find_places(
     codes: &CodeMap<'_>,
     slots_by_segment: impl Iterator<Item = (SegmentId, SlotId)>,
-    place: impl Fn(SlotId) -> Option<(usize, Place)>,
+    place: impl Fn(SlotId) -> Option<(usize, SlotPlace)>,
 ) -> Vec<(SegmentId, SegmentPlace)> {
     let mut places = Vec::new();
     for (id, slot) in slots_by_segment {

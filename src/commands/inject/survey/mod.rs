@@ -13,6 +13,7 @@ use crate::model::process::Mapping;
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::survey::Survey;
 use crate::symbolize::address_space::AddressSpaces;
+use std::slice;
 
 /// Everything that was learned in the first pass, which reads all records except samples.
 #[derive(Debug)]
@@ -30,7 +31,7 @@ impl<'i> SurveyedRecording<'i> {
     pub(in crate::commands::inject) fn read(input: &'i PlainRecording<'i>, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
         let warnings = &mut context.outcome.warnings;
-        let first_pass = Survey::new(&input.recording, &[input.walked()], &input.shown, warnings);
+        let first_pass = Survey::new(&input.recording, slice::from_ref(input.stream()), &input.shown, warnings);
         let Survey { processes, chunks, .. } = &first_pass;
         let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
         if cut > 0 && chunks.damage.is_none() {

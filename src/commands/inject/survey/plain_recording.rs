@@ -10,7 +10,7 @@ use crate::error::{Error, Result, Warnings};
 use crate::formats::perf_data::{Feature, Form, Recording};
 use crate::parallel::Pool;
 use crate::pipeline::open::Input;
-use crate::pipeline::recording::streams::{PlainRecords, PlainStream, RecordBytes, WalkedRecords, main_records};
+use crate::pipeline::recording::streams::{PlainRecords, PlainStream, RecordBytes, main_records};
 use std::path::{Path, PathBuf};
 
 /// A recording that is open for rewriting.
@@ -79,12 +79,12 @@ impl<'i> PlainRecording<'i> {
 
     /// The plain records.
     pub(in crate::commands::inject) fn records(&self) -> &[u8] {
-        self.stream.records().records.bytes
+        self.stream.records().bytes
     }
 
-    /// The plain records, and the offset of the first one, in the form in which the survey reads them.
-    pub(super) fn walked(&self) -> WalkedRecords<'_> {
-        self.stream.records()
+    /// The stream of plain records.
+    pub(super) fn stream(&self) -> &PlainStream<'i> {
+        &self.stream
     }
 
     /// The offset of the first record in the input file. Offsets in the plain stream count from this number, so that

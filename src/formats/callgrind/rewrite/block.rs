@@ -48,7 +48,8 @@ pub(super) struct Block<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockStatement<'a> {
     pub(super) keyword: Keyword,
-    pub(super) value: &'a [u8],
+    /// What the statement names. For `calls=`, which names nothing, it is the plain value.
+    pub(super) field: NameField<'a>,
     /// Offset of the line in the chunk.
     pub(super) start: usize,
 }
@@ -109,7 +110,7 @@ pub(super) struct Jump<'a> {
 impl<'a> Block<'a> {
     /// The IDs that the block defines, with their names, in file order.
     pub(super) fn definitions(&self) -> impl Iterator<Item = (IdSpace, u32, &'a [u8])> {
-        self.statements.iter().filter_map(|statement| match name_field(statement.value) {
+        self.statements.iter().filter_map(|statement| match statement.field {
             NameField::Define(id, name) => Some((statement.keyword.space()?, id, name)),
             _ => None,
         })
@@ -120,7 +121,7 @@ impl<'a> Block<'a> {
     pub(super) fn open_file(&self) -> Option<NameRef<'a>> {
         let is_file = |statement: &&BlockStatement<'_>| matches!(statement.keyword, Keyword::Fi | Keyword::Fe);
         let last = self.statements.iter().rfind(is_file)?;
-        Some(name_field(last.value).into())
+        Some(last.field.into())
     }
 }
 
@@ -200,11 +201,15 @@ impl<'a> ChunkParser<'a, '_> {
             if let Statement::Spec(keyword, value) = statement
                 && (keyword.space().is_some() || keyword == Keyword::Calls)
             {
-                naming_statements.push(BlockStatement { keyword, value, start: range.start + start });
+                naming_statements.push(BlockStatement {
+                    keyword,
+                    field: name_field(value),
+                    start: range.start + start,
+                });
             }
         }
         let mut block = Block {
-            function: name_field(naming_statements.first()?.value),
+            function: naming_statements.first()?.field,
             in_unknown: self.unknown_objects.contain(self.object),
             columns: self.columns,
             statements: naming_statements,

@@ -1,11 +1,10 @@
 //! Writes a block that was split by JIT function ([`BlockGroups`]): each group of its lines becomes a block of its own.
 
 use super::block::{Call, Item, ItemKind, Jump};
-use super::context::OutputContext;
 use super::groups::{BlockGroups, Group, GroupName};
 use super::input_names::NewName;
 use super::jit_functions::CodeLine;
-use super::output::{Output, OutputName};
+use super::output::{OutputContext, OutputName, RewrittenText};
 use crate::formats::callgrind::grammar::{
     Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
 };
@@ -16,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 pub(super) fn write_groups<'a>(
     groups: &BlockGroups<'a, '_>,
     before: OutputContext<'a>,
-    output: &mut Output,
+    output: &mut RewrittenText,
 ) -> OutputContext<'a> {
     let mut functions = FxHashMap::default();
     for (space, id, name) in groups.block.definitions() {
@@ -40,7 +39,7 @@ struct FunctionHome<'a> {
 
 struct GroupWriter<'a, 'b, 'o> {
     groups: &'o BlockGroups<'a, 'b>,
-    output: &'o mut Output,
+    output: &'o mut RewrittenText,
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
     functions: FxHashMap<u32, &'a [u8]>,

@@ -6,8 +6,7 @@
 //! the function that callgrind named. To keep its inclusive cost, it gets a synthetic call to each of the other groups.
 
 use super::block::{Block, Callee, Item, ItemKind};
-use super::context::InputContext;
-use super::input_names::{InputNames, NewName, ObjectKind};
+use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::CodeLookup;
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};

@@ -3,7 +3,7 @@
 use super::index::{FileIndex, UnknownObjects};
 use super::jit_functions::JitFunctions;
 use crate::formats::callgrind::grammar::{
-    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, raw_name, replace_callers,
+    IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, has_raw_caller, name_field, raw_name, replace_callers,
 };
 use rustc_hash::FxHashMap;
 
@@ -123,6 +123,32 @@ impl<'a> InputNames<'a> {
         match function {
             NameField::Plain(name) | NameField::Define(_, name) => name,
             NameField::Refer(id) => self.raw_function(id).unwrap_or(b"(unnamed)"),
+        }
+    }
+}
+
+/// The object and files in effect at a line of the input.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct InputContext<'a> {
+    /// The object, from the last `ob=`.
+    pub(super) object: Option<NameRef<'a>>,
+    /// The file of the function, from the last `fl=`.
+    pub(super) fl: Option<NameRef<'a>>,
+    /// The last `fi=` or `fe=` since the last `fl=`; `None` if there was none. It matters beyond the end of a block,
+    /// because some readers assume that the next function is in this file.
+    pub(super) open_file: Option<NameRef<'a>>,
+}
+
+impl<'a> InputContext<'a> {
+    /// Updates the object and files that are in effect, after a line was read.
+    pub(super) fn apply(&mut self, line: Statement<'a>) {
+        let Statement::Spec(keyword, value) = line else { return };
+        let name = Some(name_field(value).into());
+        match keyword {
+            Keyword::Ob => self.object = name,
+            Keyword::Fl => (self.fl, self.open_file) = (name, None),
+            Keyword::Fi | Keyword::Fe => self.open_file = name,
+            _ => {}
         }
     }
 }

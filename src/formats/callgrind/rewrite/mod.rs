@@ -20,7 +20,6 @@
 //! with costs.
 
 mod block;
-mod context;
 mod group_writer;
 mod groups;
 mod index;

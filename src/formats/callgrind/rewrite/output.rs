@@ -3,7 +3,8 @@
 //! A new name gets an ID above all IDs of the input, and is written in full at its first use. KCachegrind forgets all
 //! IDs at the headers of a part of the dump, so names are defined again there.
 
-use crate::formats::callgrind::grammar::{IdSpace, NameRef, push_id};
+use super::input_names::InputContext;
+use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameRef, Statement, name_field, push_id};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The name of an object or file in the output.
@@ -17,7 +18,7 @@ pub(super) enum OutputName<'a> {
 
 /// Collects the text of the rewritten file until it is written, and remembers which IDs readers of this text know.
 #[derive(Debug)]
-pub(super) struct Output {
+pub(super) struct RewrittenText {
     pub(super) text: Vec<u8>,
     /// The largest ID in use in each namespace; the index is an [`IdSpace`].
     last_ids: [u32; 3],
@@ -34,12 +35,12 @@ pub(super) struct Output {
 #[derive(Debug, Clone, Copy)]
 struct AssignedId {
     id: u32,
-    /// The value of [`Output::era`] when the name was last written next to its ID. In a later era the name must be
-    /// written again.
+    /// The value of [`RewrittenText::era`] when the name was last written next to its ID. In a later era the name must
+    /// be written again.
     era: u32,
 }
 
-impl Output {
+impl RewrittenText {
     /// Creates an empty output. `max_ids` are the largest IDs in the input.
     pub(super) fn new(max_ids: [u32; 3]) -> Self {
         Self {
@@ -158,5 +159,41 @@ impl Output {
     /// The number of distinct functions that were added.
     pub(super) fn new_functions(&self) -> usize {
         self.names[IdSpace::Function as usize].len()
+    }
+}
+
+/// The object and files in effect at the end of the output so far.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OutputContext<'a> {
+    /// The object, from the last `ob=`.
+    pub(super) object: Option<OutputName<'a>>,
+    /// The file of the last `fl=`. The next `fn=` starts in this file, even after `fi=` or `fe=`.
+    pub(super) fl: Option<OutputName<'a>>,
+    /// The current file: the last `fl=`, `fi=` or `fe=`.
+    pub(super) file: Option<OutputName<'a>>,
+}
+
+impl<'a> OutputContext<'a> {
+    /// Updates the object and files that are in effect, after a line of the input was copied.
+    pub(super) fn apply(&mut self, line: Statement<'a>) {
+        let Statement::Spec(keyword, value) = line else { return };
+        let name = Some(OutputName::Input(name_field(value).into()));
+        match keyword {
+            Keyword::Ob => self.object = name,
+            Keyword::Fl => (self.fl, self.file) = (name, name),
+            Keyword::Fi | Keyword::Fe => self.file = name,
+            _ => {}
+        }
+    }
+}
+
+impl<'a> From<InputContext<'a>> for OutputContext<'a> {
+    /// The context of the output if everything so far was copied from the input.
+    fn from(context: InputContext<'a>) -> Self {
+        Self {
+            object: context.object.map(OutputName::Input),
+            fl: context.fl.map(OutputName::Input),
+            file: context.open_file.or(context.fl).map(OutputName::Input),
+        }
     }
 }

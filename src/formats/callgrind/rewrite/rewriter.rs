@@ -1,13 +1,12 @@
 //! The second pass: renames the functions of parsed chunks, and writes the chunks in order.
 
 use super::block::{Block, BlockStatement, ParsedChunk};
-use super::context::{InputContext, OutputContext};
 use super::group_writer::write_groups;
 use super::groups::BlockGroups;
 use super::index::FileIndex;
-use super::input_names::{InputNames, NewName, ObjectKind};
+use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
-use super::output::{Output, OutputName};
+use super::output::{OutputContext, OutputName, RewrittenText};
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
 use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
@@ -21,7 +20,7 @@ pub struct Rewriter<'a> {
     /// The object and files in effect after the last line that was written, if groups of JIT functions changed them;
     /// `None` if they are those of the input (`context`).
     output_context: Option<OutputContext<'a>>,
-    output: Output,
+    output: RewrittenText,
     /// Statistics about what was rewritten so far.
     pub stats: RewriteStats,
 }
@@ -39,7 +38,7 @@ impl<'a> Rewriter<'a> {
             names: InputNames::new(index, jit),
             context: InputContext::default(),
             output_context: None,
-            output: Output::new(index.max_ids),
+            output: RewrittenText::new(index.max_ids),
             stats: RewriteStats::default(),
         }
     }
@@ -71,7 +70,7 @@ impl<'a> Rewriter<'a> {
     fn copy_between(&mut self, text: &'a [u8]) {
         for (_, statement) in statements(text) {
             match statement {
-                Statement::Spec(keyword, value) => self.define(keyword, value),
+                Statement::Spec(keyword, value) => self.define(keyword, name_field(value)),
                 // Readers may forget all IDs at any of these headers.
                 Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
                     self.output.begin_part();
@@ -135,8 +134,8 @@ impl<'a> Rewriter<'a> {
     }
 
     /// Remembers the definition of an ID in a statement that is copied.
-    fn define(&mut self, keyword: Keyword, value: &'a [u8]) {
-        if let (Some(space), NameField::Define(id, name)) = (keyword.space(), name_field(value)) {
+    fn define(&mut self, keyword: Keyword, field: NameField<'a>) {
+        if let (Some(space), NameField::Define(id, name)) = (keyword.space(), field) {
             self.names.define(space, id, name);
             if space == IdSpace::Function {
                 self.output.keep_definition(id);
@@ -170,7 +169,7 @@ impl<'a> Rewriter<'a> {
     fn edit_callees(&mut self, chunk: &'a [u8], block: &Block<'a>) {
         let mut editor = CalleeEditor { chunk, copied: block.range.start, pending: Vec::new(), cob: None };
         for statement in &block.statements {
-            self.define(statement.keyword, statement.value);
+            self.define(statement.keyword, statement.field);
             editor.edit_statement(statement, &self.names, &mut self.output);
         }
         editor.finish(block.range.end, &mut self.output);
@@ -192,8 +191,8 @@ struct CalleeEditor<'a> {
 impl<'a> CalleeEditor<'a> {
     /// Replaces the name in a statement if the name is that of JIT code. The object and file of a callee precede its
     /// name, so these statements are kept in `pending` until the callee is known.
-    fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
-        let field = name_field(statement.value);
+    fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut RewrittenText) {
+        let field = statement.field;
         match statement.keyword {
             Keyword::Cob => {
                 self.cob = Some(field.into());
@@ -229,17 +228,17 @@ impl<'a> CalleeEditor<'a> {
         entry: usize,
         tail: &[u8],
         jit: &dyn JitFunctions,
-        output: &mut Output,
+        output: &mut RewrittenText,
     ) {
         for statement in std::mem::take(&mut self.pending) {
             // A statement that defines an ID stays, because later blocks may refer to the ID. It does no harm, because
             // readers use the last of several `cob=` or `cfi=`.
-            if !matches!(name_field(statement.value), NameField::Define(..)) {
+            if !matches!(statement.field, NameField::Define(..)) {
                 self.skip_line(&statement, output);
             }
         }
         let has_line_feed = self.skip_line(cfn, output);
-        if let NameField::Define(id, _) = name_field(cfn.value) {
+        if let NameField::Define(id, _) = cfn.field {
             output.drop_definition(id);
         }
         output.put_object(b"cob=", OutputName::New(jit.object()));
@@ -253,7 +252,13 @@ impl<'a> CalleeEditor<'a> {
 
     /// Writes a statement with a function's new name; does nothing if the name stays. JIT code doesn't occur here: it
     /// is named by [`Self::replace_callee`].
-    fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut Output) {
+    fn replace_name(
+        &mut self,
+        key: &[u8],
+        statement: &BlockStatement<'a>,
+        name: NewName<'a>,
+        output: &mut RewrittenText,
+    ) {
         if matches!(name, NewName::Unchanged | NewName::Jit(..)) {
             return;
         }
@@ -272,7 +277,7 @@ impl<'a> CalleeEditor<'a> {
 
     /// Copies everything before a statement, and leaves out the statement. Returns true if the statement ends with a
     /// line feed, which the last line of a file may lack.
-    fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut Output) -> bool {
+    fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut RewrittenText) -> bool {
         output.put(&self.chunk[self.copied..statement.start]);
         let line = &self.chunk[statement.start..];
         let line_feed = memchr::memchr(b'\n', line);
@@ -281,7 +286,7 @@ impl<'a> CalleeEditor<'a> {
     }
 
     /// Copies the rest of the block, which ends at offset `end`.
-    fn finish(self, end: usize, output: &mut Output) {
+    fn finish(self, end: usize, output: &mut RewrittenText) {
         output.put(&self.chunk[self.copied..end]);
     }
 }

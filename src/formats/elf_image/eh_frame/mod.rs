@@ -14,7 +14,7 @@ use super::image::Image;
 use super::layout::FramesAt;
 use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
-use super::slot::{Piece, Slot};
+use super::slot::{Slot, SlotPiece};
 use super::target::Target;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
@@ -77,7 +77,7 @@ pub(super) fn write<W: Write + Seek>(
     // If code is split into several pieces, its unwinding information is written with the piece that contains its
     // start. It is left out if that piece isn't in the image.
     let is_described =
-        |piece: &&Piece| has_unwind && piece.skip == 0 && image.slots[piece.slot as usize].code.unwind.is_some();
+        |piece: &&SlotPiece| has_unwind && piece.skip == 0 && image.slots[piece.slot as usize].code.unwind.is_some();
     let mut described = image.layout.pieces.iter().filter(is_described).peekable();
     if described.peek().is_none() && image.layout.frames == FramesAt::AfterCode {
         return Ok(Frames::default());

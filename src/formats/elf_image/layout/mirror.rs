@@ -11,7 +11,7 @@
 //! because its addresses were reused too often or it is spread too widely, is packed at the end. The space between code
 //! ranges is a hole in the file.
 
-use crate::formats::elf_image::slot::{Piece, Place, Slot};
+use crate::formats::elf_image::slot::{Slot, SlotPiece, SlotPlace};
 use crate::model::Addr;
 use std::ops::Range;
 
@@ -69,7 +69,7 @@ impl MirrorRegion {
 /// Lays out the code of all slots from file offset `header` on: one region after the other, each with one mirror per
 /// layer (use of the same addresses), then the code that doesn't fit, packed. Returns where each slot's code is, and
 /// the pieces sorted by offset.
-pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     let items = sorted_items(slots);
     let mut offsets = vec![None; slots.len()];
     let mut next = header.next_multiple_of(PAGE);
@@ -94,23 +94,23 @@ pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, V
 }
 
 /// Gives every slot of one region and layer the offset `address - base`.
-pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }
 
 /// Converts file offsets to the two lists of a [`Layout`](super::Layout). `offsets` has the offset of each slot's code
-/// in the image, or `None` for code that isn't in the image. Returns the [`Place`] of each slot, and the [`Piece`]s of
-/// code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
+/// in the image, or `None` for code that isn't in the image. Returns the [`SlotPlace`] of each slot, and the
+/// [`SlotPiece`]s of code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
 /// image is equal to the file offset.
-fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
+fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {
         if let Some(offset) = *offset {
-            pieces.push(Piece { addr: offset, skip: 0, len: slot.code.size, slot: index as u32 });
+            pieces.push(SlotPiece { addr: offset, skip: 0, len: slot.code.size, slot: index as u32 });
         }
     }
     pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));
-    let places = offsets.into_iter().map(|offset| offset.map(|offset| Place { offset, addr: offset }));
+    let places = offsets.into_iter().map(|offset| offset.map(|offset| SlotPlace { offset, addr: offset }));
     (places.collect(), pieces)
 }
 

@@ -3,7 +3,7 @@
 pub(super) mod apart;
 mod mirror;
 
-use super::slot::{Piece, Place, Slot};
+use super::slot::{Slot, SlotPiece, SlotPlace};
 use super::target::{SEGMENTS, Target};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -26,9 +26,9 @@ pub(super) struct LayoutRun {
 #[derive(Debug)]
 pub(super) struct Layout {
     /// Where each code range is, indexed by slot; `None` for code that isn't in the image.
-    pub(super) places: Vec<Option<Place>>,
+    pub(super) places: Vec<Option<SlotPlace>>,
     /// All pieces, sorted by address.
-    pub(super) pieces: Vec<Piece>,
+    pub(super) pieces: Vec<SlotPiece>,
     /// All code sections, sorted by address. In the file, they have the same order.
     pub(super) runs: Vec<LayoutRun>,
     /// File range of the code.
@@ -68,7 +68,7 @@ const MAX_RUNS: usize = 0x4000;
 
 /// Groups pieces, sorted by address, into runs, at most [`MAX_RUNS`]. The runs' file offsets equal their addresses;
 /// layouts in which they differ must set them.
-fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+fn find_runs(pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
         let runs = join_runs(gap, pieces, slots);
@@ -83,7 +83,7 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
 
 /// Groups pieces, sorted by address, into runs. Pieces with less than `gap` bytes between them get into the same run.
 /// Code and ranges of which only names are known get into different ones unless `gap` is `u64::MAX`.
-fn join_runs(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
+fn join_runs(gap: u64, pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
@@ -126,7 +126,7 @@ impl Layout {
 
     /// A layout in which addresses equal file offsets. `placed` has the place of each slot, and the pieces; `header` is
     /// the length of the start of the file.
-    fn new(slots: &[Slot], placed: (Vec<Option<Place>>, Vec<Piece>), header: u64, frames: FramesAt) -> Self {
+    fn new(slots: &[Slot], placed: (Vec<Option<SlotPlace>>, Vec<SlotPiece>), header: u64, frames: FramesAt) -> Self {
         let (places, pieces) = placed;
         let runs = find_runs(&pieces, slots);
         let code = match (runs.first(), runs.last()) {
@@ -171,7 +171,7 @@ impl Layout {
         for run in &runs {
             for piece in pieces[run.pieces.clone()].iter().filter(|piece| piece.skip == 0) {
                 let offset = run.offset + if run.has_bytes { piece.addr - run.addr } else { 0 };
-                places[piece.slot as usize] = Some(Place { offset, addr: piece.addr });
+                places[piece.slot as usize] = Some(SlotPlace { offset, addr: piece.addr });
             }
         }
         Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::AfterCode, sentinels: None }
@@ -180,7 +180,7 @@ impl Layout {
 
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
-fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
+fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<SlotPiece> {
     // The loop goes from the last code range to the first, and each gets those of its addresses that no later one has
     // taken. `taken` maps the start of each range of taken addresses to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
@@ -190,7 +190,7 @@ fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
         let Some(end) = start.checked_add(slot.code.size).filter(|&end| end <= limit) else { continue };
         take_free(&mut taken, start, end, |free_start, free_end| {
             let (skip, len) = (free_start - start, free_end - free_start);
-            pieces.push(Piece { addr: free_start, skip, len, slot: index as u32 });
+            pieces.push(SlotPiece { addr: free_start, skip, len, slot: index as u32 });
         });
     }
     pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));

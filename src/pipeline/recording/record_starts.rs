@@ -16,7 +16,7 @@ const SECTION: usize = 1 << 20;
 
 /// Where the records of a stream start.
 #[derive(Debug)]
-pub(crate) struct Walk {
+pub(crate) struct RecordStarts {
     /// Ranges of bytes of about equal size that consist of whole records.
     pub(super) sections: Vec<Range<usize>>,
     /// The offsets of records that aren't samples.
@@ -40,7 +40,7 @@ struct WalkedSection {
     stopped: bool,
 }
 
-impl Walk {
+impl RecordStarts {
     /// The result for a stream without records.
     pub(crate) fn none() -> Self {
         Self { sections: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
@@ -63,7 +63,7 @@ impl Walk {
             let start = if limits.start == 0 { Some(0) } else { find_record_start(bytes, limits.clone(), endian) };
             start.map(|start| WalkedSection::walk(bytes, start..limits.end, endian))
         });
-        let mut walk = Self::none();
+        let mut starts = Self::none();
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
             // A record that starts in an earlier section may reach to the end of this one. Then no record starts here,
@@ -77,9 +77,9 @@ impl Walk {
                 _ => WalkedSection::walk(bytes, end..limits.end, endian),
             };
             end = section.end;
-            walk.sections.push(section.start..section.end.min(bytes.len()));
-            walk.others.extend(section.others);
-            walk.has_compressed |= section.has_compressed;
+            starts.sections.push(section.start..section.end.min(bytes.len()));
+            starts.others.extend(section.others);
+            starts.has_compressed |= section.has_compressed;
             if section.stopped {
                 break;
             }
@@ -88,9 +88,9 @@ impl Walk {
         // should.
         let rest = bytes.get(end..).unwrap_or_default();
         if let Stop::Damage(error) = Records::new(rest, base.saturating_add(end as u64), endian).stop() {
-            walk.damage = Some(error);
+            starts.damage = Some(error);
         }
-        walk
+        starts
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
             length in 1..5000usize,
         ) {
             let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
-            let walk = Walk::walk_sections(&bytes, 64, Endian::Little, length, &pool);
+            let starts = RecordStarts::walk_sections(&bytes, 64, Endian::Little, length, &pool);
             let mut records = Records::new(&bytes, 0, Endian::Little);
             let mut others = Vec::new();
             let mut end = 0;
@@ -183,9 +183,9 @@ mod tests {
                 end = (record.end() as usize).min(bytes.len());
             }
             let damaged = matches!(records.stop(), Stop::Damage(_));
-            prop_assert_eq!(&walk.others, &others);
-            prop_assert_eq!(walk.damage.is_some(), damaged);
-            let parts = &walk.sections;
+            prop_assert_eq!(&starts.others, &others);
+            prop_assert_eq!(starts.damage.is_some(), damaged);
+            let parts = &starts.sections;
             prop_assert_eq!(parts.last().map_or(0, |part| part.end), end);
             prop_assert_eq!(parts.first().map_or(0, |part| part.start), 0);
             for pair in parts.windows(2) {
