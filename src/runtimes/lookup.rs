@@ -8,8 +8,8 @@ use super::table::RUNTIMES;
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// Languages whose compilers write machine code to files before a program runs. Such programs need no runtime to write
-/// names, because their files have symbols.
+/// Languages whose compilers write machine code to files before a program runs. Their programs need no runtime to write
+/// names: the files have symbols.
 const COMPILED_LANGUAGES: &[&str] = &[
     "ada", "c", "c++", "cpp", "cxx", "d", "fortran", "go", "golang", "haskell", "native", "nim", "objc", "ocaml",
     "rust", "swift", "zig",
@@ -25,7 +25,8 @@ pub enum NamedRuntime {
 }
 
 impl NamedRuntime {
-    /// Finds what a name stands for. Case doesn't matter. The error lists the known runtimes.
+    /// Finds what a name on the command line stands for. Case doesn't matter. If it is unknown, the error lists the
+    /// known runtimes.
     pub fn find(name: &str) -> Result<Self> {
         if let Some(runtime) = find_runtime(name) {
             return Ok(Self::Runtime(runtime));
@@ -47,7 +48,7 @@ pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
 }
 
 impl Runtime {
-    /// The shortest name by which users can look up the runtime: usually that of its program.
+    /// The shortest name by which users can state the runtime, such as `node`: usually that of its program.
     pub fn typed_name(&self) -> String {
         match find_runtime(self.called) {
             Some(found) if found.name == self.name => self.called.to_owned(),
