@@ -95,7 +95,6 @@ impl RecordCommand {
         self
     }
 
-    /// The command line of `jitgraft record` that runs this command, for a shell, without the options that `jitgraft
     /// This command as one of `jitgraft record`, for a shell, without the options that `jitgraft record` adds by
     /// itself. `runtime` is the runtime to state (`--runtime`), and `stacks` is how `jitgraft record` records stacks of
     /// this program by default. `None` if this command isn't one of `perf record`.
