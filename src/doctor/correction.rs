@@ -88,6 +88,7 @@ fn correct_program(
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
     let memory = context.memory(process.pid);
     let facts = context.run_facts(process.pid, runtime, &memory);
+    // A switch that the runtime's version doesn't have had no effect, so take another one.
     let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
     // A runtime older than `since` refuses the switch's flags and doesn't start. If recordings don't show the runtime's

@@ -266,6 +266,8 @@ impl Tally {
             StackEnd::Whole => {}
             // The stack is complete: it just happens to have as many frames as the kernel was set to record.
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
+            // A chain whose outermost frames are garbage reached the limit only because of them. It is counted as
+            // broken below.
             StackEnd::Limit(limit) if !stack.goes_astray() => {
                 self.cut_chains.count += 1;
                 self.cut_chains.limit = self.cut_chains.limit.max(limit);

@@ -185,6 +185,7 @@ impl DestinationKind {
         run.claim(&OutputPlace::Name(NamedPlace::look_up(&directory, &name)?))?;
         let replaced = existing.and_then(|existing| FileAttributes::read(&existing, &directory));
         let replaces = replaced.is_some();
+        // Nobody else may open the new file before it has the attributes of the file that it replaces.
         let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
         let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.apply_to(&file))?;

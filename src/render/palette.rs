@@ -296,6 +296,7 @@ pub(super) fn warm(name: &str) -> Swatch {
 /// The FNV-1a hash, because the standard library's hash may change between versions, and so would the colors.
 fn hash(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    // The result is used modulo small numbers, so let higher bits affect the lower ones.
     hash ^ hash >> 15
 }
 

@@ -30,6 +30,7 @@ impl Runtime {
     ) -> ProgramPlan {
         let facts = RunFacts { version, command: Some(command), memory: &[] };
         let active = self.switches.iter().find(|switch| self.is_switched_on(switch, command));
+        // A switch that is on, but that this version of the runtime doesn't have, has no effect. So choose another one.
         let Some(switch) = active.filter(|active| active.is_in(version)).or_else(|| self.best_switch(facts)) else {
             return ProgramPlan { switch: None, command: None, stacks: self.stacks(facts) };
         };

@@ -175,6 +175,7 @@ impl<'a> UnnamedCode<'a> {
         {
             return self.explain_loaded(number, account);
         }
+        // A file next to the recording can only be the missing one if the process's own file wasn't found.
         let is_missing = unusable.as_ref().is_none_or(|unusable| unusable.kind == FindingKind::DumpMissing);
         if is_missing && let Some(file) = neighbors.find_for(&self.process, self.context) {
             return self.offer(&file);
@@ -263,6 +264,7 @@ impl<'a> UnnamedCode<'a> {
             account.kind.name(),
             printable(why)
         );
+        // As long as the process can't map its jitdump, a new recording would have the same problem.
         let change = if is_unmapped { None } else { Some(Change::Program) };
         self.finding(FindingKind::SourceRefused, cause, remedy).with_change(change)
     }

@@ -231,6 +231,7 @@ impl Walk {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });
             }
+            // The last component may be a descriptor's number in a directory such as /proc/self/fd.
             if let (Some(name), true) = (walk.remaining.last(), walk.remaining.len() == 1)
                 && let Some(number) = descriptor(walk.here()?, name)
             {

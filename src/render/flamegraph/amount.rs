@@ -88,6 +88,7 @@ fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;
+    // Numbers below 100 get a decimal place, except in units of one nanosecond or byte.
     let digits = usize::from(number < 99.95 && *size > 1.0);
     Some(format!("{number:.digits$} {unit}"))
 }
