@@ -1,7 +1,8 @@
 //! Opens inputs and replaces outputs. All memory maps are created here.
 //!
-//! Inputs are never modified: every file opened here is remembered (`opened`), and no output of the same [`Run`] may
-//! replace it. An output only gets its name when it is complete ([`NewFile`]), so it appears as a whole or not at all.
+//! Inputs are never modified: every file that is opened as an input is remembered (`opened`), and no output of the same
+//! [`Run`] may replace it. An output gets its name only when it is complete ([`NewFile`]), so it appears as a whole or
+//! not at all.
 
 mod archive;
 mod copy;
@@ -54,17 +55,17 @@ use std::sync::Arc;
 pub enum InPath {
     /// Standard input, typed as `-`.
     Stdin,
-    /// A file whose path the user typed. For perf.data, it may be a directory.
+    /// A file whose path the user typed. For a perf.data recording, it may also be a directory.
     Path(PathBuf),
     /// A file that was found in a directory or named by a list, so that the user didn't type its path.
     Found(FoundPath),
 }
 
-/// A path that was found in a directory, or read from a list.
+/// The path of an input that was found in a directory or read from a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundPath {
     path: PathBuf,
-    /// The directory that the user typed, with which the path begins; `None` for a path from a list.
+    /// The directory that the user typed and that `path` begins with; `None` for a path from a list.
     below: Option<Arc<Path>>,
 }
 
@@ -92,13 +93,13 @@ impl InPath {
         }
     }
 
-    /// The directory of the input, in which jitdumps and perf maps may be as well. It is empty for the current
-    /// directory, which is also that of standard input: people type `jitgraft < perf.data` where the files are.
+    /// The directory of the input, in which its jitdumps and perf maps may be, too. It is empty for the current
+    /// directory. Standard input counts as being there, because people type `jitgraft < perf.data` where the files are.
     pub fn directory(&self) -> Option<&Path> {
         self.path().map_or_else(|| Some(Path::new("")), Path::parent)
     }
 
-    /// Metadata of the input's file. For a found path that is a symbolic link, the link's own metadata. `None` for
+    /// Metadata of the input's file. If a found path is a symbolic link, it is that of the link itself. `None` for
     /// standard input, or if there is no such file.
     pub fn metadata(&self) -> Option<Metadata> {
         match self {
@@ -128,8 +129,8 @@ impl InPath {
         }
     }
 
-    /// The rules for opening the files of an input that is a directory. The user typed the directory but not the files'
-    /// names, and other users may own the files.
+    /// How the files in an input directory may be opened. The user typed the directory but not the files' names, and
+    /// other users may own the files.
     pub fn door_to_parts(&self) -> Door<'_> {
         match self {
             Self::Found(found) => found.door(),
@@ -171,8 +172,8 @@ impl OutPath {
         }
     }
 
-    /// The directory for files that accompany the output; `None` if the output isn't a file but standard output, a
-    /// device or a pipe.
+    /// The directory for files that jitgraft writes beside the output. `None` if the output is no file but standard
+    /// output, a device or a pipe.
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Self::Path(path) if !self.is_stream() => path.parent(),
@@ -180,8 +181,8 @@ impl OutPath {
         }
     }
 
-    /// Fails if the output's path leads through a symbolic link that another user created. jitgraft's own outputs check
-    /// this when they are created; call this for files that another program will write.
+    /// Fails if the output's path leads through a symbolic link that another user created. Needed only for files that
+    /// another program will write: jitgraft's own outputs check this when they are created.
     pub fn refuse_foreign_links(&self) -> Result<()> {
         match self {
             Self::Path(path) => target::refuse_foreign_links(path).map_err(|error| error.in_file(path)),
@@ -213,7 +214,7 @@ pub fn companion_directory(input: &Path) -> Option<&Path> {
     if is_archive(input) { Some(input) } else { input.parent() }
 }
 
-/// Opens a path that the user typed, whatever kind of file it is.
+/// Opens a path that the user typed. It may be any kind of file.
 fn open_typed(path: &Path) -> Result<File> {
     open_system_file(path).map_err(|error| unopened::input_error(path, error))
 }
@@ -258,13 +259,14 @@ fn remember_stdin(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// The contents of an input that is already open, from its start. They are mapped, unless this is a program that only
-/// uses the library (`whole`).
+/// The contents of a file that is already open, whatever its position. The file is mapped, except in a program that
+/// only uses the library (`whole`).
 pub fn map_open_file(file: File) -> Result<Bytes> {
     map_unremembered(file)
 }
 
-/// Maps a file that this run will replace. It doesn't count as an input, because an output may overwrite it.
+/// Maps a file that an output of this run will replace. Unlike other inputs, it isn't remembered, because that would
+/// forbid the output.
 pub fn map_to_replace(path: &Path) -> Result<Bytes> {
     let file = open_typed(path)?;
     map_unremembered(file).map_err(|error| error.in_file(path))
@@ -278,20 +280,20 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     whole::contents(&file)
 }
 
-/// Remembers that all files in a directory are inputs, so that no output is written there: for a recording's directory.
+/// Remembers a directory of which all files are inputs, such as that of a recording. No output may be written there.
 pub fn remember_input_directory(path: &Path) {
     if let Some(directory) = opened::FileId::from_path(path) {
         opened::remember_directory(directory);
     }
 }
 
-/// Maps a private file that this process created.
+/// Maps a file that this process created and that nobody else can change.
 pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
 }
 
-/// Passes standard output to `write`, for commands without an option for the output. Fails if standard output is closed
-/// or not everything could be written.
+/// Calls `write` with standard output, for commands that have no option for another output. Fails if standard output is
+/// closed, or if not everything could be written.
 pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     if guard::stdout_was_closed() {
         return Err(Error::new("is closed").in_file(Path::new("(standard output)")));
@@ -316,8 +318,8 @@ pub fn open(input: &InPath) -> Result<Bytes> {
     }
 }
 
-/// Opens an input to be read once from its start, and notes that no output of this run may replace it. `None` for a
-/// directory, which must be opened in another way; it is opened here only to be checked.
+/// Opens an input to be read once from its start, and remembers it. `None` for a directory, which has to be opened in
+/// another way; it is opened here only to see whether that is possible.
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
         InPath::Path(path) => {
@@ -337,8 +339,8 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     Ok(if file.metadata()?.is_dir() { None } else { Some(file) })
 }
 
-/// Opens an input that will be read several times from its start, without mapping it. Anything but a regular file is
-/// copied to an unlinked temporary file.
+/// Opens an input that will be read several times from its start, but not mapped. Anything but a regular file is first
+/// copied to a temporary file without a name.
 pub fn open_rewindable(input: &InPath) -> Result<File> {
     use std::io::Seek;
     let Some(mut file) = open_stream(input)? else { return Err(Error::new("is a directory")) };
@@ -351,12 +353,12 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
     Ok(spooled)
 }
 
-/// Enlarges the buffer of a pipe, so that both ends run longer before they wait for each other. On two processors this
-/// avoided three quarters of the context switches. Does nothing for other files.
+/// Enlarges the buffer of a pipe, so that programs at both ends run longer before one waits for the other. On two
+/// processors this avoided three quarters of the context switches. Does nothing for other files.
 fn enlarge_pipe(pipe: impl AsFd) {
-    /// As large as Linux allows for any user by default (`/proc/sys/fs/pipe-max-size`).
+    /// The largest size that Linux allows every user by default (`/proc/sys/fs/pipe-max-size`).
     const PIPE_SIZE: usize = 1 << 20;
-    // Fails if the user's pipes are already large, or if this isn't a pipe. The only consequence is lower speed.
+    // This fails if `pipe` isn't a pipe, or if the user's pipes have used up their space. Then it is just slower.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);
 }
 
@@ -365,7 +367,7 @@ fn enlarge_pipe(pipe: impl AsFd) {
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     remember_stdin(&file)?;
-    // If the shell redirects a file, another program may have read a part of it already.
+    // Standard input may be a file of which another program of the same shell command has read a part already.
     let at_start = file.metadata()?.is_file() && file.stream_position()? == 0;
     if at_start {
         return map_open_file(file);
@@ -373,13 +375,14 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
     spool(file)
 }
 
-/// An input that is read once from front to back, without being in memory as a whole. The caller decompresses it.
+/// An input that is read once from front to back, so that it is never in memory as a whole. The caller decompresses it
+/// if necessary.
 pub struct Stream {
-    /// Bytes that were read in order to peek at them.
+    /// The bytes that were read so far in order to peek at them.
     head: Vec<u8>,
-    /// How many bytes of `head` the caller has read.
+    /// How many bytes at the start of `head` the caller has consumed.
     consumed: usize,
-    /// Provides what follows `head`.
+    /// The reader for everything after `head`.
     rest: Box<dyn Read + Send>,
 }
 
@@ -398,13 +401,13 @@ impl Stream {
         Self { head: Vec::new(), consumed: 0, rest }
     }
 
-    /// The next bytes of the input, without consuming them: at most `most` bytes, and at least 4 KiB unless `most` is
+    /// The next bytes of the input, which stay in the stream: at most `most` bytes, and at least 4 KiB unless `most` is
     /// less or the input ends before that.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }
 
-    /// The first `len` bytes of the input without consuming them; fewer only if the input is shorter.
+    /// The first `len` bytes of the input, which stay in the stream. Fewer only if the input is shorter.
     pub fn peek_all(&mut self, len: usize) -> Result<&[u8]> {
         self.fill(len, len)
     }
@@ -417,13 +420,13 @@ impl Stream {
         Box::new(head.chain(self.rest))
     }
 
-    /// Reads until `head` has at least `least` bytes or the input ends, but never more than `most` bytes. Returns the
-    /// bytes of `head` that weren't consumed. After an error, the bytes that were read before it are kept.
+    /// Reads until `head` has at least `least` bytes or the input ends. `head` never gets more than `most` bytes.
+    /// Returns those of its bytes that weren't consumed. After an error, what was read before it is kept.
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         if self.head.len() < least {
             let mut filled = self.head.len();
-            // The allocator zeroes it. `Vec::resize` writes byte by byte in a debug build, which took longer than
-            // everything else that is done for a small input.
+            // Allocate the buffer anew, because the allocator can provide zeros at once. `Vec::resize` writes byte by
+            // byte in a debug build, which took longer than all other work for a small input.
             let mut head = vec![0; most];
             head[..filled].copy_from_slice(&self.head);
             let mut result = Ok(());

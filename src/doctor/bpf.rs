@@ -6,13 +6,13 @@ use crate::pipeline::recording::Examined;
 use crate::symbolize::Location;
 use crate::symbolize::dso::DsoKind;
 
-/// Numbers of frames in BPF programs.
+/// Counts of the samples' frames in BPF programs, and of those for which the recording has code or source lines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BpfFrames {
     pub(super) all: u64,
     /// The number of frames in programs whose machine code is in the recording.
     pub(super) with_code: u64,
-    /// The number of frames whose source line is in the recording.
+    /// The number of frames for whose address the recording has a source line.
     pub(super) with_lines: u64,
 }
 
@@ -21,8 +21,8 @@ pub(super) struct BpfFrames {
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {
-    /// Counts the frames of all samples that are in BPF programs. A location that occurs in many call chains is
-    /// examined only once.
+    /// Counts the frames in BPF programs over all samples. Each location is examined once, and its counts are added for
+    /// every sample that contains it.
     pub(super) fn count(examined: &Examined<'_>) -> Self {
         let samples = examined.samples;
         let places = samples.chains.places();
@@ -36,7 +36,8 @@ impl BpfFrames {
         sum
     }
 
-    /// A sentence with the counts, and with a remedy if machine code is missing.
+    /// A sentence about the frames, for the text output. If the machine code of some programs is missing, it also says
+    /// how to record it.
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let extent = if with_code == 0 {
@@ -55,11 +56,13 @@ impl BpfFrames {
         format!("BPF programs: {}, recorded {extent}{remedy}", counted(all, "frame"))
     }
 
-    /// The counts for a single frame at this location.
+    /// The counts that one frame at this location adds: all zero if the location isn't in a BPF program.
     fn count_frame(examined: &Examined<'_>, location: Location) -> Self {
         let none = Self::default();
         let Location::File(dso, offset) = location else { return none };
         let dso = examined.resolution.spaces.dsos().get(dso);
+        // In recordings, each BPF program is a symbol of the kernel, and `id` is the number of its code, if perf
+        // recorded that.
         let DsoKind::KernelSymbol(id) = dso.kind else { return none };
         if !dso.path.starts_with(PROGRAM) {
             return none;

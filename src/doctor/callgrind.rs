@@ -31,15 +31,15 @@ pub(crate) struct CountedDiagnosis {
     pub(super) event: String,
     /// The total cost of the first event.
     pub(super) cost: u64,
-    /// The cost of unnamed JIT code that the sources name, so that `jitgraft callgrind` can name it.
+    /// The cost of unnamed JIT code for which a loaded source has names, so that `jitgraft callgrind` can name it.
     pub(super) nameable: u64,
-    /// The cost of unnamed JIT code that no source names.
+    /// The cost of unnamed JIT code for which no loaded source has a name.
     pub(super) unnameable: u64,
-    /// The sources, with how each was used.
+    /// The files that may name the process's JIT code, each with whether and how it was used.
     pub(super) accounts: Vec<Account>,
     /// The problems that affect at least as much of the cost as their kind's threshold.
     pub(super) findings: Vec<Finding>,
-    /// The other problems.
+    /// The problems below the threshold of their kind.
     pub(super) minor: Vec<Finding>,
 }
 
@@ -53,7 +53,7 @@ impl CountedDiagnosis {
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::from_program(&coverage.program).first();
         let process = ExaminedProcess {
-            // perf's number for an unknown process.
+            // If the callgrind file states no process ID, use -1, as perf does for unknown processes.
             pid: coverage.pid.unwrap_or(Pid(-1)),
             comm,
             runtime,
@@ -84,12 +84,12 @@ impl CountedDiagnosis {
 #[derive(Default)]
 struct Costs {
     total: u64,
-    /// For each file, the cost of its functions without a name.
+    /// The cost of functions without a name, by the path of the program or library that contains them.
     unnamed: BTreeMap<Vec<u8>, u64>,
 }
 
 impl Costs {
-    /// Sums the first event's costs, in total and of the unnamed code in each file.
+    /// Sums the costs of the first event: all of them, and those of unnamed functions by the file that contains them.
     fn new(profile: &Profile) -> Self {
         let mut costs = Self::default();
         let Some(series) = profile.series.first() else { return costs };
@@ -98,7 +98,8 @@ impl Costs {
             let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
             let leaf = profile.frame_of(leaf);
             let name = profile.name_of(leaf.name);
-            // Callgrind writes an address instead of a missing name, and readers write a word in brackets.
+            // Callgrind writes an address (`0x…`) in place of a missing name. Our reader writes a word in brackets,
+            // such as `[unknown]`.
             let is_unnamed = name.starts_with(b"0x") || name.starts_with(b"[");
             if is_unnamed && let Some(module) = leaf.module {
                 *costs.unnamed.entry(profile.name_of(module).to_vec()).or_default() += row.weight;
@@ -109,8 +110,8 @@ impl Costs {
 }
 
 /// Finds problems with the names of JIT code. `path` is the callgrind file, and `cost` the total cost of its first
-/// event. Of the cost of unnamed JIT code, `coverage` has the part for which a loaded file has names (`nameable`) and
-/// the rest (`unnameable`).
+/// event. `coverage` splits the cost of unnamed JIT code into `nameable`, for which a loaded file has names, and
+/// `unnameable`.
 fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
     let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;
@@ -143,7 +144,8 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     if !coverage.has_instr && nameable + unnameable > 0 {
         let finding = Finding::new(
             FindingKind::NoInstructionAddresses,
-            // Count only half: even without instruction addresses, most functions get the right name.
+            // The finding concerns all unnamed JIT code, but only half of its cost counts: even without instruction
+            // addresses, most functions get the right name.
             share((nameable + unnameable) / 2),
             format!(
                 "the callgrind file has no instruction addresses, so only the entry points of JIT code of {PROCESS} are \
@@ -156,7 +158,7 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     found
 }
 
-/// Reports that a dump or map lacks some of the code that ran.
+/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran.
 fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, coverage: &Coverage) -> Finding {
     let Coverage { nameable, unnameable, .. } = *coverage;
     let source = SourceFile {
@@ -170,7 +172,8 @@ fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, cover
     source_incomplete(process, share, &source, &named, None)
 }
 
-/// Reports that the program's runtime wrote nothing that names its code.
+/// Reports that no dump or map was found, so nothing names the JIT code. `path` is the callgrind file, which the remedy
+/// mentions.
 fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Finding {
     let pid = process.printable_pid();
     let why = format!("there is no perf-{pid}.map or jit-{pid}.dump next to the file or in /tmp");
@@ -182,7 +185,8 @@ fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Findi
     no_dump_or_map(process, share, &why, remedy)
 }
 
-/// Reports files whose functions have no names: those from packages and the user's own builds.
+/// Reports programs and libraries whose functions have no names. Those from packages and the user's own builds are two
+/// findings, because the remedies differ.
 fn find_unnamed_files(costs: Costs) -> Vec<Finding> {
     let mut files: Vec<(Vec<u8>, u64)> = costs.unnamed.into_iter().collect();
     files.sort_by_key(|(_, cost)| Reverse(*cost));

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// Why a frame has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cause {
-    /// The address is in executable memory of this process that no file backs, and no dump or map names code there.
+    /// The address is in executable memory of this process that no file backs, and no dump or map names code at it.
     Memory(Pid),
     /// Nothing executable was mapped at the address in this process.
     Nowhere(Pid),
@@ -24,7 +24,7 @@ pub(super) enum Cause {
     Missing(DsoId),
     /// This machine has a file at that path, but not the version that ran.
     OtherVersion(DsoId),
-    /// The file that ran is on this machine, but it is of a format without symbols that we can read.
+    /// The file that ran is on this machine, but jitgraft can't read symbols from its format, such as .NET's PE.
     NotElf(DsoId, NoElf),
     /// The file has no symbol table except the one for dynamic linking.
     Stripped(DsoId),
@@ -48,8 +48,8 @@ pub(super) enum Status {
     Truncated,
 }
 
-/// Finds out why the code at locations has no name. The cause is the same for all locations in a file, so it is
-/// determined only once per file.
+/// Finds out for each sampled location whether its code has a name, and if not, why. For code in a file, the cause
+/// depends only on the file, so it is determined once per file.
 #[derive(Debug)]
 pub(super) struct Examiner<'a> {
     examined: &'a Examined<'a>,
@@ -62,7 +62,8 @@ impl<'a> Examiner<'a> {
         Self { examined, search, cause_by_file: FxHashMap::default() }
     }
 
-    /// Determines whether the code at a location has a name, and if not, why. `id` is the number of `place`.
+    /// Determines whether the code at `place` has a name, and if not, why. `id` is the number of `place`, by which its
+    /// names are looked up.
     pub(super) fn status(&mut self, id: PlaceId, place: &FrameLocation) -> Status {
         if place.is_mark() {
             return Status::Truncated;
@@ -72,8 +73,8 @@ impl<'a> Examiner<'a> {
         }
         Status::Unnamed(match place.location {
             Location::Nothing(_) if place.mode == CpuMode::Kernel => Cause::Kernel,
-            // Processes may share the location, so this process ID is preliminary; `Cause::with_process` replaces it
-            // for each sample.
+            // A location where nothing is mapped may be shared by several processes. So this process ID is preliminary:
+            // when samples are counted, `Cause::with_process` replaces it by that of the sample.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(place.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(place.pid),
@@ -85,7 +86,7 @@ impl<'a> Examiner<'a> {
         })
     }
 
-    /// Why code in a file has no name, from the cache if the file was examined before.
+    /// Why the unnamed code in a file has no name. The answer is cached by file.
     fn file_cause(&mut self, dso: DsoId) -> Cause {
         if let Some(&known) = self.cause_by_file.get(&dso) {
             return known;
@@ -95,13 +96,15 @@ impl<'a> Examiner<'a> {
         cause
     }
 
-    /// Finds out why code in a file has no name.
+    /// Finds out why unnamed code in a file has no name, without the cache.
     fn find_file_cause(&self, id: DsoId) -> Cause {
+        // The file that ran was found. Separate debugging information counts as symbols, too.
         if let Some(image) = self.examined.resolution.images.get(id) {
             let has_symbols = image.has_symtab() || self.search.find_debugging(image, &mut Warnings::new()).is_some();
             return if has_symbols { Cause::Gap(id) } else { Cause::Stripped(id) };
         }
         let dso = self.examined.resolution.spaces.dsos().get(id);
+        // The file that ran was not found. See what, if anything, is at its path.
         let Some(path) = self.search.recorded_paths(&dso.path).into_iter().find(|path| self.search.is_there(path))
         else {
             return Cause::Missing(id);
@@ -113,15 +116,14 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// True if the code at a location is JIT code with a name; false if it is other code with a name. `None` if it has no
-/// name.
+/// Whether the named code at a location is JIT code. `None` if the code has no name.
 fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
     names.frames(place).find(|frame| frame.name.is_some()).map(|frame| frame.kind == FrameKind::Jit)
 }
 
 impl Cause {
-    /// Adapts the cause to the process of a sample. Only `Nowhere` changes, because processes share the locations where
-    /// nothing is mapped.
+    /// Replaces the process by `pid`, the process of the sample that is counted. Only `Nowhere` needs it: a location
+    /// where nothing is mapped may be shared by several processes.
     pub(super) fn with_process(self, pid: Pid) -> Self {
         match self {
             Self::Nowhere(_) => Self::Nowhere(pid),

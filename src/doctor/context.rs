@@ -23,7 +23,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A command line with these words. Its environment is unknown.
+/// A command line of these words, with an unknown environment: recordings contain only the words.
 pub(super) fn command_line(words: &[Vec<u8>]) -> CommandLine<'_> {
     CommandLine { words, environment: &Environment::Unknown }
 }
@@ -35,7 +35,7 @@ pub(super) struct DoctorContext<'a> {
     pub(super) tally: &'a Tally,
     /// The programs and mappings of the recorded processes.
     pub(super) programs: &'a Programs<'a>,
-    /// The runtimes of each process. They are determined when a rule needs them for the first time.
+    /// The runtimes of each process, determined when a rule first asks about the process.
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
     /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
@@ -69,7 +69,8 @@ impl<'a> DoctorContext<'a> {
         PerfCommand::parse(&self.examined.resolution.survey.processes.command)
     }
 
-    /// The version of a runtime, judged by the files that the process has mapped.
+    /// The version of a runtime, judged by the paths of the files that the process has mapped. `None` if these don't
+    /// show it.
     pub(super) fn version(&self, pid: Pid, runtime: &Runtime) -> Option<Version> {
         runtime.find_version(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
@@ -95,8 +96,8 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.survey.processes.markers.iter().any(|marker| lineage.contains(&marker.pid))
     }
 
-    /// The switch of this runtime that the recorded command contains, no matter which process received it. `None` if
-    /// the command contains none of its switches.
+    /// The first switch of this runtime in the recorded command, no matter which process received it. `None` if the
+    /// command contains none, or if perf recorded other processes than those of the command.
     pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         let runtime = runtime?;
@@ -130,47 +131,54 @@ impl<'a> DoctorContext<'a> {
         found
     }
 
-    /// Finds the runtime that owns the JIT code of a process. The surest signs come first.
+    /// Finds the runtime that owns the JIT code of a process, or that the process runs if it has no JIT code. The
+    /// surest signs are tried first, so a weaker sign decides only if the ones before it don't.
     fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
-        // A runtime's unnamed code is recognized by its trampolines or by the name of the memory that it is in.
+        // A trampoline is a small piece of unnamed JIT code through which some runtimes call their interpreter. Other
+        // runtimes give their memory for JIT code a name.
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }
         let has_shared_memory = self.has_shared_jit_memory(pid);
         for runtime in self.runtimes_of(pid) {
             let fits = if has_jit {
-                // A runtime that names its memory would have been recognized above.
+                // A runtime that gives its memory a name would have been recognized above. One that shares the memory
+                // with its forked children can only be the owner if the process has such memory.
                 runtime.memory.is_empty() && (has_shared_memory || !runtime.shares_memory)
             } else {
-                // Without JIT code, a mere library is no sign that its runtime is in use.
+                // Many programs load the library of a runtime without using it, so a library alone doesn't count.
                 !runtime.is_library
             };
             if fits {
                 return Some(runtime);
             }
         }
+        // Next best is the runtime that the process's program is, even if its memory should have had another name.
         if let Some(program) = self.runtimes_of(pid).find(|runtime| !runtime.is_library) {
             return Some(program);
         }
         if !has_jit {
             return None;
         }
-        // No runtime fits by memory name, but the memory may have lost its name. So take any runtime that was found.
+        // There is JIT code of an unknown owner. Its memory may have lost the name that its runtime gave it, so take
+        // any runtime that was found.
         self.runtimes_of(pid).next().or_else(|| self.find_embedded_runtime(pid))
     }
 
-    /// True if the process has JIT code in memory that it shares with its forked children.
+    /// True if the process has JIT code in memory that it shares with its parent or its forked children.
     fn has_shared_jit_memory(&self, pid: Pid) -> bool {
         let processes = &self.examined.resolution.survey.processes.by_pid;
-        // Recordings list memory only for the process that mapped it, not for those that were forked from it.
+        // Recordings list this memory only for the process that mapped it, so the ancestors from which it was inherited
+        // are asked, too.
         self.lineage(pid)
             .iter()
             .any(|pid| processes.get(pid).is_some_and(|process| process.shared_jit_memory().is_some()))
     }
 
-    /// The runtime that owns the memory with most of the process's JIT code, judged by the name that runtimes give to
-    /// their memory. `None` if most of this memory has no such name.
+    /// The runtime that owns most of the named memory with JIT code of the process. Runtimes are recognized by the
+    /// names that they give to memory. `None` if no known runtime's name occurs, or if most of the memory has other
+    /// names.
     fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
         let mut counts: Vec<(&'static Runtime, u64)> = Vec::new();
         let mut ownerless = 0;
@@ -188,7 +196,8 @@ impl<'a> DoctorContext<'a> {
         if count >= ownerless { Some(runtime) } else { None }
     }
 
-    /// For each sampled location in the process's JIT code, the name of the memory mapping that contains the location.
+    /// The names of the memory mappings that contain the process's JIT code: one entry per sampled location, so that
+    /// frequent names occur several times.
     fn names_of_jit_memory(&self, pid: Pid) -> Vec<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
         let last_sample = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
@@ -197,7 +206,7 @@ impl<'a> DoctorContext<'a> {
             let mapped = match place.location {
                 Location::File(dso, _) if place.pid == pid => Some(dso),
                 Location::Code(id, offset) => {
-                    // Named code: the process is that of the file which names it.
+                    // Named code belongs to the process of the file that names it.
                     let code = resolution.sources.map.code(id);
                     let account = self.examined.accounts().get(code.origin.0 as usize);
                     if account.is_none_or(|account| account.pid != pid) {
@@ -269,23 +278,24 @@ impl<'a> DoctorContext<'a> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The command line with which the process was started. It is only known if it is the command given to `perf
-    /// record`: perf started this process, or an ancestor from which it was forked without executing another program.
-    /// `None` in all other cases.
+    /// The command line with which the process was started. Known only for the command given to `perf record`: if perf
+    /// started this process, or the ancestor that it was forked from and whose program it still runs. `None` in all
+    /// other cases.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         self.is_started(self.executed_by(pid), command).then_some(command.program)
     }
 
-    /// The process, followed by the ancestors whose memory and command line it inherited, from its parent up to the
-    /// process that executed the program. Empty if the process isn't in the recording.
+    /// The process, its parent and so on, up to the process that executed the program: all of them share its memory and
+    /// command line. Empty if the process isn't in the recording.
     fn lineage(&self, pid: Pid) -> Vec<Pid> {
         /// A longer chain of parents can only come from a damaged recording.
         const GENERATIONS: usize = 1000;
         let processes = &self.examined.resolution.survey.processes.by_pid;
         let mut lineage = Vec::new();
         let mut next = Some(pid);
-        // When the process forked the one before it in the list. What it executed later doesn't matter.
+        // The time at which the last process in the list was forked off its parent. If the parent executes another
+        // program later, the child still has the earlier program.
         let mut until = Nanos(u64::MAX);
         while let Some(pid) = next
             && let Some(process) = processes.get(&pid)
@@ -295,6 +305,8 @@ impl<'a> DoctorContext<'a> {
             next = None;
             if let Some((parent, time)) = process.forked
                 && parent != pid
+                // A process that executed a program itself before `until` didn't inherit its memory, so the list ends
+                // with it.
                 && !process.execs.iter().any(|exec| *exec <= until)
             {
                 next = Some(parent);
@@ -304,39 +316,39 @@ impl<'a> DoctorContext<'a> {
         lineage
     }
 
-    /// True if perf started the process, directly or through a wrapper such as `timeout`, which runs the rest of its
-    /// command line unchanged.
+    /// True if perf started the process, directly or through a wrapper such as `timeout`: a program that runs the rest
+    /// of its command line unchanged.
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
         let Some(first) = self.started_by_perf() else { return false };
         let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
+        // The runtime's program isn't the first word of the command, so the words before it are a wrapper.
         let is_wrapped = find_program(command.program, is_program).is_some_and(|at| at > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
         pid == first || is_wrapped && parent == Some(first)
     }
 
-    /// The process that perf started. `None` if it can't be told apart from others.
+    /// The process that perf started to run the recorded command. `None` if several processes may be it.
     fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         for (pid, process) in processes {
-            // perf gives its child process this name until it executes the program.
+            // The process that perf forks to run the command has this name until it executes the program.
             if process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec") {
                 return Some(*pid);
             }
         }
-        // If perf's exec was not recorded, the process is recognized as the only sampled one without a parent in the
-        // recording.
+        // If perf's exec was not recorded, take the only sampled process without a parent in the recording.
         let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
         let mut roots = self.tally.processes.keys().copied().filter(is_root);
         let root = roots.next()?;
         if roots.next().is_none() { Some(root) } else { None }
     }
 
-    /// The switch for this runtime that the process received from the recorded command. `None` if it received none, or
-    /// if perf didn't start the command itself, so that the process's options aren't known.
+    /// The switch of this runtime that the process received from the recorded command. `None` if it received none, or
+    /// if perf attached to running processes, whose options aren't in the recording.
     pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
-        // Environment variables reach all child processes.
+        // Variables that the recorded command sets reach all processes that descend from it.
         let recorded = command_line(perf.program);
         for switch in runtime.switches {
             if runtime.is_set_by_variable(switch, recorded) {
@@ -345,13 +357,13 @@ impl<'a> DoctorContext<'a> {
         }
         let command = command_line(self.command_of(pid)?);
         for switch in runtime.switches {
-            // A program that embeds the runtime takes its flags among its own arguments.
+            // A program that embeds the runtime passes the runtime's flags on from among its own arguments.
             if let Some(flag) = switch.main_flag()
                 && self.has_received(pid, runtime, flag)
             {
                 return Some(switch);
             }
-            // Some options write the same files as the switch, with fewer names, such as node's
+            // Some options make the runtime write the same files as the switch, but with fewer names, such as node's
             // `--perf-basic-prof-only-functions`. They count as the switch.
             if runtime.is_switched_on(switch, command) || runtime.spoiler(switch, command).is_some() {
                 return Some(switch);
@@ -360,7 +372,8 @@ impl<'a> DoctorContext<'a> {
         None
     }
 
-    /// The switches that the process can use to write names.
+    /// The switches of the runtime that make it write names and that this process can use, given its version and its
+    /// options.
     pub(super) fn usable_switches(
         &self,
         pid: Pid,
@@ -371,8 +384,8 @@ impl<'a> DoctorContext<'a> {
         usable.into_iter()
     }
 
-    /// True if the process received the flag, as far as its command line is known. Applications that embed a runtime
-    /// take its flags among their own arguments, so for them, the flag may be any argument.
+    /// True if the process received the flag, as far as its command line is known. An application that embeds a runtime
+    /// takes the runtime's flags among its own arguments, so in its command line the flag can be any argument.
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = find_program(words, |name| runtime.is_program(name)).is_none();
@@ -397,8 +410,8 @@ impl<'a> DoctorContext<'a> {
         accounts.iter().enumerate().filter(move |(_, account)| owner == Some(account.pid))
     }
 
-    /// The process that executed the program that this process runs: the process itself, or the ancestor from which it
-    /// was forked.
+    /// The process that executed the program which `pid` runs: `pid` itself, or the ancestor whose program it inherited
+    /// by fork.
     pub(super) fn executed_by(&self, pid: Pid) -> Pid {
         self.lineage(pid).last().copied().unwrap_or(pid)
     }

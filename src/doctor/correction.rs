@@ -1,5 +1,5 @@
-//! Corrects the recorded command. For each problem that a new recording would solve, this makes a command of `jitgraft
-//! record`, ready to paste. What `jitgraft record` adds by itself is left out.
+//! Corrects the recorded command: for each problem that a new recording would solve, makes a `jitgraft record` command
+//! that is ready to paste. Options that `jitgraft record` adds by itself are left out.
 
 use super::context::{DoctorContext, RecordedStacks, command_line};
 use super::finding::{Change, Finding};
@@ -12,16 +12,16 @@ use crate::runtimes::{Callers, CorrectedCommand, Flag, Runtime, Stacks, Switch, 
 /// Maximum length of a command in bytes. Longer commands aren't suitable for pasting and are omitted.
 const LONGEST: usize = 4096;
 
-/// Sets the corrected command of each finding that a new recording would solve. Flags that one finding needs are in all
-/// commands, so that a single new recording solves all these problems.
+/// Sets the corrected command of each finding that a new recording would solve. Options that are needed for one finding
+/// are in the commands of all findings, so that one new recording solves all of them.
 pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>) {
     let copies = choose_copies(findings, context);
     let main_process = findings.iter().find_map(process_with_runtime).cloned();
     for finding in findings {
         let Some(change) = finding.change else { continue };
         let process = process_with_runtime(finding).or(main_process.as_ref());
-        // The switch that makes the runtime write the names of compiled functions may have been on during the
-        // recording. To name interpreted functions, some runtimes need another flag in addition.
+        // A runtime's switch for the names of compiled functions may have been on during the recording already. Some
+        // runtimes need another flag in addition to name interpreted functions.
         let flag = match finding.kind {
             FindingKind::Interpreted => process.and_then(interpreter_flag),
             _ => None,
@@ -34,7 +34,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
     }
 }
 
-/// Chooses how the corrected commands copy stacks, so that this solves all findings.
+/// Chooses whether the corrected commands copy stacks, and how much of them. All commands get the same answer, so that
+/// each of them solves all findings.
 fn choose_copies(findings: &[Finding], context: DoctorContext<'_>) -> Copies {
     let mut can_add_switch = false;
     let mut needs_copies = false;
@@ -49,8 +50,8 @@ fn choose_copies(findings: &[Finding], context: DoctorContext<'_>) -> Copies {
     if needs_largest_copies {
         return Copies::Largest;
     }
-    // A switch that makes a runtime write names may also make its code keep frame pointers. So while the switch is
-    // still missing, don't suggest copying stacks: first see whether they still break off with the switch.
+    // A switch that makes a runtime write names may also make its code keep frame pointers. So if the new command adds
+    // such a switch, don't make it copy stacks, too: call chains may be complete then.
     if needs_copies && !can_add_switch && context.stacks == RecordedStacks::Chains {
         return Copies::Usual;
     }
@@ -68,15 +69,15 @@ fn interpreter_flag(process: &ExaminedProcess) -> Option<Flag> {
     process.runtime?.interpreter.as_ref()?.flag
 }
 
-/// The recorded program with a switch added that makes its runtime write names.
+/// The recorded program with the switch added that makes its runtime write names.
 struct CorrectedProgram {
     switch: &'static Switch,
     command: CorrectedCommand,
 }
 
 /// Adds to the recorded program the switch that makes the process's runtime write names, and `flag`. `None` if perf
-/// attached to a running process, or if the program merely embeds the runtime, because such a program doesn't read the
-/// runtime's variables.
+/// attached to running processes, if no suitable switch is known, or if the program merely embeds the runtime: such a
+/// program doesn't read the runtime's variables.
 fn correct_program(
     process: Option<&ExaminedProcess>,
     flag: Option<Flag>,
@@ -87,17 +88,18 @@ fn correct_program(
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
     let memory = context.memory(process.pid);
     let facts = context.run_facts(process.pid, runtime, &memory);
+    // A switch that the runtime's version doesn't have had no effect, so take another one.
     let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    // Versions older than `since` refuse the switch's flags and don't start. The version of this runtime can't be found
-    // out from a recording, so adding the switch is too risky.
+    // A runtime older than `since` refuses the switch's flags and doesn't start. If recordings don't show the runtime's
+    // version, adding the switch is too risky.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_prefixes.is_empty() {
         return None;
     }
     let command = command_line(perf.program);
-    // If another recorded process started this one, options of the recorded command don't reach it, but environment
-    // variables do. If a variable already sets the switch, `flag` must be in a variable, too, to reach the same
-    // processes.
+    // If another recorded process started this one, options in the recorded command don't reach it, but environment
+    // variables do. If the recorded command already sets the switch by a variable, set `flag` by a variable, too, so
+    // that it reaches the same processes.
     let is_reached_by_options =
         context.command_of(process.pid).is_some() && !runtime.is_set_by_variable(switch, command);
     let corrected = if is_reached_by_options {
@@ -111,11 +113,11 @@ fn correct_program(
 /// Whether a corrected command makes perf copy stacks (`--call-graph dwarf`), and how much of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Copies {
-    /// Keep what the recorded command did, unless the runtime needs copies.
+    /// Copy stacks if the recorded command did, or if the runtime's stacks can't be recorded otherwise.
     AsRecorded,
-    /// Copies of perf's default size.
+    /// Copy stacks, up to perf's default size.
     Usual,
-    /// Copies as large as perf supports.
+    /// Copy stacks, up to the largest size that perf supports.
     Largest,
 }
 
@@ -127,9 +129,9 @@ struct Correction {
     effect: String,
 }
 
-/// Corrects the recorded command. `change` is the part of the command that has to change to solve a problem, `process`
-/// is the process with the problem, and `flag` is added to the program's options. `None` if the part to change would
-/// stay as it was recorded.
+/// Corrects the recorded command. `change` is the part that has to change to solve the problem, `process` is the
+/// process with the problem, and `flag` is added to the program's options. `None` if that part would stay as recorded,
+/// or if the command would be longer than [`LONGEST`].
 fn correct_command(
     process: Option<&ExaminedProcess>,
     flag: Option<Flag>,
@@ -138,7 +140,8 @@ fn correct_command(
     context: DoctorContext<'_>,
 ) -> Option<Correction> {
     let recorded = RecordCommand::from_perf(context.command()?);
-    // How perf gets call chains through the runtime's code, and whether copies can only be unwound with its jitdump.
+    // `stacks` is how perf gets stacks through the runtime's code. `unwinds_by_dump` is true if copied stacks can be
+    // unwound through that code only with the runtime's jitdump.
     let mut stacks = Stacks::FramePointers;
     let mut unwinds_by_dump = false;
     if let Some(process) = process
@@ -152,7 +155,7 @@ fn correct_command(
     let mut corrected = correct_program(process, flag, context);
     let is_suitable = corrected.as_ref().is_none_or(|corrected| match change {
         Change::Clock | Change::Program | Change::CopySize => true,
-        // Code that can only be unwound with a jitdump ends the stack if the switch only writes a perf map.
+        // If stacks can be unwound only with a jitdump, a switch that writes nothing but a perf map doesn't help.
         Change::Stacks => !unwinds_by_dump || corrected.switch.writes_dump(),
         Change::Callers => unwinds_by_dump && corrected.switch.writes_dump(),
     });
@@ -164,7 +167,8 @@ fn correct_command(
         command = command.with_program(corrected.command.clone());
     }
     let is_program_changed = command.program != recorded.program || !command.variables.is_empty();
-    // Stacks only depend on the switch if they are unwound by the dump that it makes the runtime write.
+    // Whether the description of the effect mentions the file that the switch writes. For stacks, it does only if the
+    // file is what makes unwinding possible.
     let is_about_switch = matches!(change, Change::Program | Change::Callers) || unwinds_by_dump;
     if is_program_changed
         && is_about_switch
@@ -172,6 +176,7 @@ fn correct_command(
     {
         effects.extend(process.and_then(|process| describe_switch(process, corrected.switch)));
     }
+    // Another finding needs copied stacks, so all commands copy them.
     if copies == Copies::Usual {
         stacks = Stacks::Copies;
     }
@@ -201,7 +206,8 @@ fn correct_command(
     if !is_changed {
         return None;
     }
-    // `jitgraft record` would turn on the unsuitable switch.
+    // If the switch is unsuitable, the command must be one of `perf record`: `jitgraft record` would turn the switch
+    // on.
     let command = if is_suitable {
         command_to_print(complete, &recorded, corrected.and(process), context)
     } else {
@@ -211,8 +217,8 @@ fn correct_command(
     if correction.command.len() <= LONGEST { Some(correction) } else { None }
 }
 
-/// A clause that says which file the runtime of a process writes if this switch is on. `None` if the process runs no
-/// known runtime.
+/// A clause that says which file the runtime of a process writes if this switch is on, such as `Node.js then writes
+/// jit-PID.dump (--perf-prof)`. `None` if the process runs no known runtime.
 fn describe_switch(process: &ExaminedProcess, switch: &Switch) -> Option<String> {
     let runtime = process.runtime?;
     let since = switch.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
@@ -221,9 +227,9 @@ fn describe_switch(process: &ExaminedProcess, switch: &Switch) -> Option<String>
     Some(format!("{}{since} then writes {leaves}{at_end} ({})", runtime.name, switch.name()))
 }
 
-/// Formats a corrected command for a shell, as one of `jitgraft record` if possible. If `jitgraft record` would make
-/// the same changes to the recorded program by itself, the program is printed as it was recorded. `changed` is the
-/// process whose program was corrected; `None` if the program is as recorded.
+/// Formats a corrected command for a shell, as one of `jitgraft record` if possible. The recorded program is printed
+/// unchanged if `jitgraft record` would change it in the same way by itself. `changed` is the process whose program was
+/// corrected; `None` if the program is as recorded.
 fn command_to_print(
     mut complete: RecordCommand,
     recorded: &RecordCommand,
@@ -234,10 +240,11 @@ fn command_to_print(
     let runtime = changed.and_then(|process| process.runtime).or(by_name);
     let mut stacks = Stacks::FramePointers;
     if let Some(runtime) = runtime {
-        // `jitgraft record` only finds out the version of a program that the command line names.
+        // `jitgraft record` finds out a program's version only if the command line names the program.
         let version = changed.filter(|_| by_name.is_some()).and_then(|process| context.version(process.pid, runtime));
         let plan = runtime.plan_program(command_line(&recorded.program), version, ".");
-        // Leave `--call-graph dwarf` out only if every switch that `jitgraft record` may choose needs it.
+        // `jitgraft record` adds `--call-graph dwarf` by itself if the switch that it chooses needs it. Leave the
+        // option out only if all switches of the runtime need it, because it may choose another switch than we expect.
         if runtime.switches.iter().all(|switch| switch.stacks == Stacks::Copies) {
             stacks = plan.stacks;
         }
@@ -250,13 +257,14 @@ fn command_to_print(
             }
         }
     }
+    // If `jitgraft record` wouldn't recognize the runtime by the program's name, state it (`--runtime`).
     let is_found_by_name = by_name.map(|runtime| runtime.name) == runtime.map(|runtime| runtime.name);
     let stated = runtime.filter(|_| !is_found_by_name).map(Runtime::typed_name);
     complete.to_jitgraft_record(stated.as_deref(), stacks).unwrap_or_else(|| complete.to_string())
 }
 
-/// True if the recorded command starts the process's runtime itself, not another program that starts it. The options
-/// that the runtime received are then known.
+/// True if the recorded command starts the process's runtime itself, so that the runtime's options are known. False if
+/// it starts another program, which starts the runtime.
 pub(super) fn is_command_of(runtime: &Runtime, pid: Pid, context: DoctorContext<'_>) -> bool {
     let words = context.command_of(pid).unwrap_or_default();
     find_program(words, |name| runtime.is_program(name)).is_some()

@@ -1,5 +1,5 @@
-//! Counts JIT frames that may have the wrong name: the times in their log or dump are inexact, and the address held
-//! code of several names around the time of the sample.
+//! Counts JIT frames that may have the wrong name: their address held code of several names around the time of the
+//! sample, and the times in the log or dump are too inexact to tell which of them ran.
 
 use crate::jit::{Account, ClockUse, Kind, SourceState};
 use crate::model::code::OriginId;
@@ -8,7 +8,8 @@ use crate::pipeline::recording::{Examined, FrameLocation};
 use crate::symbolize::Location;
 use crate::symbolize::code_map::CodeMap;
 
-/// A location that held code of several names, one after the other, so that an inexact time may select the wrong name.
+/// A location that held code of several names, one after the other. If the times of the names' source are inexact, a
+/// sample there may get the wrong name.
 #[derive(Clone, Copy)]
 struct DoubtfulPlace<'a> {
     /// The source of the name.
@@ -20,7 +21,8 @@ struct DoubtfulPlace<'a> {
     error: u64,
 }
 
-/// Counts the frames that may have the wrong name, for each source of JIT code in the order of [`Examined::accounts`].
+/// Counts the frames that may have the wrong name, separately for each source of JIT code. The counts are in the order
+/// of [`Examined::accounts`].
 pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
     let accounts = examined.accounts();
     let map = &examined.resolution.sources.map;
@@ -35,7 +37,7 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
         for place in examined.samples.chains.places_up(row.chain) {
             let Some(place) = doubtful_places[place.0 as usize] else { continue };
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
-            // The source's clock may have shown any of these times when the sample was taken.
+            // The time of the sample on the source's clock is somewhere in this range.
             let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
             if map.may_be_other(pid, addr, name, times) {
                 counts[origin.0 as usize] += 1;
@@ -46,8 +48,8 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
 }
 
 impl<'a> DoubtfulPlace<'a> {
-    /// Checks whether the name at a location may be wrong. `None` if it is certain, because its source has exact times
-    /// or the address only held code of this name.
+    /// Checks whether the name at a location may be wrong. `None` if the name is certain: its source has exact times or
+    /// none, or the address never held code of another name.
     fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
         let Location::Code(id, offset) = place.location else { return None };
         let code = map.code(id);

@@ -4,8 +4,8 @@ use super::kind::FindingKind;
 use super::process::ExaminedProcess;
 use crate::runtimes::Switch;
 
-/// A placeholder for the finding's process in the text of a cause. It is a control character: names in causes are
-/// escaped, so none of them can contain it.
+/// A placeholder in the text of a cause, which is replaced by a description of the finding's process. It is a control
+/// character: names in causes are escaped, so none of them can contain it.
 pub(super) const PROCESS: char = '\u{1}';
 
 /// How much of a recording a finding affects.
@@ -21,7 +21,7 @@ pub struct Share {
 }
 
 impl Share {
-    /// A share of the recording that isn't counted in samples or frames.
+    /// A share of which only the percentage is known, not the numbers of samples and frames.
     pub(super) fn from_percent(percent: f64) -> Self {
         Self { percent, samples: 0, frames: 0 }
     }
@@ -39,11 +39,11 @@ pub(super) enum Change {
     /// The options or environment variables of the recorded program.
     Program,
     /// The options or environment variables that make the recorded program write a jitdump with unwinding information,
-    /// so that the callers of JIT code can be found.
+    /// which is needed to find the callers of JIT code in copied stacks.
     Callers,
 }
 
-/// The frames of a profile that a finding concerns, for a page to highlight.
+/// The frames that a finding concerns, so that the page of `view` can highlight them.
 #[derive(Debug, Clone)]
 pub enum Highlight {
     /// None, because the finding isn't about particular frames.
@@ -60,16 +60,16 @@ pub enum Highlight {
     UnnamedImages,
     /// Frames in the process's JIT code.
     Jit,
-    /// Frames of these functions, which are the interpreter of the process.
+    /// Frames of the functions with these names, which are the interpreter in the process's runtime.
     Interpreter(&'static [&'static str]),
-    /// The outermost frames of stacks that end too early, in these files or, if `in_jit`, in JIT code.
+    /// The outermost frames of stacks that end too early.
     StackEnds {
-        /// The files in which stacks end.
+        /// Highlight stacks that end in these files.
         files: Vec<String>,
-        /// True if stacks end in JIT code.
+        /// True to highlight stacks that end in JIT code, too.
         in_jit: bool,
     },
-    /// The outermost frames of the process's stacks that end too early, in any code.
+    /// The outermost frames of those of the process's stacks that end too early, whatever code they end in.
     AllStackEnds,
 }
 
@@ -90,14 +90,15 @@ pub struct Finding {
     /// The part of the recorded command to change for a new recording without this problem. `None` if a new recording
     /// would have the same problem, or if changing the command isn't enough.
     pub(super) change: Option<Change>,
-    /// A command that records the program again, without the problem, quoted for a shell. `None` if a new recording
-    /// would have the same problem.
+    /// A shell command that records the program again without the problem. `None` if a new recording would have the
+    /// same problem, or if no such command is known.
     pub command: Option<String>,
-    /// True if the remedy only says how to record again. A command then replaces it.
+    /// True if `remedy` says nothing but how to record again. Once `command` is set, a description of the command's
+    /// effect replaces it.
     pub(super) is_solved_by_command: bool,
     /// The frames that the finding concerns.
     pub highlight: Highlight,
-    /// A switch in the recorded command that did not reach the process, but would have prevented the problem.
+    /// A switch in the recorded command that would have prevented the problem, but reached only another process.
     pub(super) lost_switch: Option<&'static Switch>,
 }
 
@@ -130,7 +131,8 @@ impl Finding {
         Self { change, ..self }
     }
 
-    /// Like [`Self::with_change`], for a finding whose remedy only says how to record again.
+    /// Like [`Self::with_change`], for a finding whose remedy only says how to record again: a corrected command
+    /// replaces this remedy.
     #[must_use]
     pub(super) fn solved_by_change(self, change: Option<Change>) -> Self {
         Self { change, is_solved_by_command: true, ..self }
@@ -142,13 +144,13 @@ impl Finding {
         Self { highlight, ..self }
     }
 
-    /// Sets a switch in the recorded command that did not reach the process.
+    /// Sets the switch in the recorded command that would have prevented the problem, but reached only another process.
     #[must_use]
     pub(super) fn with_lost_switch(self, lost_switch: Option<&'static Switch>) -> Self {
         Self { lost_switch, ..self }
     }
 
-    /// What happened in this recording, with the process in words.
+    /// What happened in this recording, with the process described by its ID, name and runtime.
     pub fn cause(&self) -> String {
         match &self.process {
             Some(process) => self.cause.replace(PROCESS, &process.describe()),
@@ -161,8 +163,8 @@ impl Finding {
         self.share.percent >= self.kind.threshold()
     }
 
-    /// Merges another finding of the same kind into this one. The texts of the finding with the larger share are kept,
-    /// and the processes of the other one are only counted.
+    /// Merges another finding of the same kind into this one, and adds their shares. The texts and the process of the
+    /// finding with the larger share are kept; the other processes are only counted.
     pub(super) fn merge(&mut self, mut other: Self) {
         let share = Share {
             percent: (self.share.percent + other.share.percent).min(100.0),

@@ -48,7 +48,8 @@ fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// Converts the shares of an event's samples by the kind of code that their innermost frame is in.
+/// Converts, for one event, how its samples are divided by the kind of code that they were taken in (their innermost
+/// frame).
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({
@@ -67,7 +68,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     let mut sources = Vec::new();
     for account in &diagnosis.accounts {
         let mut value = source(account, 0, 0);
-        // A callgrind file has costs, not frames.
+        // The costs of a callgrind file have no frames, so leave their number out.
         value.as_object_mut().map(|keys| keys.remove("named_frames"));
         sources.push(value);
     }
@@ -153,7 +154,8 @@ fn process(process: &ProcessDiagnosis) -> Value {
     })
 }
 
-/// Converts a source of names, with the number of frames that it names and of those whose name may be wrong.
+/// Converts a file that names JIT code. `named` is the number of frames that it names, and `doubtful` the number of
+/// those whose name may be wrong.
 fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     let mut value = json!({
         "kind": account.kind.id(),
@@ -189,7 +191,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     value
 }
 
-/// The word for how a source's clock was used.
+/// The word for how a file's times were converted to the recording's clock.
 fn clock_used(clock: Option<ClockUse>) -> &'static str {
     match clock {
         None => "none",

@@ -47,18 +47,18 @@ pub enum FindingKind {
     Vdso,
 }
 
-/// Threshold in percent for unnamed code in JIT code that otherwise has names. Up to this share, it is probably code
-/// that runtimes never report, such as stubs and trampolines.
+/// Threshold in percent for code without names in a process whose JIT code otherwise has names. Up to this share, it is
+/// probably code that runtimes never report, such as stubs and trampolines.
 const STUBS: f64 = 5.0;
 
-/// Threshold in percent for problems with code that normally has only few frames, such as a library.
+/// Threshold in percent for problems with code in which normally only few samples are, such as a library.
 const SOME: f64 = 8.0;
 
-/// Threshold in percent for problems that concern only one part of a program, such as its minified scripts.
+/// Threshold in percent for problems with only a part of a program's code, such as minified scripts.
 const PART: f64 = 10.0;
 
-/// Threshold in percent for stacks that end early. Some always do: in leaf functions, in libraries without frame
-/// pointers, and in threads that begin in assembly code.
+/// Threshold in percent for stacks that end early. Some do in every recording: in leaf functions, in libraries without
+/// frame pointers, and in threads that begin in assembly code.
 const ORDINARY: f64 = 15.0;
 
 /// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are worth reporting only
@@ -73,7 +73,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// A kind of problem that is worth reporting if it affects at least 1% of the recording.
+    /// A kind of problem with the default threshold: it is worth reporting if it affects at least 1% of the recording.
     const fn new(key: &'static str, about: &'static str) -> Self {
         Self { key, about, threshold: 1.0 }
     }
@@ -123,12 +123,13 @@ impl FindingKind {
         matches!(self, Self::JvmFramePointers | Self::FramePointers | Self::NotUnwound)
     }
 
-    /// True for findings about files without symbols. Users mostly can't add the symbols themselves.
+    /// True for findings about files without symbols. Findings about JIT code come before these, because users mostly
+    /// can't add the symbols themselves.
     pub(super) fn is_about_symbols(self) -> bool {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }
 
-    /// The table of all kinds. A test compares it with `docs/doctor.md`.
+    /// The properties of a kind. A test compares those of all kinds with `docs/doctor.md`.
     fn entry(self) -> Entry {
         match self {
             Self::CallChainsCut => Entry::new(

@@ -89,13 +89,13 @@ impl Subject {
         Err(unsupported(input.format))
     }
 
-    /// True if the input is a callgrind file that `doctor` can diagnose. It can't diagnose one on standard input,
-    /// because it has to read the file twice.
+    /// True if the input is a callgrind file that `doctor` can diagnose. A file has to be read twice, so one on
+    /// standard input can't be diagnosed.
     pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
         format.name == CALLGRIND && *path != InPath::Stdin
     }
 
-    /// The problems worth reporting.
+    /// The problems that are worth reporting, without the minor ones.
     pub(crate) fn findings(&self) -> &[Finding] {
         match self {
             Self::Recording(diagnosis) => &diagnosis.findings,
@@ -134,10 +134,11 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
-/// Describes what is missing at the end of a recording, given that its file has `input_len` bytes. `None` if the
-/// recording is complete.
+/// Describes what is missing at the end of a recording whose file has `input_len` bytes. `None` if the recording is
+/// complete, or if its header doesn't state its length.
 fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
-    // Only a file's header states how many bytes of records follow. A recording from a pipe doesn't.
+    // The header of a recording in a file states how many bytes of records follow; that of a recording from a pipe
+    // doesn't.
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     // perf record writes this size last, when it finishes.
     if data.size == 0 {
@@ -159,7 +160,8 @@ fn examine_recording(
     outcome: &mut Outcome,
 ) -> Result<Diagnosis> {
     let warnings = &mut outcome.warnings;
-    // Keep each sample instead of sums, because the rules look at the times of unnamed samples.
+    // Keep each sample, not only sums over equal ones: the rules look at the times at which samples without names were
+    // taken.
     let diagnosis =
         with_samples(input, &shown(path), options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))?;
     let by_event = !options.event.is_empty();

@@ -33,7 +33,8 @@ impl Origin {
         }
     }
 
-    /// A sentence with the names of the recorded machine and of this one. `None` if the recording was made here.
+    /// A sentence that says on which machine the recording was made, and on which kind of machine it is read. `None` if
+    /// both are this machine.
     pub(super) fn sentence(&self) -> Option<String> {
         if self.is_here {
             return None;

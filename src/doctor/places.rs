@@ -1,4 +1,5 @@
-//! Collects facts about each location of a recording, which the rules of `doctor` use.
+//! Collects facts about each code location of a recording: whether it has a name, what it belongs to, and what role its
+//! function plays. The tally counts samples by these facts.
 
 use super::causes::{Cause, Examiner, Status};
 use crate::model::chains::PlaceId;
@@ -18,8 +19,8 @@ use crate::symbolize::symbols::files::SearchOptions;
 pub(super) struct PlaceFacts {
     pub(super) status: Status,
     pub(super) owner: Owner,
-    /// True if the address is a return address: the frame then called another function. False for the address at which
-    /// a sample was taken.
+    /// True if the address is a return address, at which the frame's function had called another one. False if a sample
+    /// was taken at the address itself.
     pub(super) is_return: bool,
     /// True if the function at the location is one that threads begin in, such as `_start`.
     pub(super) begins_thread: bool,
@@ -33,9 +34,10 @@ pub(super) struct PlaceFacts {
 /// The role of a function for the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FunctionRole {
-    /// The function interprets functions of the program. The number is the index of its runtime in [`RUNTIMES`].
+    /// The function interprets functions of the program. The number is the index in [`RUNTIMES`] of the runtime that it
+    /// belongs to.
     Interpreter(usize),
-    /// The function is one of the program itself. It is compiled, or it is interpreted in a frame of its own.
+    /// The function is one of the program's own. It was compiled, or the interpreter gave it a frame of its own.
     Function,
     /// The function is neither an interpreter nor part of the program.
     Other,
@@ -44,7 +46,7 @@ pub(super) enum FunctionRole {
 /// What the code at a location belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// JIT code that this source names.
+    /// JIT code that a source names.
     Code(OriginId),
     /// Executable memory that no file backs, at an address where no source has code.
     Memory,
@@ -65,7 +67,7 @@ pub(super) fn collect_facts(examined: &Examined<'_>, search: &SearchOptions) -> 
     facts
 }
 
-/// Collects the facts about one location. Several functions that were inlined into each other may be there.
+/// Collects the facts about one location. If functions were inlined there, the names of all of them are looked at.
 fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
     let mut role = FunctionRole::Other;
     let mut runtime_by_name = None;
@@ -90,7 +92,8 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
     }
 }
 
-/// True if JIT code of this name is a function of the program, not a helper such as a stub or a bytecode handler.
+/// True if JIT code with this name is a function of the profiled program. False if it is a helper of the runtime, such
+/// as a stub or a bytecode handler.
 fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
     let is_helper = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
     !is_helper && !name.starts_with(b"BytecodeHandler:")

@@ -9,25 +9,27 @@ use std::borrow::Cow;
 /// A process, with facts that help the user to recognize it.
 #[derive(Debug, Clone)]
 pub struct ExaminedProcess {
-    /// The process ID in the recording.
+    /// The process ID as recorded, which differs from the process's own view of it in a container.
     pub pid: Pid,
     /// The process name.
     pub comm: String,
     /// The runtime of the process. `None` if it runs no runtime that jitgraft knows.
     pub runtime: Option<&'static Runtime>,
-    /// The number of other processes of the same runtime for which the same problem is reported.
+    /// The number of further processes of the same runtime that have the same problem. They are reported together with
+    /// this process.
     pub others: u64,
-    /// How to make the runtime write names, with only those of the runtime's switches that this process can use. `None`
-    /// if it can use none of them.
+    /// How to make the runtime write names. It mentions only switches of the runtime that this process can use; `None`
+    /// if there are none.
     pub advice: Option<String>,
-    /// The best of these switches that `jitgraft record` can turn on. `None` if there is none.
+    /// The best switch for writing names that this process can use and that `jitgraft record` can turn on. `None` if
+    /// there is none.
     pub settable_switch: Option<&'static Switch>,
-    /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
+    /// A message that the runtime's version is too old to write names. `None` if the version is new enough or unknown.
     pub too_old: Option<String>,
 }
 
 impl ExaminedProcess {
-    /// Names the process and its runtime, for use in a sentence.
+    /// Describes the process for use in a sentence, such as `process 77 and 2 more (node, Node.js)`.
     pub(super) fn describe(&self) -> String {
         let runtime = self.runtime.map_or_else(String::new, |runtime| format!(", {}", runtime.name));
         let comm = printable(&self.comm);
@@ -37,7 +39,7 @@ impl ExaminedProcess {
         }
     }
 
-    /// The process ID as shown in a message.
+    /// The process ID as shown in a message: `none` if the process is unknown.
     pub(super) fn printable_pid(&self) -> String {
         printable_pid(self.pid)
     }
@@ -64,14 +66,15 @@ impl ExaminedProcess {
         }
     }
 
-    /// True if the process's program passes the switch on to the runtime. A program that embeds the runtime only does
-    /// so if a variable turns on the switch.
+    /// True if the switch reaches the runtime when the process's program is started with it. A program that embeds a
+    /// runtime doesn't pass options on, so for it only variables do.
     fn passes_on(&self, switch: &Switch, runtime: &Runtime) -> bool {
         let is_in_variable = !switch.flags.is_empty() && !runtime.flag_variables.is_empty();
         runtime.is_program(self.comm.as_bytes()) || !switch.variables.is_empty() || is_in_variable
     }
 
-    /// The command of `jitgraft record` for programs of the process's runtime.
+    /// The `jitgraft record` command to suggest for the process's program: by the runtime's own program if the process
+    /// runs that, otherwise with `--runtime`.
     fn record_command(&self, runtime: &Runtime) -> String {
         if runtime.is_program(self.comm.as_bytes()) {
             format!("jitgraft record -- {} …", self.program_to_run(runtime))
@@ -94,8 +97,8 @@ impl ExaminedProcess {
         }
     }
 
-    /// Advice to set the switch by an environment variable instead of an option, because child processes inherit
-    /// variables but not options. `None` if no variable can set it.
+    /// Advice to turn on a switch by an environment variable instead of an option, because child processes inherit
+    /// variables but not options. `None` if no variable turns it on.
     pub(super) fn variable_advice(&self, switch: &Switch) -> Option<String> {
         let name = switch.name();
         let variable = match switch.variables {
@@ -111,8 +114,8 @@ impl ExaminedProcess {
         ))
     }
 
-    /// Advice for a process that apparently could not map its jitdump. perf only finds jitdumps that are mapped.
-    /// `given` is the switch that the process received.
+    /// Advice for a process that apparently failed to map its jitdump, by which perf would have found the dump. `given`
+    /// is the switch that the process received, if known.
     pub(super) fn mapping_advice(&self, given: Option<&Switch>) -> String {
         let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
         let writes_only_maps = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".map"));
@@ -134,7 +137,8 @@ impl ExaminedProcess {
         self.runtime.is_none_or(|runtime| runtime.switches.iter().any(Switch::writes_dump))
     }
 
-    /// A remark about code of the process's runtime that never gets a name, to be appended to a sentence.
+    /// A remark about code that the process's runtime never names, in parentheses, to be appended to a sentence. Empty
+    /// if there is no such code.
     pub(super) fn unnamed_remark(&self) -> String {
         match self.runtime.and_then(Runtime::never_names) {
             Some(unnamed) => format!(" (it never names {unnamed})"),
@@ -143,7 +147,7 @@ impl ExaminedProcess {
     }
 }
 
-/// A clause that says why a switch in the recorded command line did not reach a process.
+/// A clause that says why a switch in the recorded command did not reach a process that another process started.
 pub(super) fn not_reached(switch: &Switch) -> String {
     format!(
         "{} only reached the process that perf started; this one was started by another process, without it",

@@ -38,32 +38,34 @@ pub(crate) struct Diagnosis {
     pub(super) frames: u64,
     /// The number of these frames that have a name.
     pub(super) named: u64,
-    /// For each event, the shares of its samples whose innermost frame is in JIT code, named JIT code and so on.
+    /// For each event, how its samples are divided by the kind of code that they were taken in: JIT code, named JIT
+    /// code and so on.
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// The problems that affect at least as much of the recording as their kind's threshold. Those with the largest
-    /// effect come first.
+    /// The problems that affect at least as much of the recording as the threshold of their kind. Those that affect
+    /// most of it come first, with exceptions (see `rules`).
     pub(crate) findings: Vec<Finding>,
-    /// The other problems: they affect so little that they hardly matter, or that they are to be expected.
+    /// The problems below the threshold of their kind: they hardly matter, or every recording has a bit of them.
     pub(crate) minor: Vec<Finding>,
 }
 
-/// A process that has JIT code, or a file that names its JIT code, with counts of its frames.
+/// A process with JIT code, or with a file that names its JIT code, and the counts of its JIT frames.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
     pub(super) process: ExaminedProcess,
     /// The number of JIT frames with a name.
     pub(super) named: u64,
-    /// The number of frames without a name in memory for JIT code.
+    /// The number of JIT frames without a name: those in executable memory that no file backs.
     pub(super) unnamed: u64,
-    /// The files that name JIT code of the process, with how each was used and how many frames it names.
+    /// The files that may name JIT code of the process. For each: whether and how it was used, and how many frames it
+    /// names.
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
 
 impl Diagnosis {
-    /// Makes the diagnosis. `file` is the path of the recording, `search` says where ELF files are, and `damage`
-    /// describes what could not be read.
+    /// Makes the diagnosis. `file` is the path of the recording, `search` says where to look for ELF files, and
+    /// `damage` describes the part of the recording that could not be read.
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::collect_facts(examined, search));
         let recorded = &examined.resolution.survey.processes;
@@ -81,8 +83,8 @@ impl Diagnosis {
         };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
-        // The summaries of other commands tell users to run `doctor` when names are missing. So always report at least
-        // one cause.
+        // When names are missing, the summaries of other commands tell users to run `doctor`. So `doctor` then reports
+        // at least one cause, even if it is minor.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }
@@ -105,7 +107,7 @@ impl Diagnosis {
     }
 }
 
-/// How stacks were recorded, judged by the attributes of the events.
+/// How perf recorded stacks, according to the attributes of the recorded events.
 fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     let events = &examined.resolution.survey.recording.events;
     if events.iter().any(|event| event.attr.has_field(abi::PERF_SAMPLE_STACK_USER)) {
@@ -118,8 +120,8 @@ fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     }
 }
 
-/// Describes all processes with JIT code: those to which a source belongs, those with named JIT code, and those with
-/// unnamed code that may be JIT code.
+/// Describes all processes that have or may have JIT code: those for which a file with names was found, those with
+/// named JIT code, and those with unnamed code in memory that no file backs.
 fn describe_processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
     let mut pids: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
     for (pid, process) in &context.tally.processes {

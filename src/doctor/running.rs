@@ -29,11 +29,11 @@ pub(crate) struct LiveDiagnosis {
     pub(super) jit_bytes: u64,
     /// The jitdumps and perf maps that the process has written so far.
     pub(super) sources: Vec<LiveSource>,
-    /// The file that the process will write when it exits. `None` if its runtime writes no file at exit, or if it has
-    /// already written a jitdump or perf map.
+    /// The file that the process will write when it exits. `None` if its runtime writes no file on exit, or if a
+    /// jitdump or perf map of the process exists already.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
-    /// The command of `jitgraft record` for this process.
+    /// The `jitgraft record` command that attaches to this process.
     pub(super) record: String,
 }
 
@@ -46,13 +46,14 @@ pub(super) struct LiveSource {
     pub(super) bytes: u64,
     /// The number of code ranges that the file has so far.
     pub(super) codes: usize,
-    /// The number of these code ranges that are inside the process's memory for JIT code.
+    /// The number of these code ranges that start inside the process's memory for JIT code. If there are none, the file
+    /// is from another run.
     inside: usize,
 }
 
 impl LiveDiagnosis {
-    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`. With `force`, also reads
-    /// files that belong to other users.
+    /// Diagnoses a process. `pid` is its ID as listed in `proc`, a mounted `/proc`. With `force`, also reads files that
+    /// belong to other users.
     pub(super) fn examine(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
@@ -84,7 +85,7 @@ impl LiveDiagnosis {
         sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         let given = GivenSwitch::find(runtime, &running);
-        // If a file could not be opened, it may have the names, so don't report that they are missing.
+        // A file that could not be opened may have the names, so don't report that they are missing.
         if findings.is_empty() && refused.is_empty() {
             findings.extend(find_missing_names(&process, &sources, given, jit_bytes));
         }
@@ -103,22 +104,24 @@ impl LiveDiagnosis {
     }
 }
 
-/// Chooses the main runtime among those that the process has loaded. Preferred is a runtime that named its memory for
-/// JIT code, which shows that it is in use. `memory` contains the names of all mappings.
+/// Chooses the main runtime among those that the process has loaded. If one of them has given memory for JIT code its
+/// name, it is that one, because it is in use. `memory` has the names of all mappings.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
         return Some(owner);
     }
-    // The other runtimes that name their memory aren't in use. Of a library, we can't tell without JIT code.
+    // No memory for JIT code is named, so runtimes that name theirs aren't in use. A library is only considered if
+    // there is JIT code: otherwise, nothing shows that it is in use.
     let has_jit = running.jit_memory().next().is_some();
     runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
 }
 
-/// The share that all findings have, because a running process has no samples from which a share could be counted.
+/// The share of all findings about a running process. There are no samples from which a real share could be computed.
 const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
 
-/// The command that started the process, with the missing options added. `None` if no option is missing.
+/// The command that started the process, with the options added that make its runtime write names. `None` if it has
+/// them already, or if there are none.
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
@@ -134,12 +137,12 @@ fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &Run
 #[derive(Debug, Clone, Copy)]
 struct GivenSwitch {
     switch: &'static Switch,
-    /// The file that the runtime writes because of the switch.
+    /// The file that the switch makes the runtime write, as a pattern such as `/tmp/perf-PID.map`.
     leaves: &'static str,
 }
 
 impl GivenSwitch {
-    /// Finds the switch in the process's command line and environment.
+    /// Finds the switch by the process's command line and environment. `None` if it was started without one.
     fn find(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Self> {
         let runtime = runtime?;
         let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
@@ -147,8 +150,8 @@ impl GivenSwitch {
     }
 }
 
-/// Finds out why the process's jitdumps and perf maps don't name its JIT code. `None` if they do, or if they will be
-/// written when the process exits.
+/// Finds out why the jitdumps and perf maps of the process don't name its JIT code. `None` if they do, if the process
+/// writes them on exit, or if the process has no JIT code and isn't interpreted.
 fn find_missing_names(
     process: &ExaminedProcess,
     sources: &[LiveSource],
@@ -173,14 +176,14 @@ fn find_missing_names(
         return Some(finding.with_change(Some(Change::Program)));
     }
     let interpreter = runtime.interpreter.as_ref()?;
-    // Only samples could show whether functions are interpreted.
+    // In such a runtime, some functions may be interpreted and others compiled. Only samples would show which.
     if interpreter.has_frame_per_call {
         return None;
     }
     Some(interpreted(process, WHOLE, &Attempt::default()))
 }
 
-/// Reports that the process was started with a switch to write a jitdump or perf map, but didn't write it.
+/// Reports that the process was started with a switch to write a jitdump or perf map, but that there is no such file.
 fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding {
     Finding::new(
         FindingKind::NotWritten,
@@ -191,8 +194,8 @@ fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding 
     .with_process(process)
 }
 
-/// Reports a process that was started without the flag with which its runtime keeps frame pointers. Reports nothing if
-/// the process's environment can't be read, because the flag may be set there.
+/// Reports a JVM that was started without the option with which compiled methods keep frame pointers. `None` if the
+/// process's environment can't be read, because the option may be set there.
 fn find_missing_frame_pointers(process: &ExaminedProcess, running: &RunningProcess) -> Option<Finding> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
@@ -206,12 +209,12 @@ impl LiveSource {
     fn from_dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
         let dump = JitDump::parse(bytes).ok()?;
         let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
-        // The process has mapped this dump, so it is not left over from another run.
+        // The process has mapped this dump, so all of its code is the process's own, not left over from another run.
         Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
     }
 
-    /// Finds the process's perf map in the two places where perf looks for it: named by the inner process ID in the
-    /// process's own file system, or named by the outer ID in ours.
+    /// Finds the process's perf map in the two places where perf looks for it: in the process's own file system, with
+    /// the ID that the process has in its container; or in ours, with the ID that it has here.
     fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
         match running.open(&inner_path, Named::Convention, force) {

@@ -6,18 +6,19 @@ use crate::analysis::quantity::counted;
 use crate::jit::{Account, ClockUse, Kind, SourceState};
 use std::path::PathBuf;
 
-/// A file with names of JIT code (a jitdump, perf map, log or placed ELF object), and how much it covers.
+/// A file with names of JIT code (a jitdump, a perf map, a log, or an ELF object that was placed at an address), and
+/// how many frames it names.
 #[derive(Debug, Clone)]
 pub(super) struct SourceFile {
-    /// The file's path. The file may be missing.
+    /// The path of the file, which may be missing.
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
     /// The number of frames that the file names.
     pub(super) covered: u64,
-    /// The number of frames that may have the wrong name, because the file's times are inexact and the address was
-    /// reused at about the time of the sample.
+    /// The number of these frames whose name may be wrong: the file's times are inexact, and other code was at the same
+    /// address shortly before or after the sample.
     pub(super) doubtful: u64,
-    /// The number of the process's frames that are in memory for JIT code, named or not.
+    /// The number of JIT frames of the process, whether they have a name or not.
     pub(super) frames: u64,
 }
 
@@ -34,13 +35,14 @@ impl SourceFile {
     }
 }
 
-/// A clause with the share of a process's JIT code that a file names, for profiles that have costs instead of frames:
-/// `it names 75.0% of the cost`.
+/// A clause with the share of a process's JIT code that a file names, for callgrind files, which have costs instead of
+/// frames: `it names 75.0% of the cost`.
 pub(super) fn cost_coverage(covered: u64, all: u64) -> String {
     format!("it names {:.1}% of the cost", percent(covered as f64, all))
 }
 
-/// Describes a file with names of JIT code, and how it was used. With `coverage`, also says how many frames it names.
+/// Describes a file with names of JIT code, and how it was used. If `coverage` is given, also says how many frames the
+/// file names.
 pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {

@@ -16,9 +16,9 @@ pub(super) struct AffectedCounts {
     pub(super) frames: u64,
     /// The number of samples with at least one affected frame.
     pub(super) samples: u64,
-    /// The number of samples whose innermost frame is affected.
+    /// The number of samples whose innermost frame is an affected one.
     pub(super) leaves: u64,
-    /// The sum over all samples of the share of the sample's frames that are affected (0 to 1 per sample).
+    /// For each sample, the affected part of its frames (0 to 1), summed over all samples.
     parts: f64,
 }
 
@@ -29,19 +29,19 @@ pub(super) struct ProcessTally {
     pub(super) samples: u64,
     /// The number of JIT frames with a name.
     pub(super) named: u64,
-    /// The number of frames without a name in memory for JIT code.
+    /// The number of JIT frames without a name: those in executable memory that no file backs.
     pub(super) unnamed: u64,
-    /// Counts of samples in which a runtime interpreted code. The key is the runtime's index in [`RUNTIMES`].
+    /// Counts of samples with frames of an interpreter, by the index of its runtime in [`RUNTIMES`].
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
     /// The files whose code the process ran.
     pub(super) files: BTreeSet<DsoId>,
-    /// The runtimes whose native functions the process ran, judged by the functions' names. They are given as indexes
-    /// in [`RUNTIMES`].
+    /// The runtimes of which the process ran native functions, recognized by the functions' names. They are indexes in
+    /// [`RUNTIMES`].
     pub(super) runtimes_by_name: BTreeSet<usize>,
-    /// The number of unnamed JIT frames that directly called a runtime's interpreter function, because such frames are
-    /// trampolines of the runtime. The key is the runtime's index in [`RUNTIMES`].
+    /// The number of unnamed JIT frames that directly called the interpreter function of a runtime: these are
+    /// trampolines of that runtime. The key is the runtime's index in [`RUNTIMES`].
     pub(super) trampolines: BTreeMap<usize, u64>,
-    /// The number of samples with at least one unnamed frame in memory for JIT code.
+    /// The number of samples with at least one unnamed JIT frame.
     pub(super) with_unnamed: u64,
     /// The time of the process's last sample.
     pub(super) last: Nanos,
@@ -50,20 +50,20 @@ pub(super) struct ProcessTally {
     /// The number of copied stacks that could not be unwound to the end, by the owner of the code in which unwinding
     /// stopped.
     pub(super) not_unwound: BTreeMap<Owner, u64>,
-    /// The times of samples with unnamed frames in memory for JIT code.
+    /// The times of the samples with unnamed JIT frames.
     pub(super) unnamed_at: Vec<Nanos>,
 }
 
 /// Counts of samples in which an interpreter was running.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
-    /// The interpreter's frames, and the samples with such a frame anywhere in the stack.
+    /// The counts of the interpreter's frames, and of the samples that contain at least one.
     pub(super) all: AffectedCounts,
-    /// The number of samples in which the innermost function of the profiled program is interpreted, not compiled.
+    /// The number of samples whose innermost function of the profiled program was being interpreted, not compiled.
     pub(super) innermost: u64,
 }
 
-/// How much of a recording a source of JIT code names.
+/// How many frames and samples of a recording have a name from one source of JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct SourceCoverage {
     /// The number of frames that the source names.
@@ -77,7 +77,8 @@ pub(super) struct SourceCoverage {
 pub(super) struct CutChains {
     /// The number of such call chains.
     pub(super) count: u64,
-    /// The kernel's limit, in frames per call chain. If events have different limits, the largest.
+    /// The kernel's limit, in frames per call chain. If the limits of events differ, the largest of those that were
+    /// reached.
     pub(super) limit: u16,
 }
 
@@ -90,24 +91,24 @@ pub(super) struct Tally {
     pub(super) frames: u64,
     /// The number of these frames that have a name.
     pub(super) named: u64,
-    /// The frames without a name, by the cause of it.
+    /// Counts of the frames without a name, by why they have none.
     pub(super) causes: BTreeMap<Cause, AffectedCounts>,
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
-    /// What each source of JIT code names, in the order of [`Examined::accounts`].
+    /// For each source of JIT code, how much of the recording it names. The order is that of [`Examined::accounts`].
     pub(super) coverage: Vec<SourceCoverage>,
-    /// For each source of JIT code, in the same order: the number of frames that may have the wrong name (see
-    /// [`doubtful`]).
+    /// For each source of JIT code, the number of frames that may have the wrong name (see [`doubtful`]). The order is
+    /// that of [`Examined::accounts`].
     pub(super) doubtful: Vec<u64>,
     pub(super) cut_chains: CutChains,
-    /// The number of copied stacks that are larger than their copy.
+    /// The number of stacks that are larger than the copy that perf made of them.
     pub(super) copies_ended: u64,
     /// The number of copied stacks with more frames than jitgraft unwinds.
     pub(super) too_deep: u64,
 }
 
 impl AffectedCounts {
-    /// Counts one sample with at least one affected frame. `affected` of its `all` frames are affected.
-    /// `is_leaf_affected` is true if the innermost frame is among them.
+    /// Counts one sample, of whose `all` frames `affected` are affected (at least one). `is_leaf_affected` is true if
+    /// the innermost frame is one of them.
     fn add(&mut self, affected: u64, all: u64, is_leaf_affected: bool) {
         self.frames += affected;
         self.samples += 1;
@@ -115,7 +116,7 @@ impl AffectedCounts {
         self.parts += affected as f64 / all.max(1) as f64;
     }
 
-    /// Adds the counts of another problem.
+    /// Adds the counts of another problem. A sample that has both problems is then counted twice.
     pub(super) fn merge(&mut self, other: Self) {
         self.frames += other.frames;
         self.samples += other.samples;
@@ -123,9 +124,9 @@ impl AffectedCounts {
         self.parts += other.parts;
     }
 
-    /// The percentage of a recording with `samples` samples that is affected. Each sample counts by the share of its
-    /// frames that are affected. But if more samples have an affected innermost frame, these samples count instead,
-    /// because profiles are mostly read for innermost frames.
+    /// The affected percentage of a recording with `samples` samples. Each sample counts by its share of affected
+    /// frames. But if the number of samples whose innermost frame is affected is larger than that sum, it is taken
+    /// instead, because profiles are mostly read for innermost frames.
     pub(super) fn percent(&self, samples: u64) -> f64 {
         percent(self.parts.max(self.leaves as f64), samples)
     }
@@ -136,7 +137,8 @@ pub(super) fn percent(part: f64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { 100.0 * part / whole as f64 }
 }
 
-/// True if the frame might be the function in which its thread began. Only its name would tell, and it has none.
+/// True if the frame is a caller without a name, which might be the function in which its thread began: only a name
+/// would tell.
 fn may_begin_thread(frame: &PlaceFacts) -> bool {
     frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
@@ -150,20 +152,22 @@ struct TalliedStack<'a> {
 }
 
 impl TalliedStack<'_> {
-    /// True if the outer frames are garbage ([`goes_astray`]).
+    /// True if the outer frames of the stack are garbage, because something else than a frame pointer was followed
+    /// ([`goes_astray`]).
     fn goes_astray(&self) -> bool {
         goes_astray(self.frames.iter().rev().map(|frame| frame.owner == Owner::Nowhere))
     }
 }
 
 impl Tally {
-    /// Counts all samples of a recording. `facts` has the facts about each location.
+    /// Counts all samples of a recording. `facts` has the facts about each location, indexed by its ID.
     pub(super) fn new(examined: &Examined<'_>, facts: &[PlaceFacts]) -> Self {
         let samples = examined.samples;
         let coverage = vec![SourceCoverage::default(); examined.accounts().len()];
         let mut tally = Self { coverage, doubtful: doubtful::count_frames(examined), ..Self::default() };
         let mut frames = Vec::new();
         for row in &samples.rows {
+            // Samples without a process are counted for process 0.
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             frames.clear();
             let places = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
@@ -193,8 +197,8 @@ impl Tally {
         process.count_interpreters(stack.frames);
     }
 
-    /// The runtime that owns the unnamed JIT code of a process: more than half of the unnamed frames are trampolines of
-    /// this runtime. `None` if this isn't true of any of `runtimes`.
+    /// The runtime that owns the unnamed JIT code of a process, if more than half of the unnamed frames are trampolines
+    /// of this runtime. `None` if that is so for none of `runtimes`.
     pub(super) fn owner_of_unnamed(
         &self,
         pid: Pid,
@@ -206,7 +210,7 @@ impl Tally {
         runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
-    /// Counts named frames, and the causes of unnamed ones.
+    /// Counts the frames with a name, and those without one by cause.
     fn count_names(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let mut frames_by_cause = BTreeMap::<Cause, u64>::new();
@@ -238,7 +242,7 @@ impl Tally {
         }
     }
 
-    /// Counts the frames that each source of JIT code names.
+    /// Counts the frames that get their name from each source of JIT code, and the samples with such frames.
     fn count_coverage(&mut self, stack: &TalliedStack<'_>) {
         let mut sources_in_stack = BTreeSet::new();
         for frame in stack.frames {
@@ -251,16 +255,19 @@ impl Tally {
         }
     }
 
-    /// If the stack is incomplete, counts it by the reason why it ends and, for some reasons, by the owner of the code
-    /// in which it ends.
+    /// If the stack is incomplete, counts it by why it ends and, for some of the reasons, by the owner of the code in
+    /// which it ends.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
+        // Outer frames at addresses where nothing is mapped aren't real, so the stack ends before them.
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
         let owner = outermost.map_or(Owner::Nowhere, |frame| frame.owner);
         match stack.end {
             StackEnd::Whole => {}
-            // The stack has exactly as many frames as the kernel was allowed to record.
+            // The stack is complete: it just happens to have as many frames as the kernel was set to record.
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
+            // A chain whose outermost frames are garbage reached the limit only because of them. It is counted as
+            // broken below.
             StackEnd::Limit(limit) if !stack.goes_astray() => {
                 self.cut_chains.count += 1;
                 self.cut_chains.limit = self.cut_chains.limit.max(limit);
@@ -270,8 +277,8 @@ impl Tally {
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(owner).or_default() += 1;
             }
-            // A chain is broken if it ends neither at the start of a thread nor in the kernel. If perf recorded no call
-            // chains, all stacks are counted here, but the rules then ignore this count.
+            // A call chain is broken if it ends neither in a function in which threads begin nor in the kernel. If perf
+            // recorded no call chains, every stack seems broken here, but then no rule looks at this count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
                 let may_be_whole = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin_thread);
                 let is_whole = may_be_whole || stack.frames.iter().any(|frame| frame.begins_thread);
@@ -284,8 +291,9 @@ impl Tally {
 }
 
 impl ProcessTally {
-    /// Counts the interpreter functions in a stack, and the trampolines that called them: small pieces of JIT code
-    /// without a name, such as those of CPython's perf support. `frames` starts with the innermost frame.
+    /// Counts the frames of interpreters in a stack, and the trampolines that called them. A trampoline is a small
+    /// piece of unnamed JIT code that calls the interpreter, as CPython's perf support makes one per function. `frames`
+    /// starts with the innermost frame.
     fn count_interpreters(&mut self, frames: &[PlaceFacts]) {
         let mut frames_by_runtime = BTreeMap::<usize, u64>::new();
         for frame in frames {
@@ -296,7 +304,8 @@ impl ProcessTally {
         let innermost_role = frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
         for (runtime, count) in frames_by_runtime {
             let interpreted = self.interpreted.entry(runtime).or_default();
-            // The leaf isn't counted here: `innermost` also counts leaves that the interpreter itself called.
+            // `false`: the innermost frame isn't counted here as affected. Use `innermost` instead, which also counts
+            // samples in native functions that the interpreter called.
             interpreted.all.add(count, frames.len() as u64, false);
             if innermost_role == Some(FunctionRole::Interpreter(runtime)) {
                 interpreted.innermost += 1;

@@ -54,8 +54,8 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Prints the number of findings, as the heading of their list. `figure` describes the percentage that is printed
-/// beside each finding; it is empty if there is none.
+/// Prints the number of findings as the heading of their list. `figure` describes the percentage that is printed beside
+/// each of them; empty if none is printed.
 fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
     match (findings.len(), figure) {
         (0, _) => writeln!(out, "No problems found.")?,
@@ -77,7 +77,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
             Some(command) if printed_commands.contains(&command) => {
                 writeln!(out, "         → record again as above")?;
             }
-            // Print the command on a single line, so that it can be copied.
+            // The command isn't wrapped, so that it can be copied as one line.
             Some(command) => {
                 writeln!(out, "         → record again:\n           {command}")?;
                 printed_commands.push(command);
@@ -90,9 +90,10 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Prints a text, wrapped at spaces. All lines except the first are indented by `indent` spaces.
+/// Prints a text in lines of at most 100 columns, broken at spaces. All lines except the first are indented by `indent`
+/// spaces.
 fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
-    /// Maximum length of a line in columns. Longer lines are hard to read.
+    /// Maximum number of columns of a line, so that it is easy to read.
     const WIDTH: usize = 100;
     let mut room = WIDTH;
     for (number, word) in text.split(' ').enumerate() {
@@ -112,7 +113,7 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
 /// The number of processes that are listed one by one. The rest are summed by runtime.
 const LISTED: usize = 8;
 
-/// Prints the processes with the most frames of JIT code one by one. The others are summed by runtime.
+/// Prints the processes with the most JIT frames one by one, and sums of the other processes by runtime.
 fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
     /// Sums over several processes.
     #[derive(Default)]
@@ -124,7 +125,7 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
     by_size.sort_by_key(|process| Reverse(process.named + process.unnamed));
     let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
-    // Print them in the order of the diagnosis, not by size.
+    // Print them in the order in which the diagnosis lists them, not by size.
     for process in processes {
         if listed.iter().any(|other| std::ptr::eq(*other, process)) {
             write_process(process, out)?;
@@ -179,6 +180,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {
+        // Remedies for a JVM mention `jcmd PID`. Here the process is known, so its ID can replace the placeholder.
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
         writeln!(out)?;
         write_wrapped(&format!("  {}", finding.cause()), 2, out)?;

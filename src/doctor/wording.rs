@@ -1,4 +1,5 @@
-//! Phrases for the causes and remedies of findings. Names from the recording are escaped so that they are printable.
+//! Phrases that the causes and remedies of several findings use. Names from the recording are escaped so that they are
+//! printable.
 
 use crate::model::Pid;
 use crate::model::printable::readable;
@@ -24,7 +25,8 @@ pub(super) fn printable_pid(pid: Pid) -> String {
     if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
 }
 
-/// Lists names for use in a sentence, such as `a, b and c`. Long lists are shortened. An empty list becomes `code`.
+/// Lists names for use in a sentence, such as `a, b and c`. Names beyond the first four are only counted. An empty list
+/// becomes `code`.
 pub(super) fn list(names: &[String]) -> String {
     /// Maximum number of names in the list. Further names are only counted.
     const SHOWN: usize = 4;
@@ -37,7 +39,8 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Lists names, followed by a verb that agrees with their number, such as `a and b are`.
+/// Lists names, followed by the form of the verb (`singular` or `plural`) that agrees with their number, such as `a and
+/// b are`.
 pub(super) fn list_with_verb(names: &[String], singular: &str, plural: &str) -> String {
     format!("{} {}", list(names), if names.len() == 1 { singular } else { plural })
 }

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
-    /// The absolute form of `path`: members are found by either.
+    /// The absolute form of `path`. Members are found by either form.
     absolute: PathBuf,
     owner: u32,
     members: BTreeMap<PathBuf, Member>,
@@ -30,8 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// Metadata of the temporary file into which the member was unpacked. Size and modification time are the member's,
-    /// but the user ID is ours; the member's is `owner`.
+    /// Metadata of the temporary file into which the member was extracted. Size and modification time are the member's,
+    /// but the user ID is that of this process; see `owner` for the member's.
     pub(super) about: Metadata,
     /// The user that owns the archive.
     pub(super) owner: u32,
@@ -40,7 +40,8 @@ pub(super) struct Member {
 static OPEN: Mutex<Vec<Weak<Archive>>> = Mutex::new(Vec::new());
 
 fn open() -> MutexGuard<'static, Vec<Weak<Archive>>> {
-    // The list is consistent even if a thread panicked while holding the lock: each change is a single step.
+    // If a thread panicked while it held the lock, use the list all the same: each change to it is a single step, so it
+    // is never incomplete.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -51,20 +52,19 @@ impl Archive {
         Self { path: path.to_owned(), absolute, owner, members: BTreeMap::new() }
     }
 
-    /// Extracts a file from a stream into the archive, under this name. `modified` is its modification time since 1970,
-    /// in seconds and nanoseconds.
+    /// Extracts a file from a stream and adds it to the archive under this name. `modified` is its modification time
+    /// since 1970, in seconds and nanoseconds.
     pub fn add(&mut self, name: &Path, modified: (i64, i64), stream: impl Read) -> Result<()> {
         let spool = temporary()?.filled(stream)?;
         let time = Timespec { tv_sec: modified.0, tv_nsec: modified.1 };
-        // An error doesn't matter: the file system may not support this time, and jitdumps contain times of their own.
+        // Ignore an error: the file system may not support this time, and jitdumps contain times of their own.
         let _ = futimens(spool.file(), &Timestamps { last_access: time, last_modification: time });
         let about = spool.file().metadata()?;
         self.members.insert(name.to_owned(), Member { bytes: spool.map()?, about, owner: self.owner });
         Ok(())
     }
 
-    /// Makes the archive's members available under their paths: the door opens them until the returned archive is
-    /// dropped.
+    /// Opens the archive: until the returned value is dropped, the door opens its members by their paths.
     pub fn open(self) -> Arc<Self> {
         let archive = Arc::new(self);
         let mut all = open();
@@ -89,7 +89,8 @@ pub fn is_archive(path: &Path) -> bool {
     open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path || archive.absolute == path)
 }
 
-/// The open archive that contains a path, and the path relative to it; `None` if the path isn't in an open archive.
+/// The open archive that contains a path, and the rest of the path inside of it. `None` if the path isn't in an open
+/// archive.
 fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     let all = open();
     all.iter().filter_map(Weak::upgrade).find_map(|archive| {
@@ -105,8 +106,8 @@ pub(super) fn member(path: &Path) -> Option<Member> {
     Some(Member { bytes: bytes.duplicate(), about: about.clone(), owner: *owner })
 }
 
-/// The members in a directory of an archive whose names `wanted` accepts, with metadata. `None` if the path isn't in an
-/// open archive.
+/// The members directly in a directory of an archive whose names `wanted` accepts, with their metadata. `None` if the
+/// directory isn't in an open archive.
 pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Vec<(OsString, Metadata)>> {
     let (archive, directory) = inside(directory)?;
     let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));

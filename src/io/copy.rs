@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
-/// Copies the data of a file to the same offsets of another, so that holes stay holes. A hole at the end is dropped.
-/// Fails if any other hole is larger than `largest_hole`.
+/// Copies the data of a file to the same offsets of another file, so that holes stay holes (parts that were never
+/// written). A hole at the end is left out. Fails if another hole is larger than `largest_hole` bytes.
 pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
@@ -20,12 +20,12 @@ pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Res
     Ok(())
 }
 
-/// How many ranges of data are examined for holes between them.
+/// How many ranges of data are looked at to find the holes between them.
 const PIECES: usize = 10_000;
 
-/// The offset of the end of a file's last data; a hole at the end doesn't count. Fails if any other hole is larger than
-/// `largest_hole` bytes. Looks only at the first [`PIECES`] ranges of data; if there are more, returns the file's
-/// length.
+/// The offset where a file's last data ends, so that a hole at the end can be left out. Fails if another hole is larger
+/// than `largest_hole` bytes. If the file has more than [`PIECES`] ranges of data, the rest isn't checked, and the
+/// file's length is returned.
 pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     let mut end = 0;
     for _ in 0..PIECES {
@@ -49,12 +49,12 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     Err(Error::new(message).with_remedy(Some(remedy)).at_offset(hole.start))
 }
 
-/// The next range with data at or after an offset; `None` if only a hole follows.
+/// The first range of data at or after an offset; `None` if only a hole follows.
 fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
         Err(Errno::NXIO) => return Ok(None),
-        // The file system doesn't report holes, so everything counts as data.
+        // This file system doesn't report holes, so the file counts as data without holes.
         Err(_) => from,
     };
     let end = match seek(file, SeekFrom::Hole(start)) {

@@ -43,14 +43,15 @@ pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 pub enum Named {
     /// The user typed the path. Links are followed as in any program.
     User,
-    /// A convention gives the path: jitdumps, perf maps and logs are in directories that everybody can write to.
+    /// The path follows a convention, such as `/tmp/perf-PID.map`. The directories of jitdumps, perf maps and logs are
+    /// often ones that everybody can write to.
     Convention,
-    /// A process mapped the file while it was being recorded. The owner isn't checked (perf inject doesn't either),
-    /// because root may record a server that runs as another user.
+    /// A recorded process mapped the file. The owner isn't checked, because root may record a server that runs as
+    /// another user; perf inject doesn't check it either.
     Marker,
-    /// A recording or another file contains the path: binaries, debug files, sources.
+    /// A recording or another file contains the path: of a program, a debug file or a source file.
     Recording,
-    /// The file is in an input directory that the user typed.
+    /// The file is in an input directory. The user typed the directory's path.
     Part,
 }
 
@@ -60,7 +61,7 @@ pub enum Start<'a> {
     /// At the root or in the current directory, as for any program.
     #[default]
     Here,
-    /// In this directory, which the user typed. The path begins with the directory.
+    /// In this directory, which the user typed. Paths are given with the directory in front.
     Typed(&'a Path),
     /// At the root directory of a process. Links and `..` can't leave it.
     Inside(&'a Root),
@@ -70,7 +71,7 @@ pub enum Start<'a> {
 #[derive(Debug)]
 pub struct Root {
     directory: File,
-    /// The user that the process runs as. Files in the root directory may belong to this user.
+    /// The user that the process runs as. This user's files in the root directory are trusted, too.
     uid: u32,
 }
 
@@ -84,20 +85,20 @@ impl Root {
 /// Whether a file may have holes (parts that were never written and read as zeros).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Holes {
-    /// Any holes are allowed: the kernel omits untouched memory from core dumps, and linkers omit zeros.
+    /// Any holes are allowed: the kernel leaves holes for untouched memory in core dumps, and linkers for zeros.
     Any,
-    /// Only small holes are allowed: such files are written from front to back, so a large hole can only be meant to
-    /// waste memory and time.
+    /// Only small holes are allowed. Files of this kind are written from front to back, so a large hole can only be
+    /// there to waste memory and time.
     Small,
 }
 
 /// The kind of file that is expected at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// Recognizes the kind by the file's first bytes (4 KiB) and returns which holes are allowed; `None` for other
-    /// kinds.
+    /// Recognizes the kind by the first bytes of a file (4 KiB), and returns which holes such a file may have; `None`
+    /// if the file is of another kind.
     pub holes: fn(&[u8]) -> Option<Holes>,
-    /// The error message for another user's file that isn't of this kind.
+    /// The error message if the file belongs to another user and isn't of this kind.
     pub otherwise: &'static str,
 }
 
@@ -114,19 +115,20 @@ pub struct Opened {
     pub bytes: Bytes,
     /// The file's metadata when it was opened.
     pub about: Metadata,
-    /// The file's mode, reduced to the owner's permissions if others can't search a directory on the way.
+    /// The file's mode. If other users can't search a directory on the way to the file, only the owner's permissions
+    /// are kept.
     pub mode: u32,
     /// True if everybody may read the file and search every directory on the way to it. Always true for a file in an
-    /// archive: whoever can open the archive can read the file.
+    /// archive, because whoever can open the archive can read the file.
     pub is_everybodys: bool,
 }
 
-/// Rules for opening files that somebody or something named.
+/// Rules for opening files whose paths come from a certain source, such as a recording.
 #[derive(Debug, Clone, Copy)]
 pub struct Door<'a> {
     /// Who named the paths. The table in the module's documentation says what follows from this.
     pub named: Named,
-    /// Where walks along the paths begin: for instance at the root, or at the root directory of a process.
+    /// Where the paths start, for instance at the root, or at the root directory of a process.
     pub start: Start<'a>,
     /// True if other users' files are trusted (`--force`).
     pub force: bool,
@@ -154,7 +156,7 @@ impl Door<'_> {
         })
     }
 
-    /// Reads the first `most` bytes of a file, or all if it is shorter. `None` if there is no file.
+    /// Reads the first `most` bytes of a file, or all if it is shorter. `None` if there is no such file.
     pub fn head(&self, path: &Path, most: u64) -> Option<Result<Vec<u8>>> {
         if let Some(Member { bytes, owner, .. }) = archive::member(path) {
             let head = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
@@ -162,13 +164,13 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let mut bytes = Vec::new();
-            // Files with length 0 may have endless contents (/proc), so never read more than the length.
+            // Never read more than the file's length: a file with length 0, as in /proc, may have endless contents.
             place.open_for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
             Ok(bytes)
         })
     }
 
-    /// Opens a file to be read from front to back. `None` if absent.
+    /// Opens a file to be read from front to back, after checking its type and owner. `None` if there is no such file.
     pub fn open_file(&self, path: &Path) -> Option<Result<File>> {
         self.enter(path, |place| place.open_for_reading())
     }
@@ -198,8 +200,8 @@ impl Door<'_> {
         Some(listed.map_err(|error| self.located(error, directory)))
     }
 
-    /// Walks along a path to its file, checks the file's type and owner, and calls `read` with the file. `None` if
-    /// there is no file.
+    /// Walks along a path to its file, checks the file's type and owner, and passes the file to `read`. `None` if there
+    /// is no such file.
     fn enter<T>(&self, path: &Path, read: impl FnOnce(Place) -> Result<T>) -> Option<Result<T>> {
         let place = self.place(path).transpose()?;
         let read = place.and_then(|place| {
@@ -232,13 +234,14 @@ impl Door<'_> {
             }
             Err(Stop::Failed(error)) => Err(unopened::found_file_error(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
-            // Paths that lead to this process's own descriptors are only accepted for outputs.
+            // A path that leads to a descriptor of this process, such as `/dev/stdin`, counts as missing: only outputs
+            // may be named so.
             Err(Stop::Descriptor(_)) => Ok(None),
         }
     }
 
-    /// Adds the path to an error, except for a path inside a process's root directory: the caller knows that file by
-    /// another path.
+    /// Adds the path to an error. For a path inside the root directory of a process, the caller adds the path by which
+    /// the user knows the file.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }
@@ -266,8 +269,8 @@ impl Door<'_> {
         Err(Error::new(message).with_refusal(RefusalReason::Owner))
     }
 
-    /// True if only root and the current user can truncate the file while it is mapped; other files are copied. Files
-    /// in a process's root directory don't count, because root in that container could truncate them. Files in an input
+    /// True if only root and the current user can truncate the file, so that it can be mapped instead of copied. Not
+    /// for files in a process's root directory, because root in that container could truncate them. Files in an input
     /// directory are trusted as much as the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
@@ -276,17 +279,18 @@ impl Door<'_> {
 
     /// Maps a file that only trusted users can change. Fails if it has holes that are too large for its kind.
     fn map(&self, file: &File, kind: Kind) -> Result<Bytes> {
-        // Files of trusted users may be of any kind.
+        // A trusted user's file may be of any kind; if it isn't of the expected one, it may only have small holes.
         let holes = (kind.holes)(&head(file)?).unwrap_or(Holes::Small);
         let len = file.metadata()?.len();
         let end = match holes {
             Holes::Any => len,
-            // The user knows what the file is, so holes of any size are accepted. A hole at the end is still dropped.
+            // The user typed the path and knows what the file is, so holes of any size are accepted. A hole at the end
+            // is left out.
             Holes::Small if self.named == Named::User => copy::data_end(file, u64::MAX)?,
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
         match (len, end) {
-            // Files in /proc have length 0 although they have contents.
+            // Files in /proc have contents although their length is 0.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => whole::contents_to(file, end),
@@ -294,8 +298,8 @@ impl Door<'_> {
     }
 }
 
-/// Copies a file that others can change to a temporary file, and maps the copy. Fails if the file isn't of the expected
-/// kind, or has holes that are too large.
+/// Copies a file that others can change to a temporary file, and maps that. Fails if the file isn't of the expected
+/// kind, or if its holes are too large for this kind.
 fn copied(file: &File, kind: Kind) -> Result<Bytes> {
     let holes = (kind.holes)(&head(file)?).ok_or_else(|| Error::new(kind.otherwise))?;
     let largest_hole = if holes == Holes::Any { u64::MAX } else { LARGEST_HOLE };

@@ -61,8 +61,8 @@ impl FromStr for MemoryLimit {
     }
 }
 
-/// Limits this process's own memory from now on; mapped files don't count. Does nothing if the limit is a percentage
-/// and the available memory is unknown.
+/// Limits this process's own memory from now on; mapped files don't count. If the limit is a percentage of the
+/// available memory and that is unknown, does nothing.
 pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let most = match limit {
         MemoryLimit::Bytes(bytes) => Some(bytes),
@@ -75,26 +75,26 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
         None => most,
     };
     let new = Rlimit { current: Some(current), maximum: old.maximum };
-    // Only the first call sees the limit that this program was started with.
+    // Later calls would see the limit that the first call set.
     OLD_LIMIT.get_or_init(|| old);
     setrlimit(Resource::Data, new)
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
 }
 
-/// The memory limit that this program was started with. Unset as long as [`limit_memory`] hasn't changed it.
+/// The memory limit that this program was started with; unset until [`limit_memory`] replaces it.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Calls `start`, which starts another program. Meanwhile, the settings that this program was started with apply again:
-/// its memory limit, and the default action for SIGXFSZ. The other program inherits them.
+/// Calls `start`, which starts another program. While it runs, this program's memory limit and its action for SIGXFSZ
+/// are those that it was started with, because the other program inherits them.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
     let own_limit = getrlimit(Resource::Data);
-    // This can't fail: the hard limit hasn't changed, so a process may raise its soft limit again.
+    // This can't fail: only the soft limit was lowered, and a process may raise it again up to the hard limit.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
     // SAFETY: the default action, and ignoring a signal, run no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     let started = start();
-    // SAFETY: as above.
+    // SAFETY: ignoring a signal runs no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
     let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own_limit));
     started
@@ -109,12 +109,14 @@ static EARLY_SIGNAL: AtomicI32 = AtomicI32::new(0);
 /// The signals to pass on: those that end a program, and SIGUSR2, which makes perf write a part of its recording.
 const PASSED_ON: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
 
-/// While this value exists, signals don't end this program but are passed on to the child process that it waits for.
+/// While this value exists, signals that would end this program are passed on to the child process that it waits for
+/// instead.
 #[derive(Debug)]
 pub struct PassedSignals(());
 
 impl PassedSignals {
-    /// Starts catching signals. Signals that were ignored (nohup(1)) stay ignored.
+    /// Starts catching signals. Signals that were already ignored when this program was started, as by nohup(1), stay
+    /// ignored.
     pub fn begin() -> Self {
         let handler = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
         set_actions(&PASSED_ON, |old| old != libc::SIG_IGN, handler, libc::SA_SIGINFO | libc::SA_RESTART);
@@ -144,8 +146,8 @@ impl Drop for PassedSignals {
     }
 }
 
-/// Installs a handler for those of the signals whose current action `is_replaced` accepts. `handler` is the address of
-/// an async-signal-safe function (signal-safety(7)), or SIG_DFL.
+/// Installs a handler for each signal whose current action `is_replaced` accepts. `handler` is the address of an
+/// async-signal-safe function (signal-safety(7)), or SIG_DFL.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 fn set_actions(signals: &[c_int], is_replaced: impl Fn(usize) -> bool, handler: usize, flags: c_int) {
     for &signal in signals {
@@ -165,8 +167,8 @@ fn set_actions(signals: &[c_int], is_replaced: impl Fn(usize) -> bool, handler: 
 /// Signal handler: passes the signal on to the child, or remembers it until the child has been started.
 #[expect(unsafe_code, reason = "a signal is sent, and its details are behind a pointer")]
 extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    // The terminal sends its signals (such as Ctrl-C) to the child, too. SAFETY: with SA_SIGINFO, the kernel passes a
-    // valid pointer.
+    // The kernel sent this signal for a key such as Ctrl-C, and has sent it to the child, too. So don't pass it on.
+    // SAFETY: with SA_SIGINFO, the kernel passes a valid pointer.
     if unsafe { (*info).si_code } == SI_KERNEL {
         return;
     }
@@ -181,7 +183,7 @@ extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
 /// `si_code` of signals that the kernel sent (asm-generic/siginfo.h).
 const SI_KERNEL: c_int = 0x80;
 
-/// Ends this program with the signal that ended another program, so that the caller sees the same status.
+/// Ends this program by the same signal that ended another program, so that the caller sees the same status.
 #[expect(unsafe_code, reason = "a signal's action is set, and it is sent")]
 pub fn end_by(signal: i32) -> ! {
     // SAFETY: the default action runs no code of this program. raise(3) sends the signal to this thread.
@@ -189,12 +191,12 @@ pub fn end_by(signal: i32) -> ! {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
-    // Some signals don't end a process. Then exit with the status that a shell would report.
+    // The signal didn't end this process, as some don't. Exit with the status that a shell would report.
     std::process::exit(128 + signal)
 }
 
-/// The available memory in bytes: that of the machine, or the limit of the process's control groups if that is less.
-/// `None` if unknown.
+/// The memory that this process may use, in bytes: that of the machine, or the limit of its control groups if that is
+/// less. `None` if unknown.
 fn available() -> Option<u64> {
     let machine = read_system_text(Path::new("/proc/meminfo")).ok().and_then(|text| {
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -222,7 +224,7 @@ fn group_memory_limit(line: &str) -> Option<u64> {
     Path::new(group).ancestors().filter_map(read_limit).min()
 }
 
-/// The system's allocator. If an allocation fails, it prints an error and exits.
+/// The system's allocator, but if an allocation fails, the program prints an error and exits.
 #[derive(Debug)]
 pub struct GuardedAllocator;
 
@@ -255,7 +257,7 @@ unsafe impl GlobalAlloc for GuardedAllocator {
 /// prints an error and ends the process.
 fn check_allocation(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        // No memory is left, so nothing here may allocate.
+        // There is no memory left, so the message must be composed without allocating.
         let mut digits = itoa::Buffer::new();
         let size = digits.format(size).as_bytes();
         let start = &b"error: out of memory: cannot allocate "[..];
@@ -265,10 +267,10 @@ fn check_allocation(memory: *mut u8, size: usize) -> *mut u8 {
     memory
 }
 
-/// True if [`watch_mapped_files`] was called.
+/// True once [`watch_mapped_files`] was called.
 static ARE_MAPS_WATCHED: AtomicBool = AtomicBool::new(false);
 
-/// True if files of others may be mapped, because [`watch_mapped_files`] was called.
+/// True if files that others can truncate may be mapped, because [`watch_mapped_files`] was called.
 pub(super) fn are_maps_watched() -> bool {
     ARE_MAPS_WATCHED.load(Ordering::Relaxed)
 }
@@ -312,11 +314,11 @@ fn exit_with_error(parts: &[&[u8]]) -> ! {
     unsafe { libc::_exit(1) }
 }
 
-/// From now on, reading from a mapped file that was truncated ends the process with a message that names the file.
+/// From now on, if a mapped file is truncated and then read, the process ends with a message that names the file.
 /// Without this, SIGBUS would end it without a message.
 ///
-/// Only then are files mapped at all: without the handler, a program that uses the library would be ended by somebody
-/// who truncates a file.
+/// Only then are such files mapped at all: a program that uses the library without this handler could be ended by
+/// anybody who truncates a file.
 pub fn watch_mapped_files() {
     ARE_MAPS_WATCHED.store(true, Ordering::Relaxed);
     // The handler never returns. It runs on the stack of the thread that read from the file, which is intact.
@@ -341,7 +343,7 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
 /// message.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 pub fn leave_nothing_behind() {
-    // Signals that were ignored (nohup(1)) stay ignored.
+    // Signals that were already ignored when this program was started, as by nohup(1), stay ignored.
     let handler = on_end as extern "C" fn(c_int) as usize;
     let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     set_actions(&signals, |old| old == libc::SIG_DFL, handler, libc::SA_RESETHAND);
@@ -361,8 +363,8 @@ extern "C" fn on_end(signal: c_int) {
 fn remove_hidden() {
     hidden::each(|directory, name, what| {
         let flags = if what == TemporaryKind::Directory { libc::AT_REMOVEDIR } else { 0 };
-        // SAFETY: `name` is a string that ends with NUL. If the descriptor was closed or now belongs to another
-        // directory, the call fails, because no other file has such a random name.
+        // SAFETY: `name` is a string that ends with NUL. If the descriptor was closed by now or belongs to another
+        // directory, the call fails, because no other file has this random name.
         unsafe { libc::unlinkat(directory, name.as_ptr(), flags) };
     });
 }
@@ -370,8 +372,8 @@ fn remove_hidden() {
 /// The maximum length in bytes of a line in /proc/self/maps.
 const LINE: usize = 4096 + 128;
 
-/// Finds the path of the file that is mapped at an address, according to /proc/self/maps; `None` if no file is. `line`
-/// is the buffer to read into. Doesn't allocate.
+/// Finds the path of the file that is mapped at an address, according to /proc/self/maps; `None` if there is none. The
+/// lines are read into the buffer `line`. Doesn't allocate.
 #[expect(unsafe_code, reason = "the standard library's ways to open and to read may allocate")]
 fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
     // SAFETY: the path ends with NUL.
@@ -382,14 +384,14 @@ fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
         // SAFETY: pointer and length are those of a slice that nothing else uses. If /proc/self/maps could not be
         // opened, the call fails. If the buffer is full, it reads nothing.
         let read = unsafe { libc::read(maps, free_part.as_mut_ptr().cast(), free_part.len()) };
-        // Ends the search at the end of the file, after an error, and at a line that is longer than the buffer.
+        // `None` at the end of the file, after an error, or if the line doesn't fit into the buffer.
         len += usize::try_from(read).ok().filter(|read| *read > 0)?;
         while let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
             if let Some(path) = find_path(&line[..end], addr) {
                 let path = path..end;
                 return Some(&line[path]);
             }
-            // Move what follows this line to the start of the buffer.
+            // That wasn't the mapping. Move what follows the line to the start of the buffer.
             line.copy_within(end + 1..len, 0);
             len -= end + 1;
         }

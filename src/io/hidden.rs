@@ -21,7 +21,7 @@ pub(super) enum TemporaryKind {
     Directory,
 }
 
-/// A temporary name of a file or directory. When the value is dropped, the file or directory is removed, unless
+/// A temporary name that a file or directory has. When this value is dropped, the file or directory is removed, unless
 /// [`Self::forget`] was called.
 #[derive(Debug)]
 pub(super) struct HiddenName {
@@ -30,17 +30,17 @@ pub(super) struct HiddenName {
     kind: TemporaryKind,
     /// The directory that contains the file or directory.
     directory: File,
-    /// The slot that tells signal handlers the temporary name; `None` if all slots were in use.
+    /// The slot by which signal handlers know the name; `None` if all slots were in use.
     slot: Option<&'static NameSlot>,
-    /// True if the file or directory has to be removed in the end.
+    /// True if dropping this value removes the file or directory. False once it has another name.
     must_be_removed: bool,
 }
 
-/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, a signal
-/// leaves the files of the others behind.
+/// The number of temporary names that signal handlers can remove. If more are in use at once, a signal that ends the
+/// program leaves the others behind.
 const SLOTS: usize = 128;
 
-/// Marks a free slot, in place of a descriptor.
+/// The value of `NameSlot::directory` in a free slot.
 const FREE: i32 = -1;
 
 /// A slot of the table: the descriptor of the directory that contains the temporary name, and the number from which the
@@ -63,8 +63,8 @@ const DIRECTORIES: &[u8] = b"jitgraft-";
 type NameText = [u8; FILES.len() + 16 + 1];
 
 impl HiddenName {
-    /// Creates a file or directory with a random name. Calls `make` with one name after the other until it doesn't fail
-    /// because the name exists. Returns what `make` returned, and the name.
+    /// Creates a file or directory with a random name: calls `make` with one name after the other until it doesn't fail
+    /// because the name exists already. Returns what `make` returned, and the name.
     pub(super) fn create<T>(
         directory: &File,
         kind: TemporaryKind,
@@ -85,8 +85,8 @@ impl HiddenName {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Chooses a random name and puts it into the table. Call it before creating the file or directory, so that a
-    /// signal handler always finds the name of whatever exists.
+    /// Chooses a random name and puts it into the table. This must come before the file or directory is created, so
+    /// that signal handlers know the name of everything that exists.
     fn new(directory: &File, kind: TemporaryKind) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
         let number = if kind == TemporaryKind::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
@@ -99,7 +99,7 @@ impl HiddenName {
         name(&self.text)
     }
 
-    /// Gives up the temporary name without removing the file or directory, because it was renamed or never created.
+    /// Stops managing the temporary name, without removing the file or directory: it was renamed or never created.
     pub(super) fn forget(mut self) {
         self.must_be_removed = false;
     }
@@ -108,7 +108,7 @@ impl HiddenName {
 impl Drop for HiddenName {
     fn drop(&mut self) {
         if self.must_be_removed {
-            // If this fails, nothing can be done about it.
+            // Ignore an error: nothing can be done about it.
             let _ = unlinkat(&self.directory, self.name(), flags(self.kind));
         }
         if let Some(slot) = self.slot {
@@ -124,7 +124,7 @@ impl NameSlot {
         let is_ours =
             self.directory.compare_exchange(FREE, BEING_RESERVED, Ordering::AcqRel, Ordering::Relaxed).is_ok();
         if is_ours {
-            // The number comes first: signal handlers ignore the slot as long as it has no directory.
+            // Store the number before the directory: signal handlers ignore a slot without a directory.
             self.number.store(number, Ordering::Relaxed);
             self.directory.store(directory, Ordering::Release);
         }
@@ -132,7 +132,7 @@ impl NameSlot {
     }
 }
 
-/// Calls `remove` for each name in the table, with the descriptor of its directory. Neither allocates nor locks, so
+/// Calls `remove` for each name in the table, with the descriptor of the name's directory. Doesn't allocate or lock, so
 /// signal handlers can call it.
 pub(super) fn each(mut remove: impl FnMut(i32, &CStr, TemporaryKind)) {
     for slot in &TABLE {

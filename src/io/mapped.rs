@@ -35,9 +35,8 @@ impl Bytes {
         }
     }
 
-    /// Returns a function that frees memory: call it with ranges of bytes that won't be used again. If this is a mapped
-    /// file, their pages are removed from this process's memory. If they are accessed nevertheless, they are read from
-    /// the file again.
+    /// Returns a function to call with ranges of bytes that won't be used again. If the bytes are a mapped file, it
+    /// removes their pages from this process's memory. Bytes that are used nevertheless are read from the file again.
     pub fn releaser(&self) -> impl Fn(Range<usize>) + Send + Sync + 'static {
         let map = match self {
             Self::Mapped(map) => Some(Arc::clone(map)),
@@ -51,10 +50,10 @@ impl Bytes {
     }
 }
 
-/// A multiple of the page size on all systems (4 to 64 KiB).
+/// The size of the units in which pages are released: a multiple of the page size on all systems (4 to 64 KiB).
 const PAGES: usize = 1 << 16;
 
-/// Removes the whole pages in this range of a mapped file from the process's memory.
+/// Removes those pages of a mapped file from memory that are entirely in this range.
 #[expect(unsafe_code, reason = "the kernel is advised to drop pages of a map")]
 fn release(map: &Mmap, range: Range<usize>) {
     let (start, end) = (range.start.next_multiple_of(PAGES), range.end.min(map.len()) / PAGES * PAGES);

@@ -25,7 +25,7 @@ pub(super) const OWNER: u32 = 0o600;
 /// All permissions that a replaced file can pass on to the output.
 pub(super) const ANY_MODE: u32 = 0o777;
 
-/// The owner's execute permission. An output takes it over from the file that it replaces.
+/// The owner's execute permission. If an output replaces an executable file, it becomes executable, too.
 const OWNERS_EXECUTION: u32 = 0o100;
 
 /// What an output contains, which determines who may read it.
@@ -43,13 +43,14 @@ pub enum Content {
 }
 
 impl Content {
-    /// The permissions that an output is created with, before the umask is applied.
+    /// The permissions that a new output is created with, before the umask is applied. Until all inputs are known, only
+    /// summaries are readable by others.
     pub(super) fn initial_mode(self) -> u32 {
         if self == Self::Summary { ANYBODY } else { OWNER }
     }
 
-    /// The permissions of a complete output. `own` are those that it has: the ones it was created with or, if it
-    /// `replaces` a file, those of that file. `inputs` are the permissions that all inputs have in common.
+    /// The permissions of a complete output. `own` are its current ones: those it was created with or, if it `replaces`
+    /// a file, those of that file. `inputs` are the permissions that all inputs have in common.
     pub(super) fn final_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,
@@ -61,26 +62,27 @@ impl Content {
     }
 }
 
-/// The permissions of a file whose path the user typed; only the owner's if others can't reach the file.
+/// The permissions of a file whose path the user typed. If others can't reach the file, only the owner's permissions
+/// are kept.
 pub(super) fn mode_of_typed(path: &Path, about: &Metadata) -> u32 {
     mode_if(about.mode(), typed::is_reachable(path))
 }
 
-/// The mode of a file, reduced to the owner's permissions if others can't reach the file.
+/// The mode of a file. If others can't reach the file, only the owner's permissions are kept.
 pub(super) fn mode_if(mode: u32, is_reachable: bool) -> u32 {
     const OWNERS: u32 = 0o700;
     if is_reachable { mode } else { mode & OWNERS }
 }
 
-/// This process's umask: the permissions to remove from new files. If it can't be read, all but the owner's.
+/// This process's umask: the permissions that new files don't get. If it can't be read, all permissions except the
+/// owner's.
 fn umask() -> u32 {
     let status = typed::read_system_text(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-/// The permissions that all these modes have in common: for a file that contains data of several files with these
-/// modes.
+/// The permissions that all these modes have in common. A file with data of several files should get no others.
 pub fn common_mode(inputs: impl IntoIterator<Item = u32>) -> u32 {
     inputs.into_iter().fold(ANYBODY, |mode, input| mode & (input | OWNER))
 }

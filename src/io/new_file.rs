@@ -14,18 +14,18 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A file being written. If it is dropped or the process is killed, nothing is left behind. Exception: on file systems
-/// without unnamed files (`O_TMPFILE` of open(2)), SIGKILL leaves a hidden file.
+/// A file being written, which has no name yet. If it is dropped or the process is killed, nothing is left behind, with
+/// one exception: on file systems that don't support unnamed files (`O_TMPFILE` of open(2)), SIGKILL leaves a hidden
+/// file.
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// The temporary name. `None` if the file doesn't have any name yet, because the file system supports that
-    /// (`O_TMPFILE`).
+    /// The temporary name. `None` if the file has no name at all, which most file systems support (`O_TMPFILE`).
     hidden: Option<HiddenName>,
     directory: File,
 }
 
-/// A name in a directory, and the identity of the file that currently has the name, if any.
+/// A name in a directory, and which file has it, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedPlace {
     pub(super) directory: FileId,
@@ -36,7 +36,8 @@ pub(super) struct NamedPlace {
 impl NewFile {
     /// Creates a file in a directory. `mode` is its permissions before the umask is applied.
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
-        // Naming an unnamed file needs /proc (linkat(2)), which may be missing in a chroot.
+        // An unnamed file gets its name through /proc (linkat(2)). In a chroot, /proc may be missing; then use a
+        // temporary name.
         if super::is_there(Path::new("/proc/self/fd")) {
             let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
             if let Ok(nameless) = openat(&directory, ".", flags, Mode::from_raw_mode(mode)) {
@@ -59,13 +60,13 @@ impl NewFile {
         &self.file
     }
 
-    /// A writer with a position of its own, so that several writers can write to different parts of the file in
-    /// parallel.
+    /// A writer that starts at the beginning of the file and has a position of its own, so that several writers can
+    /// write to different parts of the file in parallel.
     pub fn writer(&self) -> Writer<'_> {
         Writer { file: self.file(), position: 0 }
     }
 
-    /// The file, for writing through its own position.
+    /// The file itself, for writing at its own position.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
@@ -80,7 +81,8 @@ impl NewFile {
         let hidden = match self.hidden {
             Some(hidden) => hidden,
             None => match link(&self.file, &self.directory, name) {
-                // Only a file with a name can be renamed over another one.
+                // The name is taken. Only a file with a name can be renamed over another one, so give the file a
+                // temporary name first.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
                     let ((), hidden) = HiddenName::create(&self.directory, TemporaryKind::File, |name| {
                         link(&self.file, &self.directory, name)
@@ -95,8 +97,8 @@ impl NewFile {
         Ok(())
     }
 
-    /// Gives the file its name. If another file already has the name, changes nothing and returns this file, which has
-    /// no name yet.
+    /// Gives the file its name. If another file already has the name, leaves that alone and returns this file, which
+    /// still has no name.
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
@@ -131,11 +133,11 @@ impl NamedPlace {
 /// Renames a file to a name that must not exist yet.
 fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // This file system can't rename without replacing. Instead, add a second name, which never replaces a file, and
-        // remove the first one.
+        // This file system can't rename without replacing an existing file. So add the new name as a second one, which
+        // never replaces a file, and remove the first name.
         Err(Errno::INVAL | Errno::NOSYS) => {
             linkat(directory, from, directory, to, AtFlags::empty())?;
-            // The file has its new name. It isn't an error if the old name can't be removed.
+            // The file has its new name, so it isn't an error if the old one stays.
             let _ = rustix::fs::unlinkat(directory, from, AtFlags::empty());
             Ok(())
         }
@@ -143,7 +145,7 @@ fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Opens a directory in order to work with the files in it. The directory needn't be readable.
+/// Opens a directory for creating and renaming files in it. The user needn't be allowed to list it.
 pub(super) fn open_directory(path: &Path) -> io::Result<File> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -49,22 +49,22 @@ impl FileId {
 
 #[derive(Debug)]
 struct Log {
-    /// When each run that hasn't ended began, as a value of `now`.
+    /// For each run that is still going on, the value of `now` at which it began.
     run_starts: Vec<u64>,
-    /// A counter that serves as a clock: each start of a run is one tick.
+    /// The number of runs that were started so far. It serves as a clock.
     now: u64,
-    /// Regular files that were opened as inputs, and directories whose contents are inputs.
+    /// The regular files that were opened as inputs, and the directories all of whose files are inputs.
     inputs: FxHashMap<FileId, OpenedFile>,
-    /// When a pipe or device was last opened as an input, as a value of `now`; 0 if none was.
+    /// The value of `now` when a pipe or device was last opened as an input; 0 if none was.
     last_stream: u64,
 }
 
 /// When and with which permissions an input was opened.
 #[derive(Debug, Clone, Copy)]
 struct OpenedFile {
-    /// When it was last opened, as a value of [`Log::now`].
+    /// The value of [`Log::now`] when it was last opened.
     last_opened: u64,
-    /// The permissions, which say who may read it.
+    /// The permissions of the input, which limit who may read an output with its data.
     mode: u32,
 }
 
@@ -72,13 +72,13 @@ static LOG: Mutex<Log> =
     Mutex::new(Log { run_starts: Vec::new(), now: 0, inputs: HashMap::with_hasher(FxBuildHasher), last_stream: 0 });
 
 fn log() -> MutexGuard<'static, Log> {
-    // If a thread panicked while holding the lock, the log is still consistent, because each change is a single
-    // step.
+    // If a thread panicked while it held the lock, use the log all the same: each change to it is a single step, so it
+    // is never incomplete.
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The moment at which a run began. Files that were opened later count as the run's inputs. Dropping this value ends
-/// the run.
+/// The moment at which a run began. Files that are opened afterwards are the run's inputs. Dropping this value ends the
+/// run.
 #[derive(Debug)]
 pub(super) struct RunStart(u64);
 
@@ -96,8 +96,8 @@ impl RunStart {
         log().inputs.get(&file).is_some_and(|opened| opened.last_opened >= self.0)
     }
 
-    /// The permissions that all inputs opened since the run began have in common. If one of them is a pipe or device,
-    /// only the owner's permissions.
+    /// The permissions that all inputs of the run have in common. If one of them is a pipe or device, whose readers
+    /// aren't known, only the owner's.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.inputs.values().filter(|opened| opened.last_opened >= self.0).map(|opened| opened.mode);
@@ -109,7 +109,7 @@ impl Drop for RunStart {
     fn drop(&mut self) {
         let mut log = log();
         log.run_starts.retain(|&began| began != self.0);
-        // Forget the files that are inputs of none of the runs that are still going on.
+        // Forget files that were opened before the oldest of the remaining runs began: they are inputs of none.
         match log.run_starts.iter().copied().min() {
             Some(oldest) => log.inputs.retain(|_, opened| opened.last_opened >= oldest),
             None => log.inputs = FxHashMap::default(),
@@ -117,8 +117,8 @@ impl Drop for RunStart {
     }
 }
 
-/// Remembers an input and its permissions. Of devices and pipes, only remembers that one was read, since no output can
-/// replace them.
+/// Remembers an input and its permissions. Of a device or pipe, remembers only that one was read, because no output can
+/// replace it.
 pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
         return add(FileId::new(about), mode);
@@ -129,7 +129,8 @@ pub(super) fn remember(about: &Metadata, mode: u32) {
     }
 }
 
-/// Remembers a directory whose files are inputs. Their permissions aren't known, because each file has its own.
+/// Remembers a directory whose files are all inputs. It doesn't limit the permissions of outputs, because each file has
+/// its own.
 pub(super) fn remember_directory(directory: FileId) {
     add(directory, ANYBODY);
 }
@@ -139,7 +140,7 @@ fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.run_starts.is_empty() {
         let last_opened = log.now;
-        // If several paths lead to the file, anybody who can reach it by one of them may read it.
+        // If the file was already opened by another path, whoever can read it by either path may read it.
         let mode = log.inputs.get(&file).map_or(mode, |opened| mode | opened.mode);
         log.inputs.insert(file, OpenedFile { last_opened, mode });
     }

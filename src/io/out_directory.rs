@@ -20,8 +20,8 @@ pub struct OutDirectory {
 }
 
 impl OutDirectory {
-    /// Opens the directory at `path`, and creates it and its parents if they are missing. As for any output, refuses
-    /// to follow symbolic links that another user may have placed.
+    /// Opens the directory at `path`, and creates it and its parents if they are missing. As for any output, fails if
+    /// the path leads through a symbolic link that another user may have created.
     pub fn make(path: &Path) -> Result<Self> {
         let made = Walk::to_directory(path).map_err(|stop| match stop {
             Stop::Refused(error) => error,
@@ -37,7 +37,8 @@ impl OutDirectory {
         &self.path
     }
 
-    /// Starts a new file in the directory. It has no name yet. `mode` is its permissions before the umask is applied.
+    /// Starts a new file in the directory, which gets its name later. `mode` is its permissions before the umask is
+    /// applied.
     pub fn create(&self, mode: u32) -> io::Result<NewFile> {
         NewFile::create_at(self.file.try_clone()?, mode)
     }
@@ -52,7 +53,8 @@ impl OutDirectory {
         Ok(unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// Creates a symbolic link called `name` that leads to `to`. Does nothing if the directory already has this name.
+    /// Creates a symbolic link called `name` that leads to `to`. Does nothing if something in the directory already has
+    /// this name.
     pub fn link(&self, to: &Path, name: &OsStr) -> io::Result<()> {
         match symlinkat(to, &self.file, name) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),

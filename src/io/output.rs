@@ -32,27 +32,27 @@ struct Destination {
 
 #[derive(Debug)]
 enum DestinationKind {
-    /// A new file, which gets its name when it is complete.
+    /// A new file, which gets its name only when it is complete.
     New(PendingFile),
-    /// A file that is already open and is written to directly, such as standard output. The place is `None` if the file
-    /// isn't a regular one. What was written can't be undone, so writing fails as soon as the same file is opened as an
+    /// A file that is already open and is written to directly, such as standard output. The place is `None` if it isn't
+    /// a regular file. Written bytes can't be taken back, so writing fails as soon as the same file is opened as an
     /// input.
     Open(File, Option<OutputPlace>),
 }
 
-/// A new file, and the name it will get.
+/// A new file that isn't complete, and the name that it will get.
 #[derive(Debug)]
 struct PendingFile {
     file: NewFile,
     name: OsString,
     content: Content,
-    /// True if the new file replaces another one, whose attributes it has taken over.
+    /// True if the new file replaces another one, whose attributes it has already.
     replaces: bool,
 }
 
-/// The buffer size in bytes. Texts at least this long are written directly instead of being copied into the buffer.
-/// Long texts are written in pieces of [`MAX_WRITE`] bytes. The buffer is only half as large, so that the last, shorter
-/// piece is mostly written directly, too.
+/// The buffer size in bytes. A text that is at least as long is written directly, without copying it into the buffer,
+/// in pieces of [`MAX_WRITE`] bytes. The buffer is half as large as that, so that the last piece, which is shorter, is
+/// mostly written directly, too.
 const BUFFER: usize = MAX_WRITE / 2;
 
 /// The maximum number of bytes per write. Longer writes take Linux several times as long: a gigabyte of a mapped file
@@ -64,7 +64,7 @@ fn first_write(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(MAX_WRITE)]
 }
 
-/// The longest prefix of the slices with at most [`MAX_WRITE`] bytes; empty if the first slice is already longer.
+/// As many of the first slices as have at most [`MAX_WRITE`] bytes together. Empty if the first slice alone is longer.
 fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
     let mut len = 0;
     let fits = |slice: &&IoSlice<'_>| {
@@ -75,7 +75,8 @@ fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlic
 }
 
 impl Destination {
-    /// The file to write to. Fails if the output goes to an open file that was opened as an input in the meantime.
+    /// The file to write to. Fails if this is a file that was already open and if the same file was opened as an input
+    /// in the meantime.
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),
@@ -105,22 +106,22 @@ impl Write for Destination {
 }
 
 impl Output {
-    /// Starts an output. Fails if its place is an input or another output of the run. The temporary file is created
-    /// now, so that an unusable path is noticed before the long work.
+    /// Starts an output. Fails if another output of the run goes to the same place, or if an input is there. A new file
+    /// is created now, under no or a temporary name, so that an unusable path is noticed before the long work.
     pub fn create(path: &OutPath, run: &Run) -> Result<Self> {
         Self::create_for(path, run.content(), run)
     }
 
-    /// Like [`Self::create`], for an output with another kind of content than the run's outputs usually have. The
-    /// content determines who may read the output.
+    /// Like [`Self::create`], for an output whose content isn't what the run's outputs usually have. Who may read the
+    /// output depends on the content.
     pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;
         Ok(Self { out: BufWriter::with_capacity(BUFFER, Destination { kind, run: run.clone() }), shown })
     }
 
-    /// Flushes the buffer and returns the new file, for writing at offsets. `None` if the output goes to a descriptor
-    /// that was already open, or to a device or pipe.
+    /// Flushes the buffer and returns the new file, for writing at offsets. `None` if there is no new file: the output
+    /// goes to a descriptor that was already open, or to a device or pipe.
     pub fn as_file(&mut self) -> Result<Option<&mut File>> {
         self.flush()?;
         Ok(match &mut self.out.get_mut().kind {
@@ -129,8 +130,8 @@ impl Output {
         })
     }
 
-    /// The path of the file that will appear. `None` if the output goes to a descriptor that was already open, or to a
-    /// device or pipe.
+    /// The path at which the new file will appear. `None` if there is no new file: the output goes to a descriptor that
+    /// was already open, or to a device or pipe.
     pub fn new_path(&self) -> Option<&Path> {
         match &self.out.get_ref().kind {
             DestinationKind::Open(..) => None,
@@ -143,7 +144,8 @@ impl Output {
         matches!(&self.out.get_ref().kind, DestinationKind::Open(file, _) if file.is_terminal())
     }
 
-    /// Completes the output and gives it its name. Fails if an input has been opened at its path in the meantime.
+    /// Completes the output, and gives a new file its name. Fails if the file with this name was opened as an input in
+    /// the meantime.
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;
         let Self { out, shown } = self;
@@ -157,7 +159,8 @@ impl Output {
 }
 
 impl DestinationKind {
-    /// Opens the destination of an output: a new file, or a stream. Fails if the run forbids it.
+    /// Opens the destination of an output: a new file, or a file that is already open. Fails if the run doesn't allow
+    /// an output there.
     fn new(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let file = match path {
             OutPath::Stdout => {
@@ -176,12 +179,13 @@ impl DestinationKind {
         Ok(Self::Open(file, place))
     }
 
-    /// Creates the new file that will replace the one at `path`, if there is one, and takes over its attributes.
+    /// Creates the new file for the output's place. If it will replace a file, takes over that file's attributes.
     fn file(path: &Path, place: OutputName, content: Content, run: &Run) -> Result<Self> {
         let OutputName { directory, name, existing } = place;
         run.claim(&OutputPlace::Name(NamedPlace::look_up(&directory, &name)?))?;
         let replaced = existing.and_then(|existing| FileAttributes::read(&existing, &directory));
         let replaces = replaced.is_some();
+        // Nobody else may open the new file before it has the attributes of the file that it replaces.
         let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
         let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.apply_to(&file))?;
@@ -190,7 +194,7 @@ impl DestinationKind {
 }
 
 impl PendingFile {
-    /// Sets the permissions of the complete output. Only now are all inputs known.
+    /// Sets the permissions of the complete file. They depend on those of the inputs, which are all known only now.
     fn set_mode(&self, run: &Run) -> io::Result<()> {
         let own = self.file.file().metadata()?.mode() & ANY_MODE;
         let mode = self.content.final_mode(own, self.replaces, run.mode_of_inputs());
@@ -203,7 +207,7 @@ impl Write for Output {
         self.out.write(bytes).map_err(|error| write_error(error, &self.shown))
     }
 
-    /// Writes the slices directly, without copying them into a buffer.
+    /// Writes the slices directly, after what is in the buffer, without copying them into it.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
         write_through(&mut self.out, slices).map_err(|error| write_error(error, &self.shown))
     }
@@ -220,8 +224,8 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
     out.get_mut().write_vectored(slices)
 }
 
-/// Adds the output's name to a write error, in a form that the caller can turn back into an [`Error`]. Returns the
-/// error of a closed pipe unchanged, because callers recognize it by its kind.
+/// Adds the output's name to a write error, in a form that the caller can turn back into an [`Error`]. An error because
+/// of a closed pipe stays as it is: callers recognize it by its kind.
 fn write_error(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,

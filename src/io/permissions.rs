@@ -15,7 +15,7 @@ const GROUP: u32 = 0o070;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// The attributes that an output takes over from the file that it will replace.
+/// The attributes of an existing file that an output replaces, for the output to take over.
 #[derive(Debug)]
 pub(super) struct FileAttributes {
     mode: u32,
@@ -33,9 +33,9 @@ const LONGEST_ATTRIBUTE: usize = 1 << 16;
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 impl FileAttributes {
-    /// Reads the attributes of an existing file. `None` if a stranger may have put the file there to get access to the
-    /// output: it belongs to neither the current user nor the directory's owner, and the directory is like /tmp, where
-    /// everybody can create files but not replace others' files.
+    /// Reads the attributes of an existing file. `None` if a stranger may have put it there to get access to the
+    /// output: the directory is like /tmp, where everybody can create files but not replace those of others, and the
+    /// file belongs to neither the current user nor the directory's owner.
     pub(super) fn read(existing: &Place, directory: &File) -> Option<Self> {
         let (about, directory) = (&existing.about, directory.metadata().ok()?);
         let is_like_tmp = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
@@ -58,26 +58,27 @@ impl FileAttributes {
         Some(Self { mode: about.mode() & ANY_MODE, owner, group, access_list, user_attributes })
     }
 
-    /// Gives these attributes to a new file, which nobody else can open yet. If some of them can't be set, the new file
-    /// is less accessible than the old one, never more.
+    /// Gives these attributes to a new file, which nobody else can open yet. If some can't be set, fewer users can read
+    /// or write the new file than the old one, never more.
     pub(super) fn apply_to(self, new: &NewFile) -> io::Result<()> {
         let (file, mut mode) = (new.file(), self.mode);
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
-            // The file has another group than the old one. Give this group no permission that the old group or all
-            // other users lacked.
+            // The new file stays in another group than the old one. Its group gets only permissions that both the old
+            // group and all other users had.
             mode &= !GROUP | mode << 3;
         }
-        // Without the access control list, the group's permissions would apply to others than before.
+        // Without the access control list, the mode's group permissions would apply to other users than before, so keep
+        // only the owner's.
         if !self.give_access_list(file) {
             mode &= 0o700;
         }
         rustix::fs::fchmod(file, Mode::from_raw_mode(mode))?;
         for (name, value) in &self.user_attributes {
-            // Some file systems don't support attributes.
+            // Ignore an error: some file systems don't support attributes.
             let _ = fsetxattr(file, name, value, XattrFlags::empty());
         }
-        // Must come last, because a user can't change the mode of a file after giving it away.
+        // The owner comes last, because a user can't change the mode of a file that belongs to somebody else.
         if about.uid() != self.owner.as_raw() {
             let _ = rustix::fs::fchown(file, Some(self.owner), None);
         }

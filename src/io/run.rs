@@ -36,11 +36,11 @@ struct RunState {
 /// The places of a run's outputs.
 #[derive(Debug, Default)]
 struct ClaimedPlaces {
-    /// Directory and name of each output that gets a name.
+    /// The directory and name of each output that is a new file.
     names: FxHashSet<(FileId, OsString)>,
-    /// Existing files that will be replaced by outputs of the run.
+    /// The existing files that these outputs will replace.
     replaced: FxHashSet<FileId>,
-    /// Open files that outputs are written to directly.
+    /// The files that were already open and that outputs are written to directly.
     open: FxHashSet<FileId>,
 }
 
@@ -86,8 +86,8 @@ impl Run {
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
-    /// Starts a run whose outputs contain data copied from the inputs, so that only users who may read all inputs may
-    /// read the outputs.
+    /// Starts a run whose outputs contain data that is copied from the inputs. Only users who may read all inputs may
+    /// then read the outputs.
     pub fn begin_copying() -> Self {
         Self { content: Content::OfInputs, ..Self::begin() }
     }
@@ -97,19 +97,19 @@ impl Run {
         self.content
     }
 
-    /// The permissions for an output with data of all inputs opened so far.
+    /// The permissions for an output that has data of all inputs that were opened so far.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         self.state.start.mode_of_inputs()
     }
 
-    /// Counts a file as an input of this run although it was read before the run began.
+    /// Counts a file as an input of this run, although it was read before the run began.
     pub fn has_read(&self, path: &Path) {
         if let Some(about) = super::typed_metadata(path) {
             opened::remember(&about, modes::mode_of_typed(path, &about));
         }
     }
 
-    /// Fails if an output of this run goes to `path`. Call it before creating another file there, outside of the run.
+    /// Fails if an output of this run goes to `path`. Call it before something else than an output is created there.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.contains(&place)) {
@@ -118,7 +118,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reserves a place for an output. Fails if an input or another output of the run is already there.
+    /// Reserves a place for an output. Fails if the file there is an input, or if another output of the run goes there.
     pub(super) fn claim(&self, place: &OutputPlace) -> Result<()> {
         self.check(place)?;
         self.outputs(|outputs| {
@@ -130,7 +130,8 @@ impl Run {
         })
     }
 
-    /// Fails if an input opened so far is at this place, or if the place is in an input recording's directory.
+    /// Fails if the file at this place has been opened as an input, or if the place is in the directory of an input
+    /// recording.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let start = &self.state.start;
         match place {
@@ -156,7 +157,7 @@ fn twice() -> Error {
 }
 
 impl OutputPlace {
-    /// The place of a file at `path`, whose last component is not followed if it is a link.
+    /// The place of an output at `path`. If the path's last component is a link, the place is that of the link itself.
     pub(super) fn named(path: &Path) -> Result<Self> {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unwritable = |error| Error::new("cannot write there").because(error);
@@ -165,7 +166,7 @@ impl OutputPlace {
         Ok(Self::Name(place.map_err(unwritable)?))
     }
 
-    /// The place of an open file; `None` unless it is a regular file (a device or pipe keeps nothing).
+    /// The place of an open file. `None` for a device or pipe: nothing there could be overwritten.
     pub(super) fn open(file: &File) -> Option<Self> {
         let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(Self::Open(FileId::new(&about)))

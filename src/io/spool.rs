@@ -9,10 +9,10 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 
-/// The space in bytes to leave free on the file system. If a twentieth of the file system is less, that suffices.
+/// The space to leave free on the file system, in bytes. On a small file system, a twentieth of its size is enough.
 const RESERVE: u64 = 1 << 30;
 
-/// How many bytes to write before checking the free space again.
+/// How many bytes may be written before the free space is checked again.
 const STEP: u64 = 16 << 20;
 
 /// How many bytes of a stream to copy at once: the capacity of an enlarged pipe.
@@ -31,7 +31,7 @@ pub struct Spool {
     file: File,
     /// How many more bytes may be written before the free space is checked again.
     unchecked_bytes: u64,
-    /// Finds out how much space is free ([`room_of`], except in tests).
+    /// The function that finds out how much space is free: [`room_of`], or another one in tests.
     room: fn(&File) -> Option<DiskRoom>,
 }
 
@@ -51,8 +51,9 @@ fn elsewhere() -> Option<String> {
 /// In programs that only use the library, streams up to this size are kept in memory.
 const IN_MEMORY: u64 = 1 << 20;
 
-/// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
-/// In programs that only use the library, short streams are kept in memory, as short files are (`whole`).
+/// Copies a stream to a temporary file without a name, and maps that. So the data can be used more than once, and
+/// memory use stays bounded. In programs that only use the library, short streams are kept in memory, like short files
+/// (`whole`).
 pub fn spool(mut stream: impl Read) -> Result<Bytes> {
     if are_maps_watched() {
         return temporary()?.filled(stream)?.map();
@@ -85,13 +86,13 @@ impl Spool {
         &self.file
     }
 
-    /// Returns the file itself. Further writes to it don't check the free space.
+    /// Returns the file itself. Nobody checks the free space when it is written to.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// The file, for writing `len` bytes without going through [`Write`]. Fails if there isn't enough free space for
-    /// them.
+    /// The file, to write `len` bytes to it directly instead of through [`Write`]. Fails if that would leave too little
+    /// space free.
     pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
         self.check_space(len)?;
         Ok(&mut self.file)
@@ -102,7 +103,7 @@ impl Spool {
     fn check_space(&mut self, len: u64) -> io::Result<()> {
         if self.unchecked_bytes < len {
             let mut step = STEP;
-            // If the file system doesn't report its free space, nothing is checked.
+            // If the file system doesn't report its free space, write without checking it.
             if let Some(room) = (self.room)(&self.file) {
                 let reserve = RESERVE.min(room.all / 20);
                 if room.free < reserve.saturating_add(len) {
@@ -117,7 +118,7 @@ impl Spool {
     }
 }
 
-/// The error if too little space is free for a temporary file. Both numbers are in bytes.
+/// The error if writing on would leave too little space free for others. Both numbers are in bytes.
 fn full(free: u64, reserve: u64) -> Error {
     let (free, reserve) = (free >> 20, reserve >> 20);
     let place = std::env::temp_dir();
@@ -128,7 +129,7 @@ fn full(free: u64, reserve: u64) -> Error {
     Error::new(message).with_remedy(elsewhere())
 }
 
-/// The size and free space of the file system that contains a file, for users other than root; `None` if the file
+/// The size of the file system that contains a file, and its free space for users other than root. `None` if the file
 /// system doesn't report them.
 fn room_of(file: &File) -> Option<DiskRoom> {
     let about = rustix::fs::fstatvfs(file).ok()?;

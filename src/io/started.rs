@@ -32,7 +32,7 @@ impl From<ExitStatus> for Ended {
     }
 }
 
-/// Looks up the path of a program as a shell does.
+/// The path of a program that is called by this name, found as a shell would find it. `None` if there is none.
 pub fn program_path(name: &[u8]) -> Option<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let can_run = |path: &PathBuf| {
@@ -61,8 +61,9 @@ pub fn run_for_output(words: &[&[u8]]) -> Result<String> {
     Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 
-/// Runs a program and waits for it. `words` are its name and arguments, `variables` are added to its environment. It
-/// uses this process's input and output. Signals that are sent only to this process are passed on to it.
+/// Runs a program and waits for it. `words` are its name and arguments, and `variables` are added to its environment.
+/// The program reads this process's standard input and writes to its outputs. Signals that only this process gets are
+/// passed on to it.
 pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
     let mut command = command(words)?;
     command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));

@@ -16,19 +16,19 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The thing that the path of an output leads to.
+/// What the path of an output leads to, after following links.
 #[derive(Debug)]
 pub(super) enum OutputTarget {
     /// An open descriptor of this process.
     Descriptor(u32),
-    /// A device or pipe, which can't be replaced. Not open for writing yet.
+    /// A device or pipe, which can't be replaced. It is open, but not for writing.
     Special(File),
-    /// A file that may or may not exist: its directory, after following all links, and its name.
+    /// A file, by its directory and its name there. The file may exist or not.
     File(Box<OutputName>),
 }
 
 impl OutputTarget {
-    /// Resolves a path. Nothing is opened for writing, because opening a named pipe would wait for its reader.
+    /// Finds out what a path leads to. Nothing is opened for writing: for a named pipe, that would wait for a reader.
     pub(super) fn resolve(path: &Path) -> Result<Self> {
         if path.as_os_str().as_bytes().ends_with(b"/") && !super::is_directory(path) {
             return Err(Error::new("is not a directory"));
@@ -57,15 +57,15 @@ impl OutputTarget {
     pub(super) fn is_terminal(&self) -> bool {
         match self {
             Self::Descriptor(number) => reopen(*number).is_ok_and(|file| file.is_terminal()),
-            // NONBLOCK, because opening a named pipe without a reader would wait.
+            // With NONBLOCK, opening a named pipe without a reader fails. Otherwise, it would wait for one.
             Self::Special(file) => writable(file, OFlags::NONBLOCK).is_ok_and(|file| file.is_terminal()),
             Self::File(_) => false,
         }
     }
 }
 
-/// Fails if an output's path leads through a link that another user may have created. For outputs that another program
-/// will write.
+/// Fails if an output's path leads through a link that another user may have created. jitgraft's own outputs don't need
+/// it; it is for files that another program will write.
 pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
     match Walk::to_output(path) {
         Err(Stop::Refused(error)) => Err(error),
@@ -78,22 +78,23 @@ fn is_directory(path: &Path) -> Error {
     Error::new("is a directory").with_remedy(Some(remedy))
 }
 
-/// Opens a device or pipe for writing. `file` was opened only to examine it.
+/// Opens a device or pipe for writing. `file` is the same, but was opened only to look at it.
 pub(super) fn writable(file: &File, flags: OFlags) -> io::Result<File> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | flags, Mode::empty())?.into())
 }
 
-/// Opens a descriptor of this process a second time, for writing.
+/// Opens a descriptor of this process once more, for writing.
 pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
     let copy = match descriptor {
         0 => io::stdin().as_fd().try_clone_to_owned()?,
-        // Standard output was closed; the standard library has opened /dev/null in its place.
+        // Standard output was closed when the program was started, and the standard library has opened /dev/null in its
+        // place.
         1 if guard::stdout_was_closed() => return Err(rustix::io::Errno::BADF.into()),
         1 => io::stdout().as_fd().try_clone_to_owned()?,
         2 => io::stderr().as_fd().try_clone_to_owned()?,
-        // Opening a descriptor by its number doesn't share its offset. Append, so that nothing already written is
-        // overwritten.
+        // A file that is opened by its descriptor's path starts at offset 0. Append, so that nothing that was already
+        // written is overwritten.
         other => return File::options().append(true).open(format!("/proc/self/fd/{other}")),
     };
     Ok(copy.into())

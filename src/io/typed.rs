@@ -13,7 +13,7 @@ pub fn typed_metadata(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
-/// True if everybody may search all directories on the way to the file. The user typed the path.
+/// True if everybody may search all directories on the way to the file, whose path the user typed.
 pub(super) fn is_reachable(path: &Path) -> bool {
     const SEARCHABLE_BY_ALL: u32 = 0o001;
     let Ok(real) = path.canonicalize() else { return false };
@@ -51,7 +51,7 @@ pub fn read_system_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
-/// Opens a file below /proc or /sys for reading at offsets, or any file whose path the user typed.
+/// Opens a file below /proc or /sys, or any file whose path the user typed, for reading at offsets.
 pub fn open_system_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The error for an input that can't be opened, with a hint.
+/// The error for an input that can't be opened, with a hint on what to do.
 pub(crate) fn input_error(path: &Path, error: io::Error) -> Error {
     let remedy = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => hint_for_missing(path),
@@ -16,7 +16,7 @@ pub(crate) fn input_error(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
-/// The error for a file that the user didn't name but that was searched for.
+/// The error for a file that can't be opened and that jitgraft searched for, so that the user may not know it.
 pub(super) fn found_file_error(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input_error(path, error),
@@ -24,8 +24,8 @@ pub(super) fn found_file_error(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The error for a file that can't be opened. It doesn't name the file, because the caller knows it by another path and
-/// adds that path.
+/// The error for a file that can't be opened, without the file's path. The caller adds the path by which the user knows
+/// the file.
 pub(super) fn unnamed_file_error(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
@@ -47,7 +47,7 @@ pub(super) fn output_error(directory: &Path, error: io::Error) -> Error {
     Error::new("cannot write there").because(error).with_remedy(remedy)
 }
 
-/// The hint for a path that doesn't exist: its directory is missing, another file has a similar name, or how to record
+/// The hint for a path that doesn't exist: its directory is missing, or another file has a similar name, or how to get
 /// a perf.data. `None` if nothing fits.
 fn hint_for_missing(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -69,11 +69,12 @@ fn hint_for_missing(path: &Path) -> Option<String> {
     None
 }
 
-/// The maximum number of names to compare. If a directory has more, it is hardly anybody's working directory.
+/// Maximum number of names in a directory to compare with the typed one. A directory with more is hardly one that
+/// people work in.
 const NAMES: usize = 10_000;
 
-/// The name that is most similar to `name`: it starts with `name`, or differs from it in at most two characters, and at
-/// most in every third one. `None` if no name does.
+/// The name that is most similar to `name`: one that starts with `name`, or differs from it in at most a third of its
+/// characters, and in no more than two. `None` if there is none.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
     let mut near = Vec::new();
@@ -89,10 +90,11 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
 /// The Levenshtein distance: how many characters to insert, remove or replace to turn one name into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
-    // The distances of the first characters of `from` (as many as the loop has taken) to each beginning of `to`.
+    // Row by row, the distances from the first characters of `from` to each beginning of `to`. This is the row for none
+    // of the characters.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.chars().enumerate() {
-        // The element at the left end of the row above, then the one above and left of the current element.
+        // The distance in the previous row, one column to the left of the current element.
         let mut above_left = std::mem::replace(&mut row[0], index + 1);
         for (column, other) in to.iter().enumerate() {
             let replaced = above_left + usize::from(letter != *other);
@@ -104,8 +106,8 @@ fn distance(from: &str, to: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The remedy for missing permissions: names the owner of the file, or of the directory that can't be searched, and
-/// suggests `instead`.
+/// The remedy for missing permissions: says who owns the file, or the directory that can't be searched, and suggests
+/// `instead`.
 fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
     let (there, owned) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;

@@ -10,8 +10,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A new directory that only this user may enter, for files that stay until the system clears its temporary files. It
-/// is removed again if it stays empty.
+/// A new directory that only this user may enter, for files that stay until the system cleans up its temporary files.
+/// Dropping this value removes the directory if it is empty.
 #[derive(Debug)]
 pub struct PrivateDirectory {
     /// The path of the directory.
@@ -31,19 +31,19 @@ impl PrivateDirectory {
         Ok(Self { path: place.join(OsStr::from_bytes(name.name().to_bytes())), name })
     }
 
-    /// Keeps the directory, because it contains a file now.
+    /// Keeps the directory: it contains a file now.
     pub fn keep(self) {
         self.name.forget();
     }
 }
 
-/// True if somebody can see the page: standard output is a terminal, and there is a display.
+/// True if somebody is there to see a page: standard output is a terminal, and there is a display.
 pub fn has_viewer() -> bool {
     let is_set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     std::io::stdout().is_terminal() && ["WAYLAND_DISPLAY", "DISPLAY"].iter().any(is_set)
 }
 
-/// Asks the desktop to show a file, without waiting for it.
+/// Asks the desktop to show a file. Doesn't wait until it is shown.
 pub fn show(file: &Path) -> Result<()> {
     let mut command = Command::new("xdg-open");
     command.arg(file.as_os_str()).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -17,12 +17,12 @@ pub(super) fn contents(file: &File) -> Result<Bytes> {
     contents_to(file, file.metadata()?.len())
 }
 
-/// Like [`contents`], but only up to `end`.
+/// Like [`contents`], but only the bytes before the offset `end`.
 pub(super) fn contents_to(file: &File, end: u64) -> Result<Bytes> {
     if are_maps_watched() { map_regular_to(file, end) } else { spool(FromStart { file, position: 0, end }) }
 }
 
-/// Reads a file from its start up to `end`. Doesn't move the file's position.
+/// Reads a file from its start up to `end`, without moving the file's own position.
 struct FromStart<'a> {
     file: &'a File,
     position: u64,

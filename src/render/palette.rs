@@ -23,9 +23,10 @@ pub(super) enum Swatch {
     Owner,
     /// A kind of code.
     Code(Category),
-    /// One of the warm colors, which is chosen by the function's name. Used if the profile states no kinds of code.
+    /// One of the warm colors, which is chosen by the function's name. Used if the profile doesn't state the kinds of
+    /// code.
     Name(u8),
-    /// A change since the earlier profile, from −[`STEPS`] to [`STEPS`].
+    /// A change since the earlier profile, from −[`STEPS`] (all gone) to [`STEPS`] (all new); 0 is no change.
     Change(i8),
     /// The name of a thread in a chart. It has no color.
     Lane,
@@ -33,14 +34,15 @@ pub(super) enum Swatch {
     Idle,
 }
 
-/// The number of colors for boxes that grew, and the number of colors for boxes that shrank.
+/// The number of colors for boxes that grew, from a small change to a large one. There are as many for boxes that
+/// shrank.
 pub(super) const STEPS: i8 = 4;
 
 /// The number of warm colors for names.
 pub(super) const NAMES: u8 = 4;
 
-/// For each kind of code: the letter that stands for it, and its color on a light and on a dark page. Unnamed code is
-/// hatched in addition.
+/// For each kind of code: the letter that stands for it, and its color on a light and on a dark page. Boxes of unnamed
+/// code are also hatched.
 const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Kernel, 'k', [0xe3_86_29, 0x91_56_02]),
     (Category::Native, 'n', [0xe2_c3_48, 0xa7_8c_3c]),
@@ -101,7 +103,8 @@ impl Swatch {
             Self::Name(1) => split_rgb(0xee_8a_5a, 0x92_45_20),
             Self::Name(2) => split_rgb(0xf5_c2_5b, 0x7c_5a_10),
             Self::Name(_) => split_rgb(0xf0_7e_6e, 0x8c_38_30),
-            // Gray mixed with blue if the box shrank, or with red if it grew; the greater the change, the less gray.
+            // Gray mixed with blue if the box shrank, or with red if it grew. The greater the change, the less gray is
+            // left.
             Self::Change(step) => {
                 let [light, dark] =
                     if step < 0 { split_rgb(0x5b_9f_e0, 0x2f_78_c4) } else { split_rgb(0xe8_81_5f, 0xc4_53_2a) };
@@ -112,7 +115,8 @@ impl Swatch {
     }
 }
 
-/// Splits two colors, given as 0xRRGGBB, into red, green and blue: one for a light page, one for a dark page.
+/// Splits two colors, given as 0xRRGGBB, into red, green and blue. The first is for a light page, the second for a dark
+/// page.
 fn split_rgb(light: u32, dark: u32) -> [Rgb; 2] {
     [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8])
 }
@@ -136,8 +140,8 @@ fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The color of the lines with which a box of this color is hatched. Its contrast with the box's text is even greater
-/// than that of the box's color, so the text stays readable.
+/// The color of the lines that hatch a box of this color. It is further from the color of the box's text than the box's
+/// color is, so the text stays readable.
 fn line_on(color: Rgb) -> Rgb {
     mix(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
@@ -164,8 +168,8 @@ fn linear(component: u8) -> f64 {
     if component <= 0.04045 { component / 12.92 } else { ((component + 0.055) / 1.055).powf(2.4) }
 }
 
-/// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Boxes that are hatched get the
-/// patterns of [`patterns`].
+/// The CSS rules that give boxes and texts the colors of these swatches. Hatched boxes refer to the patterns of
+/// [`patterns`].
 pub(super) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [LIGHT, DARK].map(|theme| theme_rules(swatches, theme));
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
@@ -177,8 +181,8 @@ const LIGHT: usize = 0;
 /// Index of the colors for dark pages in [`Swatch::colors`].
 const DARK: usize = 1;
 
-/// The CSS rules of swatches for one theme, [`LIGHT`] or [`DARK`]. A `path` is a box, which is drawn as a thick stroke.
-/// A `rect` is the background of a hatching pattern, and the class with the prefix [`HATCH`] is the pattern's line.
+/// The CSS rules of swatches for one theme, [`LIGHT`] or [`DARK`]. A `path` is a box, drawn as a thick stroke. For
+/// hatched swatches, a `rect` is the background of the pattern, and the class with the prefix [`HATCH`] is its line.
 fn theme_rules(swatches: &[Swatch], theme: usize) -> String {
     let mut rules = String::new();
     for swatch in swatches {
@@ -187,7 +191,7 @@ fn theme_rules(swatches: &[Swatch], theme: usize) -> String {
             let (letter, color, text) = (swatch.letter(), css_color(rgb), text_on(rgb));
             // Writing to a string cannot fail, so the results are ignored.
             if swatch.is_hatched() {
-                // The color after the pattern is for programs that can't show patterns.
+                // Programs that can't show patterns use the color after the pattern.
                 let line = css_color(line_on(rgb));
                 let _ = write!(rules, "path.{CLASS}{letter}{shade}{{stroke:url(#{HATCH}{letter}{shade}) {color}}}");
                 let _ = write!(rules, "rect.{CLASS}{letter}{shade}{{fill:{color}}}");
@@ -272,26 +276,27 @@ pub(super) fn letter(category: Category) -> char {
     Swatch::Code(category).letter()
 }
 
-/// The prefix of CSS class names. The letter and the shade follow. It is needed because class names must not begin with
-/// a digit.
+/// The prefix of the CSS classes of colors, which the swatch's letter and the shade follow. Without it, a class could
+/// begin with a digit, which CSS forbids.
 pub(super) const CLASS: &str = "c";
 
 /// The prefix of the names of hatching patterns, and of the classes of hatching lines.
 const HATCH: &str = "h";
 
-/// The number of the shade for a function with this name. It depends only on the name.
+/// The number of the shade for a function with this name: the same in every picture.
 pub(super) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
-/// The warm color for a function with this name. It depends only on the name.
+/// The warm color for a function with this name: the same in every picture.
 pub(super) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 
-/// The FNV-1a hash. A fixed hash function keeps the colors of names the same in every picture.
+/// The FNV-1a hash, because the standard library's hash may change between versions, and so would the colors.
 fn hash(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    // The result is used modulo small numbers, so let higher bits affect the lower ones.
     hash ^ hash >> 15
 }
 

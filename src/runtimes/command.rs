@@ -10,9 +10,9 @@ use std::fmt::Write;
 /// The environment variables of a command, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// The variables are unknown, because a recording doesn't contain any.
+    /// The variables are unknown, as for a command in a recording, which contains only the words.
     Unknown,
-    /// The values of the variables that matter for runtimes. A variable that isn't listed isn't set.
+    /// The values of all set variables that some runtime reads. A variable that isn't listed isn't set.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 
@@ -25,14 +25,15 @@ pub struct CommandLine<'a> {
     pub environment: &'a Environment,
 }
 
-/// What is known about a process, to choose the switches with which its runtime can write names.
+/// What is known about a process that decides which switches for writing names its runtime can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
     /// The version of the process's runtime. `None` if it is unknown.
     pub version: Option<Version>,
     /// The process's command line. `None` if it is unknown.
     pub command: Option<CommandLine<'a>>,
-    /// The names of the process's memory mappings, by which a runtime's compilers are recognized. May be empty.
+    /// The names of the process's memory mappings. Some JIT compilers of a runtime are recognized by the names that
+    /// they give to their memory. May be empty.
     pub memory: &'a [&'a [u8]],
 }
 
@@ -41,15 +42,15 @@ pub struct RunFacts<'a> {
 pub struct Assignment {
     /// The variable's name.
     pub name: &'static str,
-    /// The variable's new value or, if there is a separator, the text to append to the existing value.
+    /// The variable's new value. With a separator, it is only the text to append to the existing value.
     pub value: String,
     /// The separator between the existing value and the appended text. `None` if the existing value is replaced.
     pub separator: Option<char>,
-    /// Whether the variable already has a value; `None` if the environment is unknown.
+    /// Whether the variable has a value before the assignment; `None` if the environment is unknown.
     pub is_set: Option<bool>,
 }
 
-/// A command with everything added that was missing to make its runtime write names.
+/// A command with all options and variables added that make its runtime write names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorrectedCommand {
     /// Environment variables to set.
@@ -58,16 +59,16 @@ pub struct CorrectedCommand {
     pub words: Vec<Vec<u8>>,
 }
 
-/// Programs that run another command, which they get as their last arguments.
+/// Programs that run another command, which is given to them as their last arguments.
 const WRAPPERS: &[&[u8]] = &[
     b"env", b"taskset", b"nice", b"ionice", b"chrt", b"timeout", b"setarch", b"nohup", b"stdbuf", b"time", b"unshare",
     b"numactl", b"setsid",
 ];
 
 impl Assignment {
-    /// The assignment in shell syntax, to be put before a command. To append to an existing value, it refers to that
-    /// value as `$NAME`. If it isn't known whether there is one, the shell adds it and the separator only if there is
-    /// (`${NAME:+…}`).
+    /// The assignment in shell syntax, to be put before a command. If the value is appended, the existing one is
+    /// written as `$NAME`, or as `${NAME:+…}` if it isn't known whether there is one: the shell then omits the
+    /// separator, too, if there is none.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         match (separator, is_set) {
@@ -79,8 +80,8 @@ impl Assignment {
         }
     }
 
-    /// The value that the variable has after the assignment. `existing` is its previous value; an empty one is treated
-    /// like none, so that the new value doesn't begin with the separator.
+    /// The value that the variable has after the assignment, given the `existing` one. An empty existing value is
+    /// treated like none, so that the result doesn't begin with the separator.
     pub fn append_to(&self, existing: Option<&[u8]>) -> Vec<u8> {
         let mut whole = Vec::new();
         if let (Some(existing @ [_, ..]), Some(separator)) = (existing, self.separator) {
@@ -97,7 +98,7 @@ impl<'a> CommandLine<'a> {
     /// that, the one in the environment.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
-            // The last assignment counts.
+            // If `env` assigns a variable several times, the last assignment counts.
             for word in self.words.iter().rev() {
                 if let Some(rest) = word.strip_prefix(name.as_bytes())
                     && let Some(value) = rest.strip_prefix(b"=")
@@ -136,10 +137,10 @@ pub fn find_program(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Op
     words.iter().take(candidates).position(|word| is_program(base_name(word)))
 }
 
-/// The part of a command's words that are options of the runtime, not arguments of the program that it runs.
+/// The options of a runtime in a command line. The words after them belong to the program that the runtime runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
-    /// The index of the first option or, without options, the index where the first one would be.
+    /// The index of the first option. If there are no options, the index where they would be.
     start: usize,
     /// The index after the last option.
     end: usize,
@@ -152,7 +153,8 @@ impl<'a> OwnOptions<'a> {
         let mut start = program + 1;
         let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
-        // After a subcommand, as in `deno run`, more options follow. Only these count.
+        // A runtime with subcommands, as in `deno run`, takes options after the subcommand. Only those are the ones to
+        // read and change.
         if words.get(end).is_some_and(is_subcommand) {
             start = end + 1;
             end = end_of_options(runtime, words, start);
@@ -165,8 +167,8 @@ impl<'a> OwnOptions<'a> {
     }
 }
 
-/// The index of the first word from `start` on that is neither an option of the runtime nor an option's value: the
-/// program that the runtime runs, or a subcommand.
+/// The index of the first word from `start` on that is neither an option of the runtime nor an option's value. At this
+/// index is the program that the runtime runs, or a subcommand.
 fn end_of_options(runtime: &Runtime, words: &[Vec<u8>], start: usize) -> usize {
     let mut end = start;
     while let Some(word) = words.get(end)
@@ -177,24 +179,24 @@ fn end_of_options(runtime: &Runtime, words: &[Vec<u8>], start: usize) -> usize {
     end.min(words.len())
 }
 
-/// True if the word looks like an option. Erlang's begin with `+`.
+/// True if the word looks like an option. Some options of Erlang begin with `+`.
 fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// True if these words contain a flag. If the flag has a value, the words must contain it with the same value, unless
-/// the flag accepts any (`exact` is false).
+/// True if these words contain a flag. If the flag has a value, it must have the same value there, except for a
+/// [`Flag::Setting`] that accepts any value (`exact` is false).
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
         Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
         Flag::Pair(option, value) => {
-            // The option and its value may be in one word or in two.
+            // The option and its value may be one word (`-Xperf`) or two (`-X perf`).
             let joined = [option, value].concat();
             words.iter().any(|word| word == joined.as_bytes())
                 || words.windows(2).any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
         Flag::Choice(option, value) => {
-            // Only the last one counts.
+            // If the option occurs several times, only its last value counts.
             let last = words.iter().rposition(|word| word == option.as_bytes());
             last.and_then(|index| words.get(index + 1)).is_some_and(|chosen| chosen == value.as_bytes())
         }
@@ -219,18 +221,20 @@ fn is_option_called(word: &[u8], option: &str) -> bool {
     word.starts_with(b"--") && name.len() == option.len() && name.iter().zip(option.bytes()).all(is_same)
 }
 
-/// True if the word is an option of this group, such as `--zjit`, `--zjit-stats` or `--zjit=…` for `--zjit`.
+/// True if the word is an option of a group, which is an option and all that extend its name: for `--zjit`, also
+/// `--zjit-stats` and `--zjit=…`.
 fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
 
-/// Splits a list, which is a single word without its option, into its items.
+/// Splits the items of a list, given without the option before it, at the separator.
 fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
 
-/// Finds the last word that sets a key of an option, such as `-dKEY=VALUE` or, after the word `-d`, `KEY=VALUE`.
-/// Returns its index, and the offset in that word where the key starts. `None` if no word does.
+/// Finds the word that sets a key of an option: `-dKEY=VALUE`, or `KEY=VALUE` after the word `-d`. If there are
+/// several, the last. Returns the word's index, and the offset in it where the key starts. `None` if no word sets the
+/// key.
 fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
     for (index, word) in words.iter().enumerate().rev() {
@@ -266,9 +270,9 @@ impl Runtime {
         if advice.is_empty() { None } else { Some(advice) }
     }
 
-    /// The switches that a process can use: its version has them, and no option of its command is incompatible with
-    /// them. Some switches belong to one of a runtime's JIT compilers, which is recognized by the names of its memory.
-    /// If the process runs such a compiler, only the switches of this compiler are usable.
+    /// The switches for writing names that a process can use: the runtime's version has them, and no option of the
+    /// process rules them out. If a runtime has several JIT compilers, some switches work for one of them only; the
+    /// names of the process's memory show which compiler runs, and then only its switches are usable.
     pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
         let has_its_memory = |switch: &Switch| {
             !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
@@ -284,7 +288,7 @@ impl Runtime {
     /// variables, whether or not it is on. If the version isn't known, a switch that older versions have, too, is
     /// preferred. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
-        // Switches are listed best first.
+        // `usable_switches` lists the best switch first.
         let mut switches = self.usable_switches(facts).filter(|switch| switch.can_be_set());
         let first = switches.next()?;
         if facts.version.is_some() {
@@ -292,8 +296,8 @@ impl Runtime {
         }
         let mut chosen = first;
         for switch in switches {
-            // A switch that every version has (`since` is `None`) isn't preferred: it makes the runtime write something
-            // else, such as the JVM's compilation log.
+            // Prefer an older switch. But one that every version has (`since` is `None`) writes another kind of file,
+            // such as the JVM's compilation log, so it doesn't replace the first one.
             if switch.since.is_some() && switch.since < first.since {
                 chosen = switch;
             }
@@ -301,9 +305,9 @@ impl Runtime {
         Some(chosen)
     }
 
-    /// How `perf record` should record the stacks of programs with this runtime, so that they continue past JIT code.
-    /// This depends on the switch. It is assumed that the best one is used or, if none can be turned on by flags or
-    /// variables, the first one in the table. Frame pointers if the runtime has no switch.
+    /// How `perf record` should record stacks so that they continue past JIT code of this runtime. It depends on the
+    /// switch for writing names; the best usable one is assumed or, if none can be turned on, the first in the table.
+    /// Frame pointers if the runtime has no switch.
     pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
         let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -328,8 +332,8 @@ impl Runtime {
         for variable in self.flag_variables {
             let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
-                // The variable contains the items of a list. On the command line, they would be one word with the
-                // option.
+                // The value of such a variable is a list of items. Write it like the option for such a list on the
+                // command line: as one word.
                 Some(option) => words.push([option.as_bytes(), value].concat()),
                 None => words.extend(value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec)),
             }
@@ -342,13 +346,14 @@ impl Runtime {
         has_flag(&self.received_options(command), flag)
     }
 
-    /// True if flags or environment variables turn on the switch, as far as they are known.
+    /// True if flags or environment variables turn on the switch, as far as the command line and the environment are
+    /// known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         switch.main_flag().is_some_and(|flag| self.receives(flag, command)) || self.is_set_by_variable(switch, command)
     }
 
-    /// True if environment variables turn on the switch. Child processes then inherit it. False if an option makes the
-    /// runtime ignore the variables.
+    /// True if an environment variable turns on the switch, so that child processes inherit it. False if the command
+    /// has an option that makes the runtime ignore environment variables.
     pub fn is_set_by_variable(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         if self.ignores_environment(command.words) {
             return false;
@@ -358,21 +363,22 @@ impl Runtime {
             return true;
         }
         let Some(flag) = switch.main_flag() else { return false };
-        // The flag may also be in a variable such as `NODE_OPTIONS`. To ignore options on the command line itself,
-        // looks at the variables without a command line, and then at those that the program `env` at its start assigns.
+        // Variables such as `NODE_OPTIONS` may contain the switch's flag. Look for it in the environment and in the
+        // assignments of `env` at the start of the command, but not among the options of the command: child processes
+        // don't inherit these.
         let variables_only = CommandLine { words: &[], ..command };
         let with_env = CommandLine { words: env_and_assignments(command.words), ..command };
         has_flag(&self.received_options(variables_only), flag) || has_flag(&self.received_options(with_env), flag)
     }
 
-    /// True if the command has an option with which the runtime rejects the switch.
+    /// True if the runtime would reject the switch, because it also receives an option that is incompatible with it.
     pub fn refuses(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         let options = self.received_options(command);
         options.iter().any(|word| switch.incompatible_options.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// An option of the command that makes the runtime leave code out of the files that the switch writes. `None` if
-    /// the command has no such option.
+    /// An option among those that the runtime receives that makes it leave code out of the files that the switch
+    /// writes. `None` if there is none.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let options = self.received_options(command);
         switch.spoiling_options.iter().copied().find(|option| options.iter().any(|word| is_option_called(word, option)))
@@ -390,7 +396,7 @@ impl Runtime {
         for word in options.iter().filter(|word| !word.starts_with(b"--")) {
             for letter in word.iter().skip(1) {
                 if self.letters_with_value.as_bytes().contains(letter) {
-                    // The rest of the word is this letter's value, not more letters.
+                    // This letter takes a value: the rest of the word.
                     break;
                 }
                 if self.ignoring_variables.as_bytes().contains(letter) {
@@ -407,10 +413,10 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Adds to a command the flags or variables that are missing to turn on the switch. Uses the switch's environment
-    /// variables if there are any and the program doesn't ignore them, otherwise flags. Together with flags, also adds
-    /// `flag`, which isn't part of the switch. If the command runs another program, which may start the runtime, does
-    /// the same as [`Self::correct_by_variable`]. `DIR` in the values of variables is replaced by `directory`.
+    /// Adds to a command the flags or variables that are missing to turn on the switch: its environment variables if it
+    /// has any and the program doesn't ignore them, otherwise its flags. Together with flags, also adds `flag`, which
+    /// isn't part of the switch. A command of another program, which may start the runtime, only gets variables
+    /// ([`Self::correct_by_variable`]). `DIR` in their values is replaced by `directory`.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -421,8 +427,8 @@ impl Runtime {
         let Some(options) = OwnOptions::find(self, command.words) else {
             return self.correct_by_variable(switch, flag, command, directory);
         };
-        // First removes options that keep names out of the files that the switch writes. What is left of the runtime's
-        // options are the words from `start` to `end`.
+        // Remove the options that keep names out of the files that the switch writes. The runtime's other options are
+        // then the words from `start` to `end`.
         let mut kept = options.list().to_vec();
         kept.retain(|word| !switch.spoiling_options.iter().any(|option| is_option_called(word, option)));
         let start = options.start;
@@ -432,7 +438,8 @@ impl Runtime {
         let received = self.received_options(CommandLine { words: &words, ..command });
         let missing = missing_flags(switch, flag, &received);
         let reads_variables = !switch.variables.is_empty() && !self.ignores_variables(options.list());
-        // Prefers variables, because child processes inherit them, but not if all flags are there already.
+        // Prefer variables, because child processes inherit them. But if all flags are there already, nothing needs to
+        // be added.
         if switch.flags.is_empty() || (reads_variables && !missing.is_empty()) {
             let variables = self.missing_variables(switch, command, directory);
             return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
@@ -441,10 +448,10 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Adds to a command the environment variables that are missing to turn on the switch. Unlike flags, variables also
-    /// affect programs that the command starts. Uses the switch's own variables or, if it has none, the runtime's first
-    /// variable for flags; that variable also gets `flag`. `None` if there is no such variable, or if the command makes
-    /// the runtime ignore them. `DIR` in the values of variables is replaced by `directory`.
+    /// Adds to a command the environment variables that are missing to turn on the switch; unlike flags, they also
+    /// reach programs that the command starts. If the switch has no variables, its flags and `flag` are put into the
+    /// runtime's first variable for flags. `None` if the runtime has none, or if an option of the command makes it
+    /// ignore variables. `DIR` in values is replaced by `directory`.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,
@@ -461,7 +468,8 @@ impl Runtime {
             return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
-        // Flags on the command line aren't enough, because they only affect the program itself.
+        // Flags that the command line contains are added to the variable all the same: on the command line, they don't
+        // reach child processes.
         let received = self.received_options(CommandLine { words: env_and_assignments(command.words), ..command });
         let mut value = String::new();
         for flag in missing_flags(switch, flag, &received) {
@@ -481,7 +489,8 @@ impl Runtime {
         Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words })
     }
 
-    /// The variables of a switch that aren't set yet. `DIR` in their values is replaced by `directory`.
+    /// Assignments for those variables of a switch that don't have the right value yet. `DIR` in the values is replaced
+    /// by `directory`.
     fn missing_variables(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Vec<Assignment> {
         let mut missing = Vec::new();
         for &(name, value) in switch.variables {
@@ -498,8 +507,8 @@ impl Runtime {
     }
 }
 
-/// The flags of a switch that aren't among the options that the runtime receives, followed by `flag` if it isn't among
-/// these options or the missing flags either.
+/// The flags of a switch that are missing among the options that the runtime receives, followed by `flag` if that is
+/// missing, too.
 fn missing_flags(switch: &Switch, flag: Option<Flag>, received: &[Vec<u8>]) -> Vec<Flag> {
     let mut missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(received, *flag)).collect();
     if let Some(flag) = flag
@@ -511,15 +520,15 @@ fn missing_flags(switch: &Switch, flag: Option<Flag>, received: &[Vec<u8>]) -> V
     missing
 }
 
-/// Carries out those of the assignments whose variable is already assigned by `env` at the start of the command line,
-/// as in `env NODE_OPTIONS=-x npm test`. They must be made there, because `env` would override an assignment before the
-/// command. Returns the other assignments, which have to be put before the command. `words` is the whole command line.
+/// Makes assignments in the command line itself if `env` at its start already assigns the same variable, as in `env
+/// NODE_OPTIONS=-x npm test`: `env` would override an assignment before the command. Returns the other assignments,
+/// which have to be put before the command. `words` is the whole command line.
 fn assign_within_env(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
     let mut remaining = Vec::new();
     let env_len = env_and_assignments(words).len();
     for variable in variables {
         let start = format!("{}=", variable.name);
-        // The last assignment counts.
+        // If `env` assigns the variable several times, the last assignment counts.
         match words[..env_len].iter_mut().rev().find(|word| word.starts_with(start.as_bytes())) {
             Some(word) => {
                 let whole = variable.append_to(Some(&word[start.len()..]));
@@ -541,15 +550,16 @@ fn env_and_assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     &words[..=words[1..].iter().take_while(is_of_env).count()]
 }
 
-/// True if the variable has this value. If the value contains `DIR`, any value counts that isn't empty, because the
-/// user may have chosen another directory.
+/// True if the variable already has this value. If the value contains `DIR`, any directory will do, so every value that
+/// isn't empty counts.
 fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
     let set = command.variable(name).unwrap_or_default();
     if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() }
 }
 
-/// Adds flags to a runtime's options, which are the words from `start` to `end`. If there is a word with the same
-/// choice, key or list already, changes this word; all other flags are inserted at `start`, in their order.
+/// Adds flags to a runtime's options, which are the words from `start` to `end`. If a word already has another value of
+/// the same choice or key, or a list of the same option, that word is changed. All other flags are inserted at `start`,
+/// in their order.
 fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag]) {
     let mut added: Vec<Vec<u8>> = Vec::new();
     for flag in missing {
@@ -558,7 +568,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
             Flag::Choice(option, value) => {
                 match words[start..end].iter().rposition(|word| word == option.as_bytes()) {
-                    // The option is the last of the runtime's options, and its value is missing.
+                    // The option is there, but its value is missing: it would be the word at `end`.
                     Some(index) if start + index + 1 >= end => words.insert(start + index + 1, value.into()),
                     Some(index) => words[start + index + 1] = value.into(),
                     None => added.extend([option.into(), value.into()]),
@@ -573,7 +583,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
                 None => added.extend([option.into(), format!("{key}={value}").into_bytes()]),
             },
             Flag::Item { option, separator, item } => {
-                // The list may also be one that an earlier flag has added.
+                // The list may be among the runtime's options, or have been added for an earlier flag.
                 let is_list = |word: &&mut Vec<u8>| word.starts_with(option.as_bytes());
                 match words[start..end].iter_mut().chain(&mut added).find(is_list) {
                     Some(list) => list.extend_from_slice(format!("{separator}{item}").as_bytes()),

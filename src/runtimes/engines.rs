@@ -20,7 +20,8 @@ pub(super) const JSC: Runtime =
 
 pub(super) const SPIDERMONKEY: Runtime = Runtime {
     frame_type: "spidermonkey",
-    // The names are taken from js/src/jit/PerfSpewer.cpp, and not tested: no build was available that writes them.
+    // The names are from SpiderMonkey's js/src/jit/PerfSpewer.cpp. They are untested, because we had no build that
+    // writes them.
     marked_names: &[
         (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
         (Baseline, &[Starts("Baseline: ")]),
@@ -51,15 +52,16 @@ pub(super) const SPIDERMONKEY: Runtime = Runtime {
     ..PLAIN
 };
 
-/// The names of the function with which V8 interprets bytecode: its name in jitdumps and perf maps, and its name in
-/// node's symbol table.
+/// The function with which V8 interprets bytecode: what jitdumps and perf maps call it, and what node's symbol table
+/// calls it.
 pub(super) const V8_INTERPRETERS: &[&str] =
     &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
 
 /// The tags that V8 writes before the mark for the tier. They depend on V8's version (src/logging/code-events.h).
 const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
 
-/// V8's marks for tiers. They are from `CodeKindToMarker` in src/objects/code-kind.cc; `o` means on-stack replacement.
+/// The marks for tiers in V8's names, from `CodeKindToMarker` in src/objects/code-kind.cc. An `o` before the mark means
+/// that the code was entered by on-stack replacement.
 const V8_NAMES: &[TierRule] = &[
     (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
     (Baseline, &[After(V8_TAGS, "^")]),
@@ -72,13 +74,13 @@ const V8_NAMES: &[TierRule] = &[
             Around("JS:", "-turbofan"),
             Around("Function:", "-liftoff"),
             Around("Function:", "-turbofan"),
-            // The same names with a source location appended.
+            // The same names, but followed by a source location that jitgraft appended.
             Holds("-liftoff /"),
             Holds("-turbofan /"),
         ],
     ),
     (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
-    // V8 14 and later write the second form, with the expression's flags.
+    // The second form is that of V8 14 and later, with the flags of the expression: `RegExp.> src: '\w' flags: 'g'`.
     (RegExp, &[Starts("RegExp:"), Starts("RegExp.> src: ")]),
 ];
 

@@ -19,38 +19,39 @@
 const ARROW: &str = "->";
 /// The text between the innermost and the outermost call, in names with only these two.
 const IN: &str = " in ";
-/// The text that the agent writes if it can't determine a name.
+/// The text that the agent writes in place of a name that it can't determine.
 const NO_NAME: &str = "<error writing signature>";
 
-/// The functions that are listed in one name.
+/// The functions that one joined name lists: a compiled function, and the calls in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedCalls<'n> {
-    /// The function that was compiled.
+    /// The function that was compiled, into which the others were inlined.
     pub root: &'n [u8],
     /// The calls that were inlined into `root`, outermost first.
     pub expanded: Vec<&'n [u8]>,
 }
 
-/// Splits a name into its functions. `None` if it is the name of a single function, or if it may be something else than
-/// a list of Java methods.
+/// Splits a name into the functions that it lists. `None` if it names a single function, or if it may be something else
+/// than a list of Java methods.
 pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     // Returns early for most names, which contain neither separator.
     memchr::memmem::find(name, ARROW.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
     let name = std::str::from_utf8(name).ok()?;
     let mut parts: Vec<&str> = name.split(ARROW).collect();
     if parts.len() == 1 {
-        // In this form, the innermost call comes first. Both parts must be unmistakable, because ` in ` may occur in
-        // names of any language.
+        // In the form `CALLEE in CALLER`, the innermost call comes first. Both parts must be unmistakable Java methods,
+        // because names in any language may contain ` in `.
         parts = name.splitn(2, IN).collect();
         parts.reverse();
         if !parts.iter().all(|part| is_java(part)) {
             return None;
         }
     }
-    // Now the outermost call comes first. All parts must look like Java methods, and at least one must be unmistakable.
+    // From here on, the outermost call comes first in both forms. All parts must look like Java methods, and at least
+    // one must be unmistakable.
     let (last, callers) = parts.split_last()?;
     let may_be_java = |part: &&str| *part == NO_NAME || shape(part).is_some();
-    // The agent may have cut off the end of the last part.
+    // The agent may have truncated the last part to the start of a method's name.
     let may_last_be_java = may_be_java(last) || (is_java(callers.first()?) && is_beginning(last));
     let may_all_be_java = may_last_be_java && callers.iter().all(may_be_java);
     if !may_all_be_java || !parts.iter().any(|part| is_java(part)) {
@@ -82,7 +83,7 @@ enum MethodShape {
 /// How certain it is that a name is that of a Java method. `None` if it certainly isn't. It is certain if the class is
 /// in the form of a type signature or has a package; without either, the name may be C++.
 fn shape(name: &str) -> Option<MethodShape> {
-    // The marks for compiled (`j`) and inlined (`i`) methods; see the module's documentation.
+    // The marks that the agent can append to compiled (`j`) and inlined (`i`) methods; see the module's documentation.
     let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
     let (class, method_and_types, is_signature) = split_class(name)?;
     let types_start = method_and_types.find('(').unwrap_or(method_and_types.len());
@@ -96,9 +97,9 @@ fn shape(name: &str) -> Option<MethodShape> {
     Some(if is_signature || has_package { MethodShape::Certain } else { MethodShape::Possible })
 }
 
-/// Splits a name into the class and what follows the separator after it: the method's name, perhaps with types. The
-/// third value is true if the class is in the form of a type signature (`Lorg/a/List;`). `None` if there is no
-/// separator.
+/// Splits a method's name at the separator between class and method. The first value is the class, and the second is
+/// the rest: the method, perhaps followed by types. The third is true if the class is written as a type signature
+/// (`Lorg/a/List;`). `None` if there is no separator.
 fn split_class(name: &str) -> Option<(&str, &str, bool)> {
     if let Some((class, rest)) = name.strip_prefix('L').and_then(|rest| rest.split_once(';'))
         && let Some(method) = rest.strip_prefix("::").or_else(|| rest.strip_prefix('.'))
@@ -118,7 +119,7 @@ fn is_identifier(text: &str) -> bool {
 
 /// True if the text may follow a method's name: its parameter and return types, a source location, or both.
 fn is_tail(text: &str) -> bool {
-    // If there are both, the last bracket begins the location.
+    // If there are both types and a location, the location starts at the last bracket.
     let (types, location) = text.split_at(text.rfind('(').unwrap_or(0));
     let is_both = are_types(types) && is_source_location(location);
     text.is_empty() || is_source_location(text) || are_types(text) || is_both
@@ -140,7 +141,7 @@ fn are_types(text: &str) -> bool {
     !returned.is_empty() && parameters.bytes().chain(returned.bytes()).all(is_allowed)
 }
 
-/// True if the text may be the start of a Java method's name of which the end was cut off.
+/// True if the text may be the start of a Java method's name that was truncated.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

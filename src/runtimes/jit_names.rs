@@ -30,13 +30,14 @@ pub enum JitNames {
     Merged,
 }
 
-/// Converts the names of a profile to readable ones. It must have seen all of them first; see [`Self::new`].
+/// Converts the names of a profile to readable ones. How many directories a name keeps depends on the other names, so
+/// [`Self::new`] must see all of them first.
 #[derive(Debug, Default)]
 pub struct ReadableNames {
     /// True if readable names leave out the tier ([`JitNames::Merged`]).
     merged: bool,
-    /// The number of directories to keep of a name's path. A name that isn't listed keeps as many as [`default_dirs`]
-    /// says.
+    /// The number of directories before the file name that a readable name keeps of its path. For a name that isn't
+    /// listed, [`default_dirs`] gives the number.
     dirs: FxHashMap<Box<[u8]>, usize>,
 }
 
@@ -48,7 +49,7 @@ impl ReadableNames {
         struct NameWithPath<'n> {
             name: &'n [u8],
             parts: NameParts<'n>,
-            /// The number of directories to keep.
+            /// The number of directories that the readable name keeps of its path.
             dirs: usize,
         }
         let distinct: FxHashSet<&[u8]> = names.collect();
@@ -61,11 +62,11 @@ impl ReadableNames {
                 names.push(NameWithPath { name, parts, dirs });
             }
         }
-        // As long as a name would be spelled like that of a function in another file, both get one more directory, if
-        // their paths have more.
+        // While two functions in different files would have the same readable name, both names keep one more directory,
+        // as far as their paths have more.
         loop {
-            // The files of the functions that would be spelled like this. Names that differ only in the tier are the
-            // same function.
+            // By readable name, the files of all functions that would be called so. The name is without the tier,
+            // because names that differ only in the tier are of the same function.
             let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for NameWithPath { parts, dirs, .. } in &names {
                 paths_by_text.entry(parts.spell_without_tier(*dirs)).or_default().insert(parts.path);
@@ -83,7 +84,7 @@ impl ReadableNames {
                 break;
             }
         }
-        // Only names with other than the default number are stored.
+        // Store only the names that keep another number of directories than the default.
         names.retain(|NameWithPath { parts, dirs, .. }| *dirs != default_dirs(parts.path));
         let dirs = names.into_iter().map(|NameWithPath { name, dirs, .. }| (name.into(), dirs)).collect();
         Self { merged, dirs }
@@ -93,7 +94,8 @@ impl ReadableNames {
     /// it keeps the arguments, because overloaded functions differ only in these.
     pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
-        // V8's names don't contain the word for the tier, but a mark such as `*`. They are spelled anew.
+        // The tier's word is removed from the name. V8's names don't contain the word but a mark, such as `*`, so they
+        // are composed anew.
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),
@@ -178,8 +180,8 @@ fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// The number of directories of a path to keep if nothing else is known. It isn't 0 for file names that many
-/// directories have, such as `index.js`.
+/// The number of directories that a name keeps of its path, unless more are needed to tell functions apart. It isn't 0
+/// for file names that many directories have, such as `index.js`.
 fn default_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
@@ -204,8 +206,8 @@ fn parse_v8(name: &str) -> Option<NameParts<'_>> {
         return Some(wasm);
     }
     let (tier, unmarked) = split_v8_mark(untagged);
-    // A space separates the function's name from its location, but both may contain more spaces (getters, paths). It is
-    // therefore the first space that one of the usual starts of a location follows or, without any, the last space.
+    // A space separates the function's name from its location, but both may contain spaces, too (`get x`, paths). So
+    // the location starts at the first space before a usual start of a path or, if there is none, at the last space.
     let location_start = [" /", " file:", " node:"].iter().find_map(|start| unmarked.find(start));
     let (function, location) = match location_start.or_else(|| unmarked.rfind(' ')) {
         Some(space) => (&unmarked[..space], unmarked[space..].trim()),
@@ -226,9 +228,9 @@ fn parse_v8_builtin(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), code_kind, ..NameParts::default() })
 }
 
-/// Splits V8's mark for the tier off the start of a name without its tag. Returns the tier (empty if there is no mark)
-/// and the name without the mark. An `o` before the mark stands for on-stack replacement, and `'` after it for code
-/// that is specific to a context; both are left out.
+/// Splits V8's mark for the tier off a name, from which the tag was already removed. Returns the tier (empty without a
+/// mark) and the name without the mark. An `o` before the mark means on-stack replacement, and `'` after it means code
+/// that is specific to a context; both are dropped.
 fn split_v8_mark(untagged: &str) -> (&'static str, &str) {
     let text = untagged.strip_prefix('o').filter(|text| text.starts_with(['*', '+'])).unwrap_or(untagged);
     let tier = match text.as_bytes().first() {

@@ -9,8 +9,8 @@ use crate::bytes::spelling::is_misspelled;
 use crate::error::{Error, Result};
 use std::path::Path;
 
-/// Languages whose compilers write machine code to files before a program runs. Such programs need no runtime to write
-/// names, because their files have symbols.
+/// Languages whose compilers write machine code to files before a program runs. Their programs need no runtime to write
+/// names: the files have symbols.
 const COMPILED_LANGUAGES: &[&str] = &[
     "ada", "c", "c++", "cpp", "cxx", "d", "fortran", "go", "golang", "haskell", "native", "nim", "objc", "ocaml",
     "rust", "swift", "zig",
@@ -64,7 +64,7 @@ fn find_similar(name: &str) -> Option<&'static Runtime> {
 }
 
 impl Runtime {
-    /// The shortest name by which users can look up the runtime: usually that of its program.
+    /// The shortest name by which users can state the runtime, such as `node`: usually that of its program.
     pub fn typed_name(&self) -> String {
         match find_runtime(self.called) {
             Some(found) if found.name == self.name => self.called.to_owned(),

@@ -9,19 +9,19 @@ use super::table::RUNTIMES;
 /// How to record a program of a runtime.
 #[derive(Debug)]
 pub struct ProgramPlan {
-    /// The switch that makes the runtime write names: the one that is already on or, failing that, the best one that
-    /// can be turned on. `None` if no flag or variable turns on any.
+    /// The switch that makes the runtime write names: one that the command already turns on or, failing that, the best
+    /// one that can be turned on. `None` if flags and variables can't turn on any.
     pub switch: Option<&'static Switch>,
-    /// The command line with everything added that the switch lacks. `None` without a switch, or if the program passes
-    /// neither flags nor variables on to the runtime.
+    /// The command line with everything added that is missing to turn on the switch. `None` without a switch, or if the
+    /// program is one that passes neither flags nor variables on to the runtime.
     pub command: Option<CorrectedCommand>,
-    /// How perf has to record stacks.
+    /// How perf has to record stacks so that they continue past code that was compiled with the switch on.
     pub stacks: Stacks,
 }
 
 impl Runtime {
-    /// Plans how to record the program of a command line. `version` is the version of the runtime if it is known, and
-    /// `directory` is where the runtime should write its files.
+    /// Plans how to record the program of a command line. `version` is the runtime's version, if known, and `directory`
+    /// is where the runtime should write its files.
     pub fn plan_program(
         &'static self,
         command: CommandLine<'_>,
@@ -30,11 +30,13 @@ impl Runtime {
     ) -> ProgramPlan {
         let facts = RunFacts { version, command: Some(command), memory: &[] };
         let active = self.switches.iter().find(|switch| self.is_switched_on(switch, command));
+        // A switch that is on, but that this version of the runtime doesn't have, has no effect. So choose another one.
         let Some(switch) = active.filter(|active| active.is_in(version)).or_else(|| self.best_switch(facts)) else {
             return ProgramPlan { switch: None, command: None, stacks: self.stacks(facts) };
         };
         let mut corrected = self.correct(switch, command, directory);
-        // Set the environment variable in addition to the option, because child processes inherit only the variable.
+        // If the command turns on the switch by an option, set the switch's environment variable, too: child processes
+        // inherit only the variable.
         if let Some(corrected) = &mut corrected
             && corrected.variables.is_empty()
             && !switch.variables.is_empty()
@@ -46,7 +48,8 @@ impl Runtime {
     }
 }
 
-/// The runtime of the first program in a command line that is an executable of a runtime, judged by its name.
+/// The runtime whose executable a command line starts, judged by the executable's file name. `None` if it starts
+/// another program.
 pub fn runtime_of_command(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     RUNTIMES.iter().find(|runtime| find_program(words, |name| runtime.is_program(name)).is_some())
 }

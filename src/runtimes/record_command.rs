@@ -1,4 +1,5 @@
-//! Completes a `perf record` command, which is then run or printed.
+//! Completes a `perf record` command with the options that JIT code needs. `record` runs the result, and other commands
+//! print it.
 
 use crate::model::mapping_kind::base_name;
 use crate::model::perf_command::{PerfCommand, PerfOption};
@@ -9,7 +10,7 @@ use std::fmt;
 /// The largest stack copy that perf supports, in bytes (perf-record(1)).
 pub const LARGEST_COPY: u32 = 65528;
 
-/// A command that records a program.
+/// A `perf record` command that records a program, split into its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordCommand {
     /// Environment variables to set.
@@ -23,7 +24,7 @@ pub struct RecordCommand {
 }
 
 impl RecordCommand {
-    /// Starts with an existing command.
+    /// Takes an existing `perf record` command apart.
     pub fn from_perf(perf: PerfCommand<'_>) -> Self {
         let (called, options, program) = (perf.perf_words.to_vec(), perf.options.to_vec(), perf.program.to_vec());
         Self { variables: Vec::new(), called, options, program }
@@ -37,8 +38,8 @@ impl RecordCommand {
         self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
     }
 
-    /// Adds the option for the clock that jitdumps use, unless the command chooses a clock itself. Which code was at an
-    /// address at a given time is only known if samples and code have times of the same clock.
+    /// Adds the option for the clock that jitdumps use, unless the command chooses a clock itself. Jitdumps state when
+    /// code was at an address, which tells nothing about samples with times of another clock.
     #[must_use]
     pub fn with_clock(mut self) -> Self {
         if !self.perf().has(&["k", "clockid"]) {
@@ -47,9 +48,9 @@ impl RecordCommand {
         self
     }
 
-    /// Adds an option for recording call chains in the way that the runtime needs. An option that the command already
-    /// has for call chains stays, except if the runtime needs copies of stacks (`--call-graph dwarf`) and the option is
-    /// for something else.
+    /// Makes perf record stacks in the way that the runtime needs. If the command already has an option for call
+    /// chains, it stays, unless the runtime needs copies of stacks (`--call-graph dwarf`) and the option asks for
+    /// something else.
     #[must_use]
     pub fn with_stacks(mut self, stacks: Stacks) -> Self {
         let copies_stacks = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
@@ -63,7 +64,7 @@ impl RecordCommand {
         self
     }
 
-    /// Makes perf copy as much of each stack as it can, if the command has the option that makes perf copy stacks.
+    /// If the command makes perf copy stacks, makes it copy as much of each as perf supports.
     #[must_use]
     pub fn with_largest_copies(mut self) -> Self {
         let is_copying = |option: &PerfOption<'_>| {
@@ -77,7 +78,7 @@ impl RecordCommand {
         self
     }
 
-    /// Adds an option with a value, unless the command already has the option under one of these names.
+    /// Adds an option with a value, unless the command already has the option under one of `names`.
     #[must_use]
     pub fn with_option(mut self, names: &[&str], option: &str, value: &str) -> Self {
         if !self.perf().has(names) {
@@ -94,9 +95,9 @@ impl RecordCommand {
         self
     }
 
-    /// The command line of `jitgraft record` that runs this command, for a shell, without the options that `jitgraft
-    /// record` adds by itself. `runtime` is the runtime to name on it, and `stacks` is how `jitgraft record` records
-    /// the stacks of this program unless an option says otherwise. `None` if the command isn't one of `perf record`.
+    /// This command as one of `jitgraft record`, for a shell, without the options that `jitgraft record` adds by
+    /// itself. `runtime` is the runtime to state (`--runtime`), and `stacks` is how `jitgraft record` records stacks of
+    /// this program by default. `None` if this command isn't one of `perf record`.
     pub fn to_jitgraft_record(&self, runtime: Option<&str>, stacks: Stacks) -> Option<String> {
         let is_perf_record = match &self.called[..] {
             [perf, record] => base_name(perf) == b"perf" && record == b"record",
@@ -119,7 +120,8 @@ impl RecordCommand {
             words.extend([b"--runtime".to_vec(), runtime.into()]);
         }
         if kept.iter().any(is_also_option_of_jitgraft) {
-            // All options after one that jitgraft doesn't have are passed to perf.
+            // jitgraft passes all options after the first unknown one on to perf. So an option that jitgraft doesn't
+            // have (`-k`) comes first, and the options after it are perf's even if jitgraft has options of these names.
             words.extend([b"-k".to_vec(), b"mono".to_vec()]);
         }
         words.extend(kept.iter().flat_map(PerfOption::words));

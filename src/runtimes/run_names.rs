@@ -34,8 +34,8 @@ impl<'n> LocatedName<'n> {
     pub fn parse(name: &'n str) -> Option<Self> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
         let (before, rest) = name.split_at(start);
-        // The path ends at the first colon before a digit, or at the end of the name. The colon of a URL's scheme or of
-        // a Windows drive is skipped.
+        // The path ends before a colon and a digit, or at the end of the name. Skip the colon of a URL's scheme or of a
+        // Windows drive.
         let is_url = rest.starts_with("http") || rest.starts_with("file:");
         let skip = if is_url { rest.find("//")? } else { rest.len().min(2) };
         let mut colons = rest.match_indices(':').map(|(colon, _)| colon).filter(|colon| *colon >= skip);
@@ -52,10 +52,10 @@ impl<'n> LocatedName<'n> {
 }
 
 impl<'n> LocatedName<'n> {
-    /// Splits a name in which no path starts as in [`path_start`]: the name ends with a file name, line and column (`f
-    /// a.js:8:10`, `JS:*f node:fs:8:10`), perhaps followed by a word for the tier. `None` for other names.
+    /// Splits a name that has a file name instead of a path: it ends with file name, line and column (`f a.js:8:10`,
+    /// `JS:*f node:fs:8:10`), perhaps followed by a word for the tier. `None` for other names.
     fn parse_file(name: &'n str) -> Option<Self> {
-        // The last word isn't the location but the tier if it has no colon.
+        // If the last word has no colon, it is the tier, and the location is the word before it.
         let without_tier = match name.rsplit_once(' ') {
             Some((without_tier, tier)) if !tier.contains(':') => without_tier,
             _ => name,
@@ -71,7 +71,7 @@ impl<'n> LocatedName<'n> {
 
 /// The offset where a path or URL starts in a name: after a space, colon, parenthesis or `@`. `None` if there is none.
 fn path_start(name: &str) -> Option<usize> {
-    // In CPython's names, the letter before the colon is the end of the function's name, not a Windows drive.
+    // In `py::f:/app/a.py`, `f:/` isn't a Windows drive: `f` is the end of the function's name.
     if let Some(python) = name.strip_prefix("py::")
         && let Some(colon) = python.find(":/")
     {
@@ -82,7 +82,7 @@ fn path_start(name: &str) -> Option<usize> {
         [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
         _ => false,
     };
-    // A name that is a URL as a whole is that of a script, not of a function in it.
+    // A name that is a URL as a whole names a script, not a function in the script.
     if is_url(name) {
         return None;
     }
@@ -101,12 +101,12 @@ fn leading_number(text: &str) -> Option<(u32, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// Replaces addresses in a name by `0x`: hexadecimal numbers with `0x`, those of 12 or 16 digits without it, and the
-/// hash that rustc appends. Only whole words count.
+/// Replaces addresses in a name by `0x`: hexadecimal numbers with `0x`, hexadecimal numbers of 12 or 16 digits without
+/// it, and the hash that rustc appends. Only whole words are replaced.
 pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let mut text = String::new();
-    // What is before this offset has been copied to `text` or replaced.
+    // The offset up to which the name was copied to `text`, with its addresses replaced.
     let mut copied_to = 0;
     let mut start = 0;
     while start < bytes.len() {
@@ -129,14 +129,14 @@ pub fn without_addresses(name: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Where the word ends that starts at `start`.
+/// The offset where the word that starts at `start` ends.
 fn word_end(bytes: &[u8], start: usize) -> usize {
     let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
     start + bytes[start..].iter().take_while(|byte| is_word(byte)).count()
 }
 
-/// True if the word is an address, or rustc's hash (`h` and 16 digits). A number without `0x` must contain a decimal
-/// digit, because a word of letters only may be an ordinary one.
+/// True if the word is an address, or rustc's hash (`h` and 16 digits). Without `0x`, it must contain a decimal digit,
+/// because a word of the letters `a` to `f` may be an ordinary one.
 fn is_address(word: &[u8]) -> bool {
     let is_hex = |digits: &[u8]| digits.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
     match word {
@@ -146,7 +146,7 @@ fn is_address(word: &[u8]) -> bool {
     }
 }
 
-/// What precedes numbers that a runtime assigns differently in each run.
+/// Texts before a number that the runtime assigns, and that differs between runs.
 const COUNTED: &[&str] = &[
     "jdk.proxy",
     "jdk/proxy",
@@ -159,7 +159,7 @@ const COUNTED: &[&str] = &[
     "TRACE_",
 ];
 
-/// What precedes random words, which consist of letters and digits.
+/// Texts before a word of random letters and digits.
 const RANDOM: &[&str] = &["CGLIB$$", "ByGuice$$", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$"];
 
 /// Prefixes of names of Julia's functions. Such a name ends with a number that differs between runs.
@@ -167,14 +167,15 @@ const JULIA: &[&str] = &["julia_", "jlsys_", "jfptr_", "japi1_", "jlplt_", "gfpt
 
 /// Removes addresses, and numbers that a runtime assigns differently in each run.
 pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
-    // Names without digits have nothing to remove, except that a random word may happen to have no digits.
+    // A name without digits has nothing to remove, unless it contains a random word, which may have no digits.
     if !name.bytes().any(|byte| byte.is_ascii_digit()) && !RANDOM.iter().any(|marker| name.contains(marker)) {
         return Cow::Borrowed(name);
     }
-    // Addresses come first. The steps below expect that only `0x` is left of each.
+    // Remove addresses first, because the steps below expect `0x` in place of each.
     let mut text = without_addresses(name).into_owned();
     for prefix in JULIA {
-        // The number must be after the function's name, not directly after the prefix, which ends with `_`, too.
+        // Names of Julia's functions consist of a prefix, which ends with `_`, the function and `_NUMBER`. In
+        // `julia_12`, the number is the function, so it stays.
         if text.starts_with(prefix)
             && let Some((rest, number)) = text.rsplit_once('_')
             && is_number(number)
@@ -212,7 +213,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     for marker in RANDOM {
         remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_alphanumeric()));
     }
-    // The class of a Java lambda: `$$Lambda$14/0x…`, or without the number.
+    // The class of a Java lambda: `$$Lambda$14/0x…` or `$$Lambda/0x…`.
     remove_after(&mut text, "$$Lambda", |rest| {
         let number = rest.strip_prefix('$').map_or(0, |rest| match count_leading(rest, |byte| byte.is_ascii_digit()) {
             0 => 0,
@@ -220,19 +221,19 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         });
         number + class_id_len(&rest[number..])
     });
-    // Java's method handles: `LambdaForm$MH12/0x…`. The kind in capital letters stays.
+    // Java's method handles: `LambdaForm$MH12/0x…`. The kind in capital letters (`MH`) stays.
     remove_range_after(&mut text, "LambdaForm$", |rest| {
         let kind = count_leading(rest, |byte| byte.is_ascii_uppercase());
         let digits = count_leading(&rest[kind..], |byte| byte.is_ascii_digit());
         kind..kind + digits + class_id_len(&rest[kind + digits..])
     });
-    // Before JDK 15, hidden classes of any name have decimal numbers: `Foo/1234567.run`.
+    // Before JDK 15, hidden classes had decimal numbers after the class's name: `Foo/1234567.run`.
     remove_decimal_class_id(&mut text);
     Cow::Owned(text)
 }
 
-/// The length of a hidden class's ID at the start of the text: `/0x` (what is left of `/0x…` once addresses are
-/// removed) or `/12345`, or the same with `.` or `+` instead of `/`. 0 if there is none.
+/// The length of a hidden class's ID at the start of `rest`: `/0x` (all that is left of an address) or `/12345`; a `.`
+/// or `+` may stand for the `/`. 0 if there is no ID.
 fn class_id_len(rest: &str) -> usize {
     let Some(id) = rest.strip_prefix(['/', '.', '+']) else { return 0 };
     if id.starts_with("0x") {
@@ -258,7 +259,7 @@ fn remove_decimal_class_id(text: &mut String) {
             text.replace_range(slash..=slash + digits, "");
         }
         from = slash + 1;
-        // Only if the number was at the end of the text and has been removed.
+        // This happens if a number at the end of the text was removed.
         if from > text.len() {
             return;
         }

@@ -9,7 +9,7 @@ use std::fmt;
 /// A runtime with a JIT compiler, or with an interpreter that names its functions for perf.
 #[derive(Debug)]
 pub struct Runtime {
-    /// The name of the runtime, for messages.
+    /// The name of the runtime in messages, such as `Node.js`.
     pub name: &'static str,
     /// The command that runs programs with the runtime, such as `node`.
     pub called: &'static str,
@@ -30,53 +30,58 @@ pub struct Runtime {
     /// True if many kinds of programs load the runtime as a library, but few of them compile code with it. A process's
     /// JIT code is then only ascribed to this runtime if no other runtime of the process can have produced it.
     pub is_library: bool,
-    /// True if the runtime shares the memory for its code with child processes. JIT code in other memory isn't the
-    /// runtime's.
+    /// True if the runtime shares the memory for its code with child processes. JIT code in memory that isn't shared is
+    /// then another runtime's.
     pub shares_memory: bool,
-    /// A part of the name of the memory that the runtime puts its code in; JIT code in other memory isn't the
-    /// runtime's. Empty if the memory has no name.
+    /// A part of the name that the runtime gives to the memory for its code; JIT code in other memory is then another
+    /// runtime's. Empty if the runtime names no memory.
     pub memory: &'static str,
-    /// Names of threads that only this runtime has, whatever the program is called. `*` is as in `programs`.
+    /// Names of threads that only this runtime has, also if it is embedded in another program. `*` is as in `programs`.
     pub threads: &'static [&'static str],
-    /// Sections or exported symbols that only this runtime's executables have. Needed for runtimes that are bundled
-    /// with an application in one executable, which has the application's name.
+    /// ELF sections or exported symbols that only executables with this runtime have. They reveal runtimes that are
+    /// bundled with an application in one executable, which has the application's name.
     pub in_elf: &'static [&'static str],
-    /// Prefixes of function names that only this runtime has.
+    /// Prefixes of the names of native functions that only this runtime has.
     pub functions: &'static [&'static str],
-    /// Ways to make the runtime report its code, best first. Empty if there are none.
+    /// Ways to make the runtime write names of its code, best first. Empty if there are none.
     pub switches: &'static [Switch],
     /// Environment variables that may contain the runtime's command-line flags. jitgraft sets the first one.
     pub flag_variables: &'static [FlagVariable],
-    /// Command-line options that are followed by their value as a separate word.
+    /// Options of the runtime's program whose value is the next word, in addition to those in `switches`.
     pub options_with_value: &'static [&'static str],
-    /// Letters of short options, which may be combined in one word, that make the runtime ignore environment variables.
+    /// Letters of short options that make the runtime ignore environment variables, such as `I` of `python -I`. Several
+    /// letters may be combined in one word.
     pub ignoring_variables: &'static str,
-    /// Letters of short options whose value is the rest of the word.
+    /// Letters of short options that take the rest of the word as their value, so that it has no more letters of
+    /// options.
     pub letters_with_value: &'static str,
     /// Subcommands that may precede the runtime's options, such as `run`.
     pub subcommands: &'static [&'static str],
-    /// The option that prints the runtime's version. Empty if the version doesn't matter.
+    /// The option that makes the runtime's program print its version. Empty if the version doesn't matter.
     pub version_flag: &'static str,
-    /// Texts after which a path of the runtime's files has the version, such as `libpython`. Empty if no path has it.
+    /// Texts in the paths of the runtime's files that the version follows, such as `libpython`. Empty if no path shows
+    /// the version.
     pub version_prefixes: &'static [&'static str],
-    /// The flag that makes the runtime's code keep frame pointers. `None` if there is no such flag.
+    /// The flag that makes code compiled by the runtime keep frame pointers. `None` if there is no such flag.
     pub frame_pointers: Option<Flag>,
-    /// How the callers of the runtime's code are found in stack copies.
+    /// How the callers of the runtime's JIT code are found in stack copies.
     pub callers: Callers,
     /// How to run the runtime in valgrind so that `jitgraft callgrind` finds names. `None` if nobody has tried that.
     pub valgrind: Option<UnderValgrind>,
     /// The runtime's interpreter. `None` if it can't occur in profiles.
     pub interpreter: Option<Interpreter>,
-    /// The code of the runtime that stays unnamed with any switch, as a noun phrase for messages. Empty if nothing is
-    /// known about that.
+    /// The code that the runtime doesn't name with any switch, as a noun phrase for messages. Empty if all is named or
+    /// nothing is known.
     pub unnamed: &'static str,
-    /// Patterns of names that only this runtime writes. They indicate the tier in any process. The first match wins.
+    /// Patterns of names that no other runtime writes, by the tier that they indicate. They count in any process. The
+    /// first match wins.
     pub marked_names: &'static [TierRule],
-    /// Patterns of names that indicate the tier only in processes that are known to run this runtime.
+    /// Patterns of names by the tier that they indicate, for names that may mean something else elsewhere. They count
+    /// only in processes that are known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Patterns of names of code that has no tier, so that `other_names` doesn't apply.
+    /// Patterns of names of code that has no tier, although `other_names` would give it one.
     pub tierless_names: &'static [Shape],
-    /// The tier of all code whose names match no pattern. `None` unless all of it has the same tier.
+    /// The tier of all code whose name matches no pattern. `None` if that isn't always the same tier.
     pub other_names: Option<Tier>,
     /// Examples of names in the runtime's notation. Each has the tier that it indicates, or `None` if it indicates
     /// none.
@@ -134,17 +139,17 @@ pub enum Callers {
 /// How to run a program in valgrind.
 #[derive(Debug, Clone, Copy)]
 pub struct UnderValgrind {
-    /// Environment variables, with a space between them. They must precede `valgrind`, whose first argument would be
-    /// taken for the program.
+    /// Environment variables to set, as `NAME=VALUE` separated by spaces. They come before `valgrind` in the command
+    /// line: valgrind takes its first argument that isn't an option for the program.
     pub variables: &'static str,
-    /// Options of valgrind, in addition to those that are always needed.
+    /// Options of valgrind that this runtime needs in addition to the usual ones.
     pub options: &'static str,
     /// The program's command line, with the switch for names.
     pub program: &'static str,
 }
 
 impl UnderValgrind {
-    /// A command for programs that need no environment variables.
+    /// A command for a program that needs no environment variables and no further options of valgrind.
     pub(super) const fn program(program: &'static str) -> Self {
         Self { variables: "", options: "", program }
     }
@@ -164,8 +169,8 @@ impl fmt::Display for UnderValgrind {
 pub struct FlagVariable {
     /// The variable's name, such as `NODE_OPTIONS`.
     pub name: &'static str,
-    /// `None` if the variable contains flags separated by spaces. Otherwise the option whose list is the variable's
-    /// value: its items, separated by commas.
+    /// `None` if the variable contains flags as on the command line, separated by spaces. Otherwise, the variable
+    /// contains the comma-separated list that follows this option on the command line, such as `--v8-flags=`.
     pub list_of: Option<&'static str>,
 }
 
@@ -184,10 +189,11 @@ impl FlagVariable {
 pub struct Interpreter {
     /// The functions that interpret code, with their complete names.
     pub functions: &'static [&'static str],
-    /// True if each call of an interpreted function has an interpreter frame of its own. If false, one frame stands for
-    /// many calls, and only matters in stacks in which nothing else of the program is visible.
+    /// True if each call of an interpreted function has an interpreter frame of its own. If false, one interpreter
+    /// frame stands for many calls; it tells that functions were interpreted only if the stack has no other function of
+    /// the program.
     pub has_frame_per_call: bool,
-    /// How to get names for interpreted functions, or why that is impossible.
+    /// How to get names for interpreted functions, or why nothing helps, for messages.
     pub remedy: &'static str,
     /// Why functions may be interpreted although the switch for their names is on, as a clause. Empty if there is
     /// nothing to add.
@@ -197,7 +203,7 @@ pub struct Interpreter {
 }
 
 impl Runtime {
-    /// All environment variables that the runtime reads according to the table.
+    /// The names of all environment variables that the runtime reads, as far as the table knows them.
     pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<'_> {
         let set = self.switches.iter().flat_map(|switch| switch.variables).map(|(name, _)| *name);
         self.flag_variables.iter().map(|variable| variable.name).chain(set)
@@ -210,7 +216,7 @@ impl Runtime {
             for prefix in self.version_prefixes {
                 for (start, _) in path.match_indices(prefix) {
                     let rest = &path[start + prefix.len()..];
-                    // A path may contain the prefix several times. Only one before a version counts.
+                    // The prefix may occur several times in a path. Only an occurrence that a version follows counts.
                     if starts_with_version(rest)
                         && let Some(version) = Version::find(rest)
                     {
@@ -222,11 +228,11 @@ impl Runtime {
         None
     }
 
-    /// A message that this version of the runtime can't write names, and which version can. `None` if this version can,
-    /// or if the version is unknown.
+    /// A message that this version of the runtime is too old to write names, and which version is the first that can.
+    /// `None` if this version can, or if the version is unknown.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
-        // `None` is the minimum if there is a switch that every version has.
+        // `None` counts as less than any version: some switch is in every version, so none is too old.
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
         let name = self.name;
         (version < oldest)
@@ -239,8 +245,8 @@ impl Runtime {
         if self.unnamed.is_empty() { None } else { Some(self.unnamed) }
     }
 
-    /// A message that this process's code can't be named: by no option or variable of the runtime, or by none that the
-    /// process can use.
+    /// A message that the code of a process can't be named: either the runtime has no option or variable for it, or the
+    /// process can use none of those that it has.
     pub fn cannot_name(&self) -> String {
         match self.never_names() {
             Some(unnamed) => format!("there is no way to name {}", unnamed.strip_prefix("all ").unwrap_or(unnamed)),
@@ -303,8 +309,9 @@ impl Runtime {
     }
 }
 
-/// True if the text starts with a version number that isn't part of a word. In `17-openjdk` and `8u442` it isn't; in
-/// `4py` it is, because two letters follow. A number that ends with a dot counts in any case.
+/// True if the text starts with a version number and not with a word that has digits, such as `4py`: a word has two
+/// letters after the number. `17-openjdk` and `8u442` start with a version. After a number that ends with a dot,
+/// letters don't matter.
 fn starts_with_version(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);
@@ -325,7 +332,7 @@ pub enum Shape {
     Around(&'static str, &'static str),
     /// All names that contain this text.
     Holds(&'static str),
-    /// All names in which the text directly follows one of the prefixes at the start.
+    /// Names that consist of one of the prefixes, followed by this text and anything else.
     After(&'static [&'static str], &'static str),
 }
 

@@ -24,25 +24,25 @@ pub struct ScriptName<'n> {
     pub column: u32,
 }
 
-/// The tags of functions. Names with `Script:` or `Eval:` are of code that isn't a function in a file.
+/// The tags of functions in V8's names. The tags `Script:` and `Eval:` are missing, because such code isn't a function
+/// in a file.
 const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
 
-/// The possible starts of a script's path or URL, if the script may be a file.
+/// What precedes a script's path or URL in a name if the script may be a file.
 const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 
 impl<'n> ScriptName<'n> {
     /// Splits a name into its parts. `None` if it isn't the name of a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         let tag_len = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
-        // A column is at the end. Most names of other code have none, so this rejects them quickly.
+        // The name must end with a column, which most names of other code don't. This check is quick.
         if !name.last()?.is_ascii_digit() {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
         let (rest, column) = name.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
-        // The script starts after the first space that the start of a path or URL follows. Spaces before it are part of
-        // the function's name.
+        // The script's path or URL starts after a space. Spaces before that one are part of the function's name.
         let starts_script =
             |space: &usize| SCRIPTS.iter().any(|start| rest.as_bytes()[*space..].starts_with(start.as_bytes()));
         let space = memchr::memchr_iter(b' ', rest.as_bytes()).find(starts_script)?;
@@ -62,7 +62,7 @@ impl<'n> ScriptName<'n> {
         })
     }
 
-    /// Composes a name in V8's notation with the tag and mark of this one, but with another function and location.
+    /// Composes a name in V8's notation: tag and mark are those of this name, function and location are the given ones.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
         // Writing to a string can't fail.
@@ -80,7 +80,7 @@ fn mark_len(untagged: &str) -> usize {
     after_mark.map_or(0, |after_mark| untagged.len() - after_mark.strip_prefix('\'').unwrap_or(after_mark).len())
 }
 
-/// Parses a number that consists of digits only, without a sign.
+/// Parses a number of digits only. `parse` alone would accept a sign.
 fn number(text: &str) -> Option<u32> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }

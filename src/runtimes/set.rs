@@ -9,14 +9,14 @@ use crate::model::{Nanos, Pid};
 use object::{Object, ObjectSection, ObjectSymbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A set of runtimes. A process may have several runtimes, one embedded in another.
+/// A set of runtimes, such as those of a process. It may have several: an embedded one besides the one that embeds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
-    /// The runtimes of a process that maps files with these paths.
+    /// The runtimes of a process that has mapped files with these paths, judged by the file names.
     pub fn from_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
-        // A process has thousands of mappings but few distinct file names.
+        // Compare each distinct file name only once: processes have thousands of mappings, but few file names.
         let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
         let mut set = Self::default();
         for name in names {
@@ -25,14 +25,14 @@ impl RuntimeSet {
         set
     }
 
-    /// The runtime of an executable, recognized by its path.
+    /// The runtime whose executable has this path, judged by the file name. Empty if it is no runtime's.
     pub fn from_program(path: &[u8]) -> Self {
         let name = base_name(path);
         if name.is_empty() { Self::default() } else { Self::matching(|runtime| runtime.is_program(name)) }
     }
 
-    /// The runtimes of an executable, recognized by its content, whatever its name is. This finds the runtimes of
-    /// applications that include them.
+    /// The runtimes in an executable, recognized by its sections and symbols. This finds a runtime that is bundled with
+    /// an application, whose executable may have any name.
     pub fn from_elf(file: &object::File<'_>) -> Self {
         let sections = file.sections().filter_map(|section| section.name_bytes().ok());
         let exported = file.dynamic_symbols().filter_map(|symbol| symbol.name_bytes().ok());
@@ -59,7 +59,7 @@ impl RuntimeSet {
         Self(self.0 | other.0)
     }
 
-    /// The runtimes in the set, in the order of the table, in which those that embed others come first.
+    /// The runtimes in the set, in the order of the table: a runtime that embeds others comes before them.
     pub fn iter(self) -> impl Iterator<Item = &'static Runtime> {
         RUNTIMES.iter().enumerate().filter(move |(number, _)| self.0 & 1 << number != 0).map(|(_, runtime)| runtime)
     }
@@ -74,12 +74,12 @@ impl RuntimeSet {
 #[derive(Debug)]
 pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
-    /// The runtimes that a file name stands for, for all names that have been examined.
+    /// A cache: for each file name that was looked up, the runtimes that map such a file.
     files: FxHashMap<&'a [u8], RuntimeSet>,
-    /// For each process that has been examined, the runtimes that it had mapped itself since its latest exec, over
+    /// A cache: for each process that was looked up, the runtimes that it had mapped itself since its latest exec, over
     /// time. See [`list_history`].
     mapped: FxHashMap<Pid, Vec<(Nanos, RuntimeSet)>>,
-    /// Determined when it is first needed.
+    /// What forked processes inherited. Determined when the first process is looked up.
     inherited: Option<InheritedRuntimes>,
 }
 
@@ -87,12 +87,13 @@ pub struct ProcessRuntimes<'a> {
 #[derive(Debug)]
 struct InheritedRuntimes {
     ancestry: Ancestry,
-    /// The runtimes that each child process had at the fork.
+    /// The runtimes that each child process inherited when it was forked.
     forked_with: FxHashMap<Pid, RuntimeSet>,
 }
 
 impl InheritedRuntimes {
-    /// The runtimes that a process inherited and still has at `time`. `None` means the end of the recording.
+    /// The runtimes that a process inherited and still has at `time`, because it hasn't executed another program. A
+    /// `time` of `None` means the end of the recording.
     fn find(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
         let set = self.forked_with.get(&pid).copied().unwrap_or_default();
         if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
@@ -100,7 +101,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// For these processes. Nothing is determined before it is looked up.
+    /// Nothing is determined until a process is looked up.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }
@@ -114,8 +115,8 @@ impl<'a> ProcessRuntimes<'a> {
         self.find_mapped(pid, Nanos(u64::MAX)).union(inherited)
     }
 
-    /// Determines the runtimes that each process had when it was forked. Takes the forks in the order of time, so that
-    /// what the parent inherited itself is already known.
+    /// Determines the runtimes that each process inherited when it was forked. The forks are taken in the order of
+    /// time, so that what a parent inherited itself is known when it forks.
     fn find_inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
             InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
@@ -128,7 +129,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes that a process has mapped itself up to `time`, since its latest exec before it.
+    /// The runtimes whose files a process has mapped itself before `time`, since the last exec before `time`.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
@@ -138,12 +139,11 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// Lists the sets of runtimes that a process had mapped itself, each with the time from which it applies. A set grows
-/// when the process maps a file of another runtime, and is empty after an exec. `files` caches the runtimes of file
-/// names.
+/// Lists the runtimes that a process had mapped itself, each time they changed, with the time from which they apply.
+/// Mapping a file of another runtime adds it; an exec removes all. `files` caches the runtimes of file names.
 fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
-    // Adds an entry if the set has changed.
+    // Add an entry only if the set differs from the last entry's.
     let mut record = |time, set: RuntimeSet| {
         let last = history.last().map_or(RuntimeSet::default(), |(_, set)| *set);
         if set != last {
@@ -162,7 +162,7 @@ fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], Runtim
         set = set.union(mapped);
         record(mapping.time, set);
     }
-    // Execs after the last mapping.
+    // The execs that are later than all mappings.
     for exec in execs {
         record(exec, RuntimeSet::default());
     }

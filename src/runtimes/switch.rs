@@ -5,42 +5,43 @@ use crate::model::shell::quoted;
 use std::fmt;
 use std::path::Path;
 
-/// A way to make a runtime write names: options or variables to set, or something to do by hand, and the files that the
-/// runtime then writes.
+/// A way to make a runtime write names, and the files that the runtime then writes. The way is to set options or
+/// variables, or something that the user does by hand.
 #[derive(Debug)]
 pub struct Switch {
-    /// Command-line flags that follow the program. All of them are set, but only the first one that isn't
-    /// [`Flag::Needed`] turns on the switch ([`Self::main_flag`]). The flags after it improve the result.
+    /// Command-line flags that follow the program. All of them are set. The first one that isn't [`Flag::Needed`]
+    /// decides whether the switch is on ([`Self::main_flag`]); those after it improve the result.
     pub flags: &'static [Flag],
-    /// Environment variables and their values, as an alternative to the flags, or the only way if there are no flags.
-    /// All of them are set, but only the first one turns on the switch. `DIR` in a value stands for a directory.
+    /// Environment variables and their values. They are an alternative to the flags, or the only way if there are no
+    /// flags. All are set, but only the first decides whether the switch is on. `DIR` in a value stands for a
+    /// directory.
     pub variables: &'static [(&'static str, &'static str)],
-    /// The first version of the runtime that has the switch; `None` if every version in use has it.
+    /// The first version of the runtime that has the switch; `None` if all versions in use have it.
     pub since: Option<Version>,
-    /// True if only special builds of the runtime, which distributions don't ship, have the switch. Other builds ignore
-    /// its flags and variables.
+    /// True if only special builds of the runtime have the switch, which distributions don't ship. Other builds ignore
+    /// the switch's flags and variables.
     pub is_rare: bool,
     /// What the user must do besides setting flags and variables, such as running another program at the right moment.
     /// Empty if nothing.
     pub by_hand: &'static str,
-    /// A remark for users, phrased as the end of a sentence.
+    /// A remark for users, which is appended to the instructions as the end of their sentence. May be empty.
     pub note: &'static str,
     /// The files that the runtime writes if the switch is on. `PID` and `TID` stand for IDs, `DIR` for a directory that
     /// the user chooses, and `*` for any text.
     pub leaves: &'static [&'static str],
     /// How `perf record` gets call chains through code that was compiled with the switch on.
     pub stacks: Stacks,
-    /// True if the runtime's code keeps frame pointers if the switch is on, and doesn't otherwise.
+    /// True if code that the runtime compiles keeps frame pointers only if the switch is on.
     pub keeps_frame_pointers: bool,
     /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
-    /// Options that the runtime rejects if the switch is on. Each stands for all options that start with it: `--zjit`
-    /// also stands for `--zjit-stats`.
+    /// Options with which the runtime refuses the switch. Each stands for all options that extend it: `--zjit` also for
+    /// `--zjit-stats`.
     pub incompatible_options: &'static [&'static str],
     /// Options that keep names out of the files that the switch writes. They are removed from corrected commands.
     pub spoiling_options: &'static [&'static str],
-    /// For runtimes with several compilers: a part of the name of the memory in which the compiler puts code that the
-    /// switch is for. Empty if the switch is for all code.
+    /// If the switch is for one of the runtime's compilers: a part of the name of the memory in which that compiler
+    /// puts its code. Empty if the switch is for all code of the runtime.
     pub memory: &'static str,
 }
 
@@ -66,7 +67,7 @@ pub(super) const SWITCH: Switch = Switch {
 pub enum Flag {
     /// A single word: `--perf-prof`.
     Word(&'static str),
-    /// A single word that other flags require. It turns on nothing by itself.
+    /// A single word without which another flag isn't accepted. It turns on nothing by itself.
     Needed(&'static str),
     /// An option and its value, as two words: `-X perf`. The option may occur several times with different values.
     Pair(&'static str, &'static str),
@@ -75,22 +76,22 @@ pub enum Flag {
     Choice(&'static str, &'static str),
     /// An option that sets a key: `-d opcache.jit_debug=48`.
     Setting {
-        /// `-d`
+        /// The option, such as `-d`.
         option: &'static str,
-        /// `opcache.jit_debug`
+        /// The key that it sets, such as `opcache.jit_debug`.
         key: &'static str,
-        /// `48`
+        /// The key's value, such as `48`.
         value: &'static str,
-        /// True if the key must have exactly this value; false if it may have any.
+        /// True if only this value of the key turns on the switch; false if any value does.
         exact: bool,
     },
-    /// An item of a list. An option and all items of its list are a single word: `--v8-flags=--perf-prof,--x`.
+    /// An item of a list. An option and all items after it are a single word: `--v8-flags=--perf-prof,--x`.
     Item {
-        /// `--v8-flags=`
+        /// The option before the list, such as `--v8-flags=`.
         option: &'static str,
-        /// `,`
+        /// What separates the items, such as `,`.
         separator: char,
-        /// `--perf-prof`
+        /// The item, such as `--perf-prof`.
         item: &'static str,
     },
 }
@@ -104,7 +105,7 @@ impl Version {
     /// name, such as those of `qemu-x86_64 version 7.2`, don't count.
     pub fn find(text: &str) -> Option<Self> {
         let start = text.char_indices().find_map(|(offset, c)| {
-            // What is before the digit in the same word: nothing or `v`, if the digit begins a version.
+            // The text before the digit in the same word. The digit begins a version if this text is empty or `v`.
             let word_before =
                 text[..offset].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
             let begins_version = c.is_ascii_digit() && (word_before.is_empty() || word_before == "v");
@@ -114,7 +115,7 @@ impl Version {
         let major = numbers.next()?.parse().ok()?;
         let has_minor = text[start..].trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('.');
         let minor = numbers.next().filter(|_| has_minor).and_then(|minor| minor.parse().ok());
-        // Java versions before 9 are called 1.8 and so on.
+        // Java versions before 9 call themselves 1.8 and so on; return the 8.
         match (major, minor) {
             (1, Some(java @ 5..=8)) => Some(Self(java, 0)),
             _ => Some(Self(major, minor.unwrap_or(0))),
@@ -136,7 +137,7 @@ impl fmt::Display for Version {
 pub enum Stacks {
     /// The kernel follows frame pointers.
     FramePointers,
-    /// perf copies part of each stack, to be unwound later. Needed if some code keeps no frame pointers.
+    /// perf copies a part of each stack, which is unwound later. This also works if some code keeps no frame pointers.
     Copies,
 }
 
@@ -156,14 +157,14 @@ impl Switch {
         self.write_instructions(&format!("run {called}"))
     }
 
-    /// Instructions for a further switch of a runtime, after those for another one: `with --perf-basic-prof`. `called`
-    /// is the program's name, which is repeated if the switch needs a certain version of it.
+    /// Instructions for another switch of the same runtime, to be appended after `or`: `with --perf-basic-prof`.
+    /// `called` is the program's name, which is repeated if the switch needs a certain version of the program.
     pub fn further_instructions(&self, called: &str) -> String {
         self.write_instructions(if self.since.is_some() { called } else { "" })
     }
 
     /// Instructions of the form `START (VERSION or newer) with FLAGS (or VARIABLES in its environment)`, followed by
-    /// what must be done by hand, and the note. Without flags and variables: only the latter two.
+    /// `by_hand` and the note. If the switch has neither flags nor variables, `by_hand` and the note are all.
     fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
         let has_flags = !self.flags.is_empty();
@@ -191,7 +192,7 @@ impl Switch {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
     }
 
-    /// True if flags or variables can turn on the switch in ordinary builds.
+    /// True if flags or variables turn on the switch in the builds that users usually have.
     pub fn can_be_set(&self) -> bool {
         let has_any = !self.flags.is_empty() || !self.variables.is_empty();
         !self.is_rare && has_any
@@ -207,7 +208,8 @@ impl Switch {
         self.leaves.iter().all(|file| is_jitdump(file))
     }
 
-    /// True if the switch may have made the runtime write this file, judged by the file's extension.
+    /// True if the switch may have made the runtime write this file, because one of the switch's files has the same
+    /// extension.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
@@ -222,8 +224,8 @@ impl Switch {
     }
 }
 
-/// True if a file in [`Switch::leaves`] is a jitdump. Others may be called `.dump`, too: LuaJIT's `luajit.dump` is a
-/// text.
+/// True if a file in [`Switch::leaves`] is a jitdump, not another file called `.dump`, such as LuaJIT's `luajit.dump`,
+/// which is text.
 fn is_jitdump(file: &str) -> bool {
     let name = file.rsplit('/').next().unwrap_or(file);
     name.starts_with("jit-") && name.ends_with(".dump")
@@ -232,7 +234,7 @@ fn is_jitdump(file: &str) -> bool {
 /// Writes flags as part of a command line. Items of the same list that follow each other are combined in one word.
 fn join_flags(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
-    // If the last word is a list, the option of this list.
+    // The option of the list in the last word; `None` if the last word is no list.
     let mut last_list = None;
     for flag in flags {
         let list = if let Flag::Item { option, .. } = flag { Some(*option) } else { None };
@@ -247,7 +249,7 @@ fn join_flags(flags: &[Flag]) -> String {
         }
         last_list = list;
     }
-    // Lists whose items are separated by spaces need quotes, but only now that they are complete.
+    // A list with spaces between its items needs quotes. They can be added only now that the lists are complete.
     words.iter().map(|word| quoted_list(word)).collect::<Vec<_>>().join(" ")
 }
 

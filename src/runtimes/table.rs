@@ -1,5 +1,5 @@
-//! The table of runtimes. What it says about names is based on recordings or, where no recording could be made, on the
-//! runtimes' sources. A name that neither of these explains indicates no tier.
+//! The table of runtimes. What it says about names comes from recordings or, where none could be made, from the
+//! runtimes' sources. If neither shows what a name means, the table gives the name no tier.
 
 use super::engines::{JSC, SPIDERMONKEY, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
@@ -19,8 +19,8 @@ const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", valu
 /// nearly everything.
 const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
-/// A switch for code that LLVM registered for debuggers. This code is in the memory of the process, and therefore in a
-/// core dump.
+/// A switch for code that LLVM registers with the debugger interface. The registered ELF object is in the memory of the
+/// process, so a core dump of the process has the names.
 const REGISTERED: Switch = Switch {
     by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
     leaves: &["./core.PID"],
@@ -116,7 +116,8 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         options_with_value: &["-c", "--config", "-L", "--log-level"],
-        // deno itself has no unwind tables, so stack copies can't be unwound through its code.
+        // deno's executable has no unwind tables, so copied stacks can't be unwound from JIT code through deno to the
+        // end.
         callers: Callers::Unknown,
         programs: &["deno"],
         threads: &["V8 DefaultWorke"],
@@ -153,7 +154,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        // Stack copies can't be unwound, for the same reason as with deno.
+        // As with deno, copied stacks can't be unwound through the executable.
         callers: Callers::Unknown,
         programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
         // `JITWorker` is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
@@ -267,8 +268,8 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "PROGRAM",
         programs: &["QtWebEngineProcess"],
         libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
-        // QtWebEngine's processes are killed in the end, which loses the unwritten part of a jitdump. A perf map is
-        // written line by line.
+        // QtWebEngine's processes end by being killed, which loses the part of a jitdump that isn't written yet. So
+        // only a perf map is requested: it is written line by line.
         switches: &[Switch {
             variables: &[(
                 "QTWEBENGINE_CHROMIUM_FLAGS",
@@ -410,8 +411,8 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         unnamed: "interpreted methods, which all show as `Interpreter`. Compilation logs also lack the interpreter, \
                   stubs and adapters, and perf maps lack methods that were freed before the map was written",
-        // Names of methods contain their arguments. The compiler is only appended if the name comes from a HotSpot log.
-        // Names without arguments are blobs (share/code/codeBlob.cpp).
+        // Names of methods contain their parameter types. The compiler follows only in names from a HotSpot log. Names
+        // without parameters are those of HotSpot's own code, such as stubs (share/code/codeBlob.cpp).
         marked_names: &[
             (Baseline, &[Ends(") [c1]")]),
             (Optimized, &[Ends(") [c2]"), Ends(") [jvmci]")]),
@@ -454,7 +455,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("int java.lang.Object.hashCode() [c2]", Some(Optimized)),
             ("int java.lang.Object.hashCode() [jvmci]", Some(Optimized)),
             ("LW;work(I)J", None),
-            // The notations of perf-map-agent, depending on its options.
+            // Names as perf-map-agent writes them, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
             ("Ljava/lang/Object;.hashCode", None),
             ("java.lang.Object::hashCode", None),
@@ -488,7 +489,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Stub,
             &[Starts("global::"), Ends("::codeHeader"), Ends("::codeFooter"), Ends("-CodeInfoPrologue")],
         )],
-        // Erlang's JIT compiler translates all code of a module instruction by instruction when loading it.
+        // When Erlang loads a module, its JIT compiler translates the whole module, instruction by instruction.
         other_names: Some(Baseline),
         examples: &[
             ("$global::garbage_collect", Some(Stub)),
@@ -569,7 +570,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "postgres",
         aliases: &["pg", "postgres"],
         frame_type: "llvm",
-        // No `programs`, because postgres only runs JIT code once it has loaded this library.
+        // No `programs`: a postgres process runs JIT code only once it has loaded this library.
         libraries: &["llvmjit.so"],
         switches: &[
             Switch {
@@ -691,7 +692,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
-        // MoarVM's JIT compiler only gets code that its specializer has optimized.
+        // MoarVM's JIT compiler only compiles code that the specializer has optimized before.
         other_names: Some(Optimized),
         examples: &[
             ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimized)),
@@ -775,7 +776,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // The file is written by LLVM, with which this runtime compiles.
+            // Julia compiles with LLVM, which writes this file.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],

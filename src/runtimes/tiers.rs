@@ -10,10 +10,10 @@ use rustc_hash::FxHashMap;
 /// The tier of JIT code with this name, in a process with these runtimes (empty if unknown). `None` if the name
 /// indicates no tier.
 ///
-/// Names that only one runtime writes are tried first, because the process may contain a further runtime that isn't in
-/// `runtimes`. A name that matches no pattern is assumed to be of the outermost of `runtimes`.
+/// Names that only one runtime writes are tried first, for all runtimes: the process may contain one that isn't in
+/// `runtimes`. If no pattern matches, the code is taken for that of the first (outermost) runtime.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
-    // The process's runtimes come first, then all others.
+    // Names that only one runtime writes: first those of the process's runtimes, then those of all others.
     for runtime in runtimes.iter().chain(RUNTIMES) {
         if let Some(tier) = find_tier(runtime.marked_names, name) {
             return Some(tier);
@@ -24,7 +24,7 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
             return Some(tier);
         }
     }
-    // In some runtimes, all names that match no pattern are of the same tier.
+    // No pattern matches. For some runtimes, the tier is then known nevertheless.
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
         && !first.tierless_names.iter().any(|shape| shape.fits(name))
@@ -35,9 +35,9 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 }
 
 /// The value of `profile.frame.type` for JIT code with this name, in a process with these runtimes (empty if unknown).
-/// A name that only one runtime writes identifies that runtime in any process. Otherwise, the code is ascribed to the
-/// first of the process's runtimes with a pattern that the name matches or, without any, to the outermost one. `jit` if
-/// the process has no known runtime.
+/// A name that only one runtime writes identifies that runtime in any process. Otherwise, it is the first of the
+/// process's runtimes with a pattern that fits or, if there is none, the outermost runtime. `jit` if the process has no
+/// known runtime.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let has_marked_name = |runtime: &&Runtime| find_tier(runtime.marked_names, name).is_some();
     if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(has_marked_name) {

@@ -11,28 +11,29 @@
 /// The parts of a name for a WebAssembly function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// What [`Self::spell`] writes before the function's name: the engine's tag or, for Wasmtime, all up to the index.
+    /// The part of the name before the separator and the function's name: the engine's tag or, for Wasmtime, everything
+    /// up to the index.
     prefix: &'n str,
-    /// What [`Self::spell`] writes between `prefix` and the function's name.
+    /// The text between `prefix` and the function's name.
     separator: &'static str,
     /// The function's name. `None` if its module has no name for it.
     pub function: Option<&'n str>,
     /// The function's index in its module.
     pub number: u32,
-    /// What [`Self::spell`] writes after the function's name: V8's index and compiler.
+    /// The part of the name after the function's name: V8's index and compiler. Empty for other engines.
     suffix: &'n str,
 }
 
 /// Prefix of SpiderMonkey's names.
 const SPIDERMONKEY: &str = "Wasm: Function ";
 
-/// The start of the name that engines give to a function without a name. The index follows.
+/// How the name that engines give to a nameless function starts. The function's index and `]` follow.
 const NAMELESS: &str = "wasm-function[";
 
 impl<'n> WasmName<'n> {
-    /// Splits a name into its parts. `None` if it isn't that of a WebAssembly function, or contains no index.
+    /// Splits a name into its parts. `None` if it isn't that of a WebAssembly function, or if it contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // Rejects most names of other code quickly.
+        // This check is quick, and rules out most names of other code.
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
         let is_other = name.starts_with(b"wasm[") || name.starts_with(SPIDERMONKEY.as_bytes());
         if !is_v8 && !is_other {
@@ -42,13 +43,14 @@ impl<'n> WasmName<'n> {
         parse_v8(name).or_else(|| parse_wasmtime(name)).or_else(|| parse_spidermonkey(name))
     }
 
-    /// The index in the name of a function without a name, such as 3 in `wasm-function[3]`. `None` for other names.
+    /// The function's index in the name that engines give to a nameless function, such as 3 in `wasm-function[3]`.
+    /// `None` for other names.
     pub fn nameless_index(function: &str) -> Option<u32> {
         function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
     }
 
-    /// The name in the engine's notation, but with another function name, and followed by `place`, the function's
-    /// source location.
+    /// The name in the engine's notation, with `function` in place of the function's name, and `place` (its source
+    /// location) appended.
     pub fn spell(&self, function: &str, place: &str) -> String {
         let Self { prefix, separator, suffix, .. } = self;
         format!("{prefix}{separator}{function}{suffix}{place}")
@@ -62,7 +64,7 @@ fn parse_v8(name: &str) -> Option<WasmName<'_>> {
     let (function, digits) = rest.get(tag_len..)?.rsplit_once('-')?;
     let number = digits.parse().ok()?;
     let is_nameless = WasmName::nameless_index(function) == Some(number);
-    // `-INDEX-TIER`
+    // The suffix is `-INDEX-TIER`.
     let suffix = &name[name.len() - tier.len() - digits.len() - 2..];
     let function = if is_nameless { None } else { Some(function) };
     Some(WasmName { prefix: &name[..tag_len], separator: "", function, number, suffix })

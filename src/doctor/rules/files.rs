@@ -22,16 +22,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The kind of problem that a file has. All files with the same problem are reported in one finding.
+/// The problem that a file has, by which files are grouped: all files of a group are reported in one finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileGroup {
-    /// A missing ELF image that `inject` wrote for JIT code of this process.
+    /// A missing ELF image with JIT code of this process, which `inject` wrote.
     Image(Pid),
-    /// Another missing file.
+    /// A missing file that isn't such an image.
     Gone,
     /// A file that exists, but not in the version that ran.
     OtherVersion,
-    /// A file of a format without symbols that we can read.
+    /// A file whose format isn't ELF, so that jitgraft can't read symbols from it.
     NotElf(NoElf),
     /// A stripped file that the user built.
     OwnBuild,
@@ -43,7 +43,7 @@ enum FileGroup {
     Symbolless,
 }
 
-/// Finds problems with files that ran. Files with the same problem are reported together.
+/// Finds problems with the files and the kernel whose code ran. Files with the same problem are reported together.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut groups = BTreeMap::<FileGroup, Vec<(DsoId, AffectedCounts)>>::new();
     let mut found = Vec::new();
@@ -53,7 +53,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).is_vdso() => {
                 found.push(report_vdso(context.dso(id).kind, context.share(affected), context));
             }
-            // This is memory that a program shares with its forked children, so there is no file to look for.
+            // The missing file is memory that a program shares with its forked children. No such file can be found, so
+            // its code is reported as JIT code.
             Cause::Missing(id)
                 if is_memory(&context.dso(id).path)
                     && let Some(pid) = mapped_by(&[id], context) =>
@@ -62,7 +63,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 found.push(code.explain(&Neighbors::list(context)));
             }
             Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, affected)),
-            // If the recording is from another machine, it is normal that this one has other versions of the files.
+            // In a recording from another machine, it is normal that files of the same path differ here. So report the
+            // file as missing.
             Cause::OtherVersion(id) if !context.origin.is_here => {
                 groups.entry(missing_group(id, context)).or_default().push((id, affected));
             }
@@ -78,7 +80,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 "its symbols are inside the guest; record there",
             )),
             Cause::Nowhere(_) => nowhere.merge(affected),
-            // JIT code has rules of its own.
+            // `jit` reports unnamed code in memory that no file backs.
             Cause::Memory(_) => {}
         }
     }
@@ -96,7 +98,7 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, cont
     for (_, affected) in &files {
         sum.merge(*affected);
     }
-    // A sample counts once for each file in its stack.
+    // A sample was added once for each file of the group in its stack, so the sum may exceed the number of samples.
     sum.samples = sum.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();
     let files = name_files(&ids, context);
@@ -132,7 +134,7 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, cont
     }
 }
 
-/// A file of the recording.
+/// A file of the recording, as messages mention it.
 pub(in super::super) struct NamedFile {
     /// The file's path as recorded.
     pub(in super::super) path: String,
@@ -140,8 +142,8 @@ pub(in super::super) struct NamedFile {
     pub(in super::super) build_id: Option<String>,
 }
 
-/// Looks up the paths and build IDs of the files. Containers may have copies of the same file, which are different
-/// inodes; these are listed only once.
+/// Looks up the paths and build IDs of the files. The same file from several containers has several numbers in the
+/// recording, because each copy is another inode, but it is listed only once.
 fn name_files(ids: &[DsoId], context: DoctorContext<'_>) -> Vec<NamedFile> {
     let mut files = Vec::new();
     let mut listed = BTreeSet::new();
@@ -155,7 +157,8 @@ fn name_files(ids: &[DsoId], context: DoctorContext<'_>) -> Vec<NamedFile> {
     files
 }
 
-/// Lists the files, followed by a verb that agrees with their number, such as `/bin/a and /bin/b are`.
+/// Lists the files, followed by the form of the verb (`singular` or `plural`) that agrees with their number, such as
+/// `/bin/a and /bin/b are`.
 fn list_files(files: &[NamedFile], singular: &str, plural: &str) -> String {
     list_with_verb(&paths(files), singular, plural)
 }
@@ -172,7 +175,8 @@ fn build_id(files: &[NamedFile]) -> Option<&str> {
     files.iter().find_map(|file| file.build_id.as_deref())
 }
 
-/// Reports the vdso without names. `kind` says whether it is that of 64-bit or 32-bit processes.
+/// Reports that functions in the vdso have no names. `kind` says whether it is the vdso of 64-bit or of 32-bit
+/// processes.
 fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Finding {
     let cause = "[vdso] is a page of the recorded kernel, not a file, and its symbols are not available here";
     let remedy = if kind == DsoKind::Vdso32 {
@@ -189,7 +193,8 @@ fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Findi
 
 /// Reports kernel functions without names.
 fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
-    // For users who may not see the kernel's addresses, the recording has address 0 for the kernel.
+    // The recording contains the address of a kernel symbol. It is 0 if the user was not allowed to see kernel
+    // addresses.
     let reference = context.examined.resolution.spaces.kernel_reference();
     let is_hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
     let (cause, remedy) = if context.examined.resolution.has_given_kernel() {
@@ -212,7 +217,7 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
 }
 
-/// Reports frames at addresses where no code was mapped.
+/// Reports frames without a name because no code was mapped at their addresses.
 fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     let example = nowhere_example(context).map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
     Finding::new(
@@ -224,8 +229,8 @@ fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     .with_highlight(Highlight::UnnamedNowhere)
 }
 
-/// Reports missing ELF images of JIT code. `perf inject` or `jitgraft inject` moved the names from the recording to
-/// these images.
+/// Reports missing ELF images of JIT code. `perf inject` or `jitgraft inject` replaced JIT code in the recording by
+/// these images, so now only they have its names.
 fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'_>) -> Finding {
     let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path))).unwrap_or_default();
     let more = if ids.len() > 1 { format!(" and {} more", ids.len() - 1) } else { String::new() };
@@ -243,9 +248,9 @@ fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'
     .with_highlight(Highlight::UnnamedImages)
 }
 
-/// Reports files whose code ran, but that are missing on this machine. `same_machine` is true if other files of the
-/// recording exist here in the version that ran: then the recording was made on this machine, and the missing files
-/// were deleted or moved. `in_container` is true if a process in a container mapped them.
+/// Reports missing files whose code ran. `same_machine` is true if other files of the recording are here in the version
+/// that ran: then the missing ones were deleted or moved on this machine. `in_container` is true if the process that
+/// mapped the first of them ran in a container.
 fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_container: bool) -> Finding {
     let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
     let cause = match (is_deleted, same_machine) {
@@ -338,8 +343,8 @@ pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> 
     .with_highlight(unnamed_in(files))
 }
 
-/// True if a mapping with this path is memory rather than a file that someone could provide: shared memory
-/// (`shm_open`), or a temporary file that never had a name (`O_TMPFILE`).
+/// True if a mapping with this path is memory, not a file that the user could find: shared memory (`shm_open`), or a
+/// temporary file that never had a name (`O_TMPFILE`).
 fn is_memory(path: &[u8]) -> bool {
     let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
     path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")
@@ -353,12 +358,13 @@ fn missing_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     }
 }
 
-/// Decides who built a file without symbols, because the remedies differ.
+/// The group of a file without symbols, by who built it: Go's compiler, a distribution or the user. The remedies
+/// differ.
 fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     if context.examined.resolution.images.get(id).is_some_and(Image::is_go) {
         return FileGroup::Go;
     }
-    // Runtimes count as packaged wherever they are, because nobody builds a runtime just to profile a program.
+    // A runtime counts as packaged wherever its file is, because nobody builds a runtime just to profile a program.
     let path = &context.dso(id).path;
     let is_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).first().is_some();
     if is_runtime || is_packaged(path) { FileGroup::Packaged } else { FileGroup::OwnBuild }
@@ -366,7 +372,7 @@ fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
 
 /// True if the file comes from the system or a package manager, so that the user didn't build it.
 pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
-    // Directories below `/usr` for software that wasn't installed by a package manager.
+    // Directories below `/usr` whose files don't come from the package manager.
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
         &["/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/", "[vdso]"];
@@ -374,7 +380,7 @@ pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     starts_with_any(PACKAGED) && !starts_with_any(OWN)
 }
 
-/// True if this machine has at least one file of the recording in the version that ran.
+/// True if this machine has at least one sampled file of the recording in the version that ran.
 fn has_recorded_file(context: DoctorContext<'_>) -> bool {
     let mut files = BTreeSet::new();
     for place in context.examined.samples.chains.places() {
@@ -401,7 +407,7 @@ fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     Some(*pid)
 }
 
-/// An address of a sample at which nothing was mapped. `None` if there is none.
+/// Any sampled address at which nothing was mapped, as an example in a message. `None` if there is none.
 fn nowhere_example(context: DoctorContext<'_>) -> Option<Addr> {
     context.examined.samples.chains.places().iter().find_map(|place| match place.location {
         Location::Nothing(addr) if addr.0 != u64::MAX => Some(addr),

@@ -1,5 +1,5 @@
-//! Finds processes for which a profile shows the functions of the interpreter instead of the functions that it
-//! interpreted.
+//! Finds processes whose profile shows the functions of an interpreter, such as `_PyEval_EvalFrameDefault`, instead of
+//! the functions that it interpreted.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, RecordedStacks};
@@ -19,21 +19,22 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// What the user has already done to get names for interpreted functions, and why it had no effect.
+/// What the recorded command already did to get names for interpreted functions, and why it had no effect.
 #[derive(Debug, Default)]
 pub(in super::super) struct Attempt {
-    /// The version of the runtime, if it is too old to name interpreted functions; otherwise `None`.
+    /// The version of the runtime, if this version is too old to name interpreted functions; otherwise `None`.
     too_old: Option<String>,
-    /// The option that makes the runtime name interpreted functions. `None` if the process didn't receive it.
+    /// The option that makes the runtime name interpreted functions and that the process received. `None` if it
+    /// received none.
     switched_on: Option<String>,
-    /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no
-    /// such switch.
+    /// A switch for writing names in the recorded command that reached only another process. `None` if there is no such
+    /// switch.
     lost_switch: Option<&'static Switch>,
-    /// A switch that was set by a variable but that the process didn't follow: it wrote none of the switch's files, and
-    /// its runtime has options that make it ignore variables. `None` if there is no such switch.
+    /// A switch that was set by a variable, but that the process seems to have ignored: it wrote none of the switch's
+    /// files, and its runtime has options that make it ignore variables. `None` if there is no such switch.
     ignored: Option<&'static Switch>,
-    /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as call
-    /// chains, which cannot get past such code.
+    /// True if `switched_on` had no effect because stacks were recorded as call chains: these don't get past the
+    /// runtime's code, which keeps no frame pointers. Copied stacks would.
     needs_copies: bool,
 }
 
@@ -56,7 +57,7 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         }
     };
     let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
-    // What a new recording would have to change.
+    // The part of the recorded command that a new recording would have to change. `None` if no change would help.
     let change = if attempt.too_old.is_some() || attempt.ignored.is_some() {
         None
     } else if attempt.switched_on.is_none() {
@@ -75,7 +76,7 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         .with_lost_switch(attempt.lost_switch)
 }
 
-/// What the user can do to get names for interpreted functions, or why nothing helps.
+/// What the user can do to get names for interpreted functions. If nothing helps, why not.
 fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
     if let Some(switch) = attempt.ignored
@@ -97,25 +98,27 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
             why => format!("{switch} was on; {why}"),
         };
     }
-    // The switch was given to another process, such as the parent: a variable would have reached this one, too.
+    // The switch reached only another process, such as the parent. As a variable, it would have reached this process,
+    // too.
     if let Some(switch) = attempt.lost_switch
         && let Some(by_variable) = process.variable_advice(switch)
     {
         return by_variable;
     }
-    // The remedy in the table is the same for all versions, and may name switches that this process's version or
-    // options rule out. The advice for this process names only usable ones. A switch's name is the same in both texts.
+    // The usual remedy, from the table of runtimes, is the same for all versions, so it may name switches that this
+    // process can't use. The advice for this process names only usable switches, in the same spelling.
     let usual_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
     let Some(advice) = &process.advice else { return usual_remedy.to_owned() };
     let is_usable = |switch: &Switch| advice.contains(&switch.name());
     let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
     let alternatives: Vec<&Switch> = switches.iter().filter(|switch| usual_remedy.contains(&switch.name())).collect();
     if !alternatives.is_empty() {
-        // One usable switch is enough: the remedy names them as alternatives.
+        // The usual remedy names its switches as alternatives, so one usable switch among them is enough.
         let can_be_followed = alternatives.into_iter().any(is_usable);
         return if can_be_followed { usual_remedy.to_owned() } else { process.switch_advice() };
     }
-    // A remedy that names no switch assumes that the runtime's first one is on.
+    // A usual remedy that names no switch assumes that the runtime's first switch is on. If this process can't use that
+    // one, add the advice on another.
     if switches.first().is_none_or(is_usable) {
         usual_remedy.to_owned()
     } else {
@@ -123,8 +126,8 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
     }
 }
 
-/// Reports that a process spent its time in the interpreter of `runtime`. `None` if it didn't, or if the interpreted
-/// functions have names.
+/// Reports that a process spent much time in the interpreter of `runtime`, without names for the interpreted functions.
+/// `None` if no sample shows this.
 fn find_interpreted(
     runtime: &'static Runtime,
     pid: Pid,
@@ -133,11 +136,12 @@ fn find_interpreted(
 ) -> Option<Finding> {
     let interpreter = runtime.interpreter.as_ref()?;
     let Interpreter { has_frame_per_call, .. } = *interpreter;
-    // Samples are counted for the first of all runtimes that share this interpreter.
+    // Runtimes may share an interpreter (`shares_interpreter`). Its samples are counted under the first of them in the
+    // table.
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted_samples = tally.interpreted.get(&number).copied().unwrap_or_default();
-    // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
-    // files, provided that they are most of the process's samples.
+    // The interpreter's functions are recognized by name. If it is stripped, count the samples in the runtime's files
+    // instead, provided that these are most of the process's samples.
     let visible = match interpreted_samples.all {
         AffectedCounts { samples: 0, .. } if !has_frame_per_call => {
             stripped_runtime_samples(pid, runtime, tally, context)?
@@ -147,18 +151,20 @@ fn find_interpreted(
     if visible.samples == 0 {
         return None;
     }
-    // If the runtime compiled functions of the program, the interpreter is only a part of the picture. Unnamed JIT code
-    // in less than 5% of the samples doesn't count, because libraries compile regular expressions.
+    // If the runtime compiled functions of the program, samples in the interpreter alone don't show that names are
+    // missing. Unnamed JIT code in less than 5% of the samples may be just regular expressions that a library compiled.
     let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
     let samples = if has_frame_per_call {
-        // Each interpreted call has a frame, so only samples whose innermost function is interpreted count.
+        // In this runtime, each interpreted call has a frame of the interpreter. A sample counts only if the innermost
+        // function of the program was interpreted.
         interpreted_samples.innermost
     } else if has_jit {
         return None;
     } else {
         visible.samples
     };
-    // Count only 90%, because the interpreter also calls functions of its own, which have names.
+    // Count only 90% of these samples, because in some of them the interpreter runs functions of its own, which have
+    // names.
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
     let version = context.version(pid, runtime);
     let facts = RunFacts { version, ..RunFacts::default() };
@@ -170,7 +176,8 @@ fn find_interpreted(
         None => interpreter_flag(runtime, interpreter, pid, given, context),
     };
     let was_given = switched_on.is_some() || given.is_some();
-    // Without frame pointers, call chains skip all functions of the program, so stacks must be copied.
+    // The code of such a runtime keeps no frame pointers. Call chains therefore skip all functions of the program, and
+    // only copied stacks show them.
     let wants_copies = runtime.callers == Callers::InDump;
     let attempt = Attempt {
         too_old: version.filter(|_| lacks_switch).map(|version| version.to_string()),
@@ -180,22 +187,23 @@ fn find_interpreted(
         lost_switch: if was_given { None } else { context.given_elsewhere(Some(runtime)) },
     };
     let finding = interpreted(&context.describe_process(pid, Some(runtime)), share, &attempt);
-    // If the runtime has no switch for interpreted functions, and the one for compiled functions was on, no other
+    // If a new command can't name interpreted functions, and names of compiled functions were already on, no other
     // command helps.
     let can_name_functions = !has_frame_per_call || interpreter.flag.is_some();
     let change = finding.change.filter(|_| can_name_functions || given.is_none());
     Some(finding.with_change(change))
 }
 
-/// True if a process that was started by another one apparently ignored a switch that is set by a variable. Its own
-/// options are unknown, but it mapped no jitdump, although the switch makes it write one.
+/// True if a process apparently ignored a switch that is set by a variable, because it was started with an option for
+/// ignoring variables. Another process started it, so its options are unknown; but it mapped no jitdump, although the
+/// switch makes the runtime write one.
 fn is_ignored(switch: &Switch, pid: Pid, runtime: &Runtime, context: DoctorContext<'_>) -> bool {
     let may_ignore = !runtime.ignoring_variables.is_empty() && context.command_of(pid).is_none();
     may_ignore && switch.writes_only_dumps() && !context.has_mapped_dump(pid)
 }
 
-/// The flag that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if
-/// the runtime has no such flag.
+/// The option that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if
+/// the runtime has no such option.
 fn interpreter_flag(
     runtime: &'static Runtime,
     interpreter: &Interpreter,
@@ -206,15 +214,15 @@ fn interpreter_flag(
     match interpreter.flag {
         Some(flag) if context.has_received(pid, runtime, flag) => Some(flag.to_string()),
         Some(_) => None,
-        // The runtime's perf map or dump only names compiled functions.
+        // This runtime has no flag for interpreted functions: its perf map or dump only names compiled ones.
         None if interpreter.has_frame_per_call => None,
-        // In all other runtimes, compiled functions have names, and the switch that was given provides them.
+        // In all other runtimes, the switch that the process was given is the one that names functions.
         None => given.map(Switch::name),
     }
 }
 
-/// Counts frames in the runtime's files that have no symbols: they are probably in its interpreter, whose functions
-/// can't be recognized there. `None` unless more than half of the process's samples are in such files.
+/// Counts frames in those files of the runtime that have no symbols. They are probably in its interpreter, which can't
+/// be recognized without symbols. `None` unless more than half of the process's samples are in such files.
 fn stripped_runtime_samples(
     pid: Pid,
     runtime: &Runtime,
@@ -230,7 +238,7 @@ fn stripped_runtime_samples(
             all.merge(*affected);
         }
     }
-    // A sample counts once for each file in its stack.
+    // A sample was added once for each such file in its stack, so the sum may exceed the number of samples.
     all.samples = all.samples.min(tally.samples);
     if all.samples * 2 > tally.samples { Some(all) } else { None }
 }

@@ -1,4 +1,4 @@
-//! Finds out why JIT code has no names: there is no file with its names, or the file was not used, or it lacks the
+//! Finds out why JIT code has no names: no file names it, or the file that would was not used, or the file lacks this
 //! code.
 
 use super::super::causes::Cause;
@@ -38,13 +38,14 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Reports that no file names the JIT code of `process`. `why` is a clause with the reason.
+/// Reports that no dump or map names the JIT code of `process`. `why` is a clause that says why there is none.
 pub(in super::super) fn no_dump_or_map(process: &ExaminedProcess, share: Share, why: &str, remedy: String) -> Finding {
     let cause = format!("JIT code of {PROCESS} has no names: {why}");
     unnamed_jit(FindingKind::NoDumpOrMap, process, share, cause, remedy)
 }
 
-/// Reports a dump or map that must come from another run, because it has addresses that the process never mapped.
+/// Reports a dump or map that must come from another run of the program, because the process never mapped the addresses
+/// that it lists.
 pub(in super::super) fn source_of_other_run(
     process: &ExaminedProcess,
     share: Share,
@@ -60,9 +61,8 @@ pub(in super::super) fn source_of_other_run(
     unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).solved_by_change(Some(Change::Program))
 }
 
-/// Reports a dump or map that is intact, but lacks code that ran. `coverage` is a clause that says how much it names.
-/// `given` is the switch that made the process write it;
-/// `None` if the recorded command shows no such switch.
+/// Reports a dump or map that is intact, but lacks code that ran. `coverage` is a clause that says how much the file
+/// names. `given` is the switch that made the process write the file; `None` if the recorded command shows none.
 pub(in super::super) fn source_incomplete(
     process: &ExaminedProcess,
     share: Share,
@@ -76,7 +76,8 @@ pub(in super::super) fn source_incomplete(
     unnamed_jit(FindingKind::SourceIncomplete, process, share, cause, remedy).with_change(change)
 }
 
-/// The remedy for a dump or map that is intact, but lacks code that ran.
+/// The remedy for a dump or map that is intact, but lacks code that ran. It depends on when the runtime writes a file
+/// of this kind. `given` is the switch that made the process write it, if known.
 fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Option<&Switch>) -> String {
     let is_jvm = process.runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
     let unnamed = process.unnamed_remark();
@@ -115,7 +116,7 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
     }
 }
 
-/// Reports that the jitdump at `path`, which the process mapped, is missing. `inner` is the process's ID in its
+/// Reports that the process mapped a jitdump at `path` which is missing now. `inner` is the process's ID in its
 /// container; `None` if it didn't run in one.
 pub(in super::super) fn report_missing_dump(
     process: &ExaminedProcess,
@@ -143,13 +144,13 @@ fn unnamed_jit(
     Finding::new(kind, share, cause, remedy).with_process(process).with_highlight(Highlight::UnnamedJit)
 }
 
-/// The JIT code of a process that has no names: sampled code in memory that no file backs.
+/// The JIT code of a process that has no names: code in executable memory that no file backs.
 pub(super) struct UnnamedCode<'a> {
     context: DoctorContext<'a>,
     process: ExaminedProcess,
-    /// The share of the recording that this code makes up.
+    /// How much of the recording lacks names because of this code.
     share: Share,
-    /// The switch for writing names that the process received from the recorded command. `None` if it received none.
+    /// The switch for writing names that the process received from the recorded command; `None` if it received none.
     given: Option<&'static Switch>,
 }
 
@@ -164,14 +165,17 @@ impl<'a> UnnamedCode<'a> {
         unnamed_jit(kind, &self.process, self.share, cause, remedy)
     }
 
-    /// Finds out why the code has no names. `neighbors` are files next to the recording that may have them.
+    /// Finds out why this code has no names. `neighbors` are the files next to the recording that were not loaded, but
+    /// may have the names.
     pub(super) fn explain(&self, neighbors: &Neighbors) -> Finding {
         let unusable = self.find_unusable_source();
         if let Some((number, account)) = self.best_loaded_account()
+            // A loaded file that names none of the code explains less than a file that could not be used.
             && (unusable.is_none() || self.context.covered_frames(number) > 0)
         {
             return self.explain_loaded(number, account);
         }
+        // A file next to the recording can only be the missing one if the process's own file wasn't found.
         let is_missing = unusable.as_ref().is_none_or(|unusable| unusable.kind == FindingKind::DumpMissing);
         if is_missing && let Some(file) = neighbors.find_for(&self.process, self.context) {
             return self.offer(&file);
@@ -179,16 +183,15 @@ impl<'a> UnnamedCode<'a> {
         unusable.unwrap_or_else(|| self.explain_silence())
     }
 
-    /// Reports a dump or map that was not loaded, although it belongs to the process or may belong to it
-    /// ([`SourceState::Offered`]). Files that only may belong to the process are reported first, because passing such a
-    /// file as an option may solve the problem without a new recording. They are left out if their names contain no
-    /// process ID. `None` if there is no file to report.
+    /// Reports a dump or map that may have the names, but was not loaded. Files that may belong to another process
+    /// ([`SourceState::Offered`]) come first: passing one as an option may solve the problem without a new recording.
+    /// They are left out if their names contain no process ID. `None` if there is no file to report.
     fn find_unusable_source(&self) -> Option<Finding> {
         let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
         let offered: Vec<&Account> =
             accounts.iter().copied().filter(|account| matches!(account.state, SourceState::Offered(_))).collect();
         for account in &offered {
-            // The process ID in the file's name. In a container, it differs from the recorded one.
+            // The process ID in the file's name. It may be the ID that the recorded process had in its container.
             if let Some(pid) = jit::inner_pid(&account.path) {
                 let path = account.path.clone();
                 return Some(self.offer(&ForeignFile { path, kind: account.kind, pid, fits: offered.len() }));
@@ -207,8 +210,8 @@ impl<'a> UnnamedCode<'a> {
         None
     }
 
-    /// Reports a file that, by its name, belongs to another process, but whose addresses match the unnamed code. `fits`
-    /// is the number of files whose addresses do.
+    /// Reports a file that may have the names: its addresses match the unnamed code, but by its name, it belongs to
+    /// another process. `file.fits` is the number of files whose addresses match.
     fn offer(&self, file: &ForeignFile) -> Finding {
         let ForeignFile { path, kind, pid, fits } = file;
         let path = printable_path(path);
@@ -229,14 +232,15 @@ impl<'a> UnnamedCode<'a> {
         )
     }
 
-    /// Reports a file that exists but can't be used. `why` is the reason in words.
+    /// Reports a file that exists but can't be used. `why` is the reason in words, and `reason` decides the remedy.
     fn report_refused(&self, account: &Account, why: &str, reason: RefusalReason) -> Finding {
         let path = printable_path(&account.path);
         let is_unmapped = reason == RefusalReason::Empty
             && account.kind == Kind::JitDump
             && !self.context.has_mapped_dump(self.process.pid);
         let why = if is_unmapped { "it is empty, and the process never mapped it" } else { why };
-        // perf finds only jitdumps that were mapped. Probably, the process couldn't map it.
+        // An empty jitdump that was never mapped is a sign that the process failed to map it. Then perf couldn't find
+        // it either.
         let remedy = match reason {
             _ if is_unmapped => self.process.mapping_advice(None),
             RefusalReason::Owner => format!(
@@ -260,12 +264,13 @@ impl<'a> UnnamedCode<'a> {
             account.kind.name(),
             printable(why)
         );
+        // As long as the process can't map its jitdump, a new recording would have the same problem.
         let change = if is_unmapped { None } else { Some(Change::Program) };
         self.finding(FindingKind::SourceRefused, cause, remedy).with_change(change)
     }
 
-    /// Reports that no dump or map was found. The remedy depends on whether the process ran in a container, and on the
-    /// switch that it received, if any.
+    /// Reports that no dump or map was found. The remedy depends on the switch that the process received, if any, and
+    /// on whether it ran in a container.
     fn explain_silence(&self) -> Finding {
         let process = &self.process;
         let inner = self.context.inner_pid(process.pid);
@@ -288,13 +293,15 @@ impl<'a> UnnamedCode<'a> {
             let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
             let finding = no_dump_or_map(process, self.share, &why, remedy).with_lost_switch(lost_switch);
             let change = Some(Change::Program);
-            // In a container, the file may exist. If a switch was lost, the remedy says why the command differs.
+            // A new command replaces the remedy if it is all that is needed. In a container, the file may still exist.
+            // After a lost switch, the remedy explains why the new command differs from the recorded one.
             let is_recording_enough = inner.is_none() && lost_switch.is_none();
             return if is_recording_enough { finding.solved_by_change(change) } else { finding.with_change(change) };
         };
         let name = switch.name();
         let leaves = switch.leaves.join(", ");
-        // perf finds jitdumps by their mapping. If a jitdump was never mapped, it wasn't written.
+        // A process maps the jitdump that it writes, and perf records the mapping. Without such a mapping, no jitdump
+        // was written.
         if switch.writes_only_dumps() && !self.context.has_mapped_dump(process.pid) {
             let why = format!("it ran with {name} but never mapped {leaves}");
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
@@ -307,8 +314,9 @@ impl<'a> UnnamedCode<'a> {
         no_dump_or_map(process, self.share, &format!("it ran with {name}, but {leaves} is missing"), remedy)
     }
 
-    /// The names of the files that the switch made the process write, for use in a sentence. A forked process may write
-    /// its own files, or continue those of the ancestor that executed the program, so both names are listed.
+    /// The paths of the files that the switch made the process write, for use in a sentence. If the process was forked,
+    /// it may have written its own files or continued those of the ancestor that executed the program, so both are
+    /// mentioned.
     fn files_to_copy(&self, switch: &Switch) -> String {
         let leaves = switch.leaves.join(", ");
         let own = leaves.replace("PID", &self.process.printable_pid());
@@ -319,8 +327,9 @@ impl<'a> UnnamedCode<'a> {
         format!("{} or, if it wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
     }
 
-    /// The loaded dump or map that names most of the process's frames, with its index in
-    /// [`accounts`](crate::pipeline::recording::Examined::accounts).
+    /// Of the loaded dumps and maps, the one that names most of the process's frames, with its index in
+    /// [`accounts`](crate::pipeline::recording::Examined::accounts). `None` if none was loaded that could name this
+    /// code.
     fn best_loaded_account(&self) -> Option<(usize, &'a Account)> {
         let mut accounts: Vec<(usize, &Account)> = self.context.loaded_accounts(self.process.pid).collect();
         accounts.retain(|(_, account)| {
@@ -335,16 +344,16 @@ impl<'a> UnnamedCode<'a> {
         accounts.into_iter().max_by_key(|(number, _)| self.context.covered_frames(*number))
     }
 
-    /// True if the file comes from another runtime than the one whose code has no names. For example, Python's perf map
-    /// has no names for code that Numba compiled in the same process.
+    /// True if another runtime of the process wrote the file, not the one whose code has no names. For example,
+    /// Python's perf map has no names for code that Numba compiled in the same process.
     fn is_of_another_runtime(&self, account: &Account) -> bool {
         let leaves_file = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
         let is_own = self.process.runtime.is_none_or(leaves_file);
         !is_own && self.context.runtimes_of(self.process.pid).any(leaves_file)
     }
 
-    /// Finds out why a dump or map that was loaded doesn't name all of the code. `number` is its index among all
-    /// accounts.
+    /// Finds out why a loaded dump or map doesn't name all of the process's JIT code. `number` is the file's index in
+    /// `accounts`.
     fn explain_loaded(&self, number: usize, account: &Account) -> Finding {
         let source = self.context.source_file(number, account);
         let path = source.printable_path();
@@ -357,9 +366,9 @@ impl<'a> UnnamedCode<'a> {
                  only then",
             );
         }
-        // If the file names less than 5% of the frames and most of its addresses were not mapped, it is from another
-        // run. The second condition isn't enough, because files also list bytecode, whose memory isn't executable and
-        // so isn't in the recording.
+        // If the file names less than 5% of the frames, and the process never mapped most of its addresses, it is from
+        // another run. Unmapped addresses alone don't prove this: files also list bytecode, whose memory isn't
+        // executable and so isn't in the recording.
         if source.covered * 20 < source.frames && self.has_unmapped_addresses(number) {
             return source_of_other_run(&self.process, self.share, &source.path, source.kind);
         }
@@ -424,15 +433,15 @@ impl<'a> UnnamedCode<'a> {
         self.finding(FindingKind::SourceTorn, cause, remedy)
     }
 
-    /// The option in the process's command line that makes the runtime omit code from its file. `None` if there is
-    /// none.
+    /// The option in the process's command line that makes the runtime leave code out of its dump or map. `None` if no
+    /// such option is known to be there.
     fn find_spoiler(&self) -> Option<&'static str> {
         let words = self.context.command_of(self.process.pid)?;
         self.process.runtime?.spoiler(self.given?, command_line(words))
     }
 
-    /// The time in nanoseconds from the end of a jitdump to the process's last sample. `None` unless more than half of
-    /// the samples with unnamed code came after that end.
+    /// The time in nanoseconds from `end`, the last time in a jitdump, to the process's last sample. `None` unless more
+    /// than half of the samples with unnamed code came after `end`.
     fn time_after_dump(&self, end: Nanos) -> Option<u64> {
         let tally = self.context.tally.processes.get(&self.process.pid)?;
         let after = tally.unnamed_at.iter().filter(|time| **time > end).count();
@@ -440,7 +449,7 @@ impl<'a> UnnamedCode<'a> {
     }
 
     /// Finds another runtime of the process that can write the same perf map as the process's main runtime, and so
-    /// overwrote its names. The remedies are switches with which one of the two would write to another file. `None` if
+    /// probably overwrote it. The remedies say how to make one of the two write to another file instead. `None` if
     /// there is no such runtime.
     fn find_overwriter(&self) -> Option<Overwriter> {
         let pid = self.process.pid;
@@ -456,8 +465,8 @@ impl<'a> UnnamedCode<'a> {
         for runtime in [overwriter, main_runtime] {
             let memory = self.context.memory(pid);
             let command = self.context.run_facts(pid, runtime, &memory).command;
-            // All switches are considered, even if the version is too old for them: the files of an embedded runtime
-            // don't always show its version.
+            // Suggest switches even if they need a newer version: the version of an embedded runtime often can't be
+            // determined.
             for switch in runtime.switches {
                 let is_refused = command.is_some_and(|command| runtime.refuses(switch, command));
                 if switch.can_be_set() && !leaves_map(switch) && !is_refused {
@@ -469,8 +478,8 @@ impl<'a> UnnamedCode<'a> {
         Some(Overwriter { runtime: overwriter, remedies: remedies.join(", or ") })
     }
 
-    /// True if most unnamed code belongs to the program that the process ran before it executed another one. Both
-    /// programs had the same process ID, so the later program's perf map replaced the earlier one's.
+    /// True if most of the unnamed code ran before the process executed another program. Both programs have the same
+    /// process ID, so the later one's perf map replaced that of the earlier one.
     fn is_replaced(&self) -> bool {
         let pid = self.process.pid;
         let Some(process) = self.context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
@@ -478,14 +487,15 @@ impl<'a> UnnamedCode<'a> {
             return false;
         };
         let before_exec = tally.unnamed_at.iter().filter(|time| *time < exec).count();
+        // Only if the earlier program had memory for JIT code can its names have been lost.
         let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
         before_exec * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }
 
     /// True if the process had no memory at most of the addresses that a source names. `number` is the source's index
-    /// among all accounts.
+    /// in `accounts`.
     fn has_unmapped_addresses(&self, number: usize) -> bool {
-        /// The approximate number of code ranges to check, spread evenly over the source. Sources may have millions.
+        /// About how many code ranges of the source to check, at regular intervals. Sources may have millions.
         const PROBES: usize = 256;
         let pid = self.process.pid;
         let map = &self.context.examined.resolution.sources.map;
@@ -500,8 +510,8 @@ impl<'a> UnnamedCode<'a> {
             match spaces.lookup(pid, segment.start, time, CpuMode::User) {
                 None => unmapped += 1,
                 Some(place) if matches!(self.context.dso(place.dso).kind, DsoKind::Anonymous) => mapped += 1,
-                // Ignore addresses in files: V8's perf maps also name code in node's own file, which may be at the same
-                // address in every run.
+                // Ignore addresses in mapped files. V8's perf maps also name code in node's own file, which may be at
+                // the same address in every run, so such addresses say nothing about the run.
                 Some(_) => {}
             }
         }
@@ -509,10 +519,10 @@ impl<'a> UnnamedCode<'a> {
     }
 }
 
-/// Another runtime of a process that wrote to the same perf map.
+/// Another runtime of the process, which wrote to the same perf map as the main one.
 struct Overwriter {
     runtime: &'static Runtime,
-    /// How to make one of the two runtimes write to another file, as a clause.
+    /// How to make one of the two runtimes write to another file, as imperative clauses joined by "or".
     remedies: String,
 }
 

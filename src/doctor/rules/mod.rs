@@ -1,4 +1,4 @@
-//! Finds the problems of a recording. Each file looks for one kind of problem.
+//! Finds the problems of a recording. Each file in this folder looks for one area of problems.
 
 mod files;
 mod interpreted;
@@ -22,7 +22,8 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// All problems. Those that distort most of the recording come first.
+/// All problems of the recording. Those that affect most of it come first, apart from the moves at the end. `damage`
+/// describes the part of the recording that could not be read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));
@@ -39,10 +40,11 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
-/// Merges findings of the same kind about several processes of one runtime.
+/// Merges findings of the same kind about several processes of the same runtime into one finding.
 fn merge_similar(found: Vec<Finding>) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::new();
-    // The index in `merged` by kind, runtime, and whether a switch was lost, because the remedy is then another one.
+    // The indexes in `merged`, by kind of finding, runtime, and whether a switch reached only another process: with
+    // such a switch, the remedy is another one, so these findings stay separate.
     let mut indexes: HashMap<(FindingKind, &str, bool), usize> = HashMap::new();
     for finding in found {
         let Some(process) = &finding.process else {
@@ -61,8 +63,8 @@ fn merge_similar(found: Vec<Finding>) -> Vec<Finding> {
     merged
 }
 
-/// Moves the finding about missing call chains to the front, because without call chains, all other findings are based
-/// on innermost functions only.
+/// Moves the finding about missing call chains to the front: without call chains, all other findings are based on the
+/// innermost functions only.
 fn move_chains_up(found: &mut Vec<Finding>) {
     if let Some(index) = found.iter().position(|finding| finding.kind == FindingKind::NoCallChains) {
         let chains = found.remove(index);
@@ -70,9 +72,9 @@ fn move_chains_up(found: &mut Vec<Finding>) {
     }
 }
 
-/// Moves findings about missing names of JIT code before those about stacks that break off, because the switch that
-/// adds the names may also fix the stacks. If the runtime can write names, these findings also come before stripped
-/// files, which the user usually can't fix.
+/// Moves the first finding about missing names of JIT code before those about stacks that break off, because the switch
+/// that adds the names may also fix the stacks. If the runtime can write names, the finding also comes before those
+/// about stripped files, which the user usually can't fix.
 fn move_names_up(found: &mut Vec<Finding>) {
     let lacks_names = |finding: &Finding| finding.kind.is_about_names() && finding.is_significant();
     let Some(names) = found.iter().position(lacks_names) else { return };
@@ -87,7 +89,7 @@ fn move_names_up(found: &mut Vec<Finding>) {
     }
 }
 
-/// Removes findings that are only consequences of other findings.
+/// Removes findings that are only consequences of other findings, so that users don't look for a second cause.
 fn remove_consequences(found: &mut Vec<Finding>) {
     let mut has_broken_chains = false;
     let mut unnamed_pids = FxHashSet::default();
@@ -98,9 +100,11 @@ fn remove_consequences(found: &mut Vec<Finding>) {
         }
     }
     found.retain(|finding| match (finding.kind, &finding.process) {
-        // When a stack breaks off, the frames after that point are often addresses without any code.
+        // Where a stack breaks off for lack of frame pointers, its outermost frames are often arbitrary addresses.
+        // These aren't a problem of their own.
         (FindingKind::Nowhere, _) => !has_broken_chains,
-        // If nothing reports a runtime's code, only its interpreter appears in the profile.
+        // If the JIT code of a process has no names, only the functions of its runtime's interpreter do. That doesn't
+        // mean that the process interpreted most of the time.
         (FindingKind::Interpreted, Some(process)) => !unnamed_pids.contains(&process.pid),
         _ => true,
     });

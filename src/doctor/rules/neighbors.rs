@@ -1,5 +1,6 @@
-//! Finds dumps and maps in the directory of a recording that were not loaded, because by their names they belong to
-//! none of its processes. They may still be the missing file of a process: in a container, a process has another ID.
+//! Finds dumps and maps in the directory of a recording that were not loaded because, by their names, they belong to
+//! none of its processes. One of them may still be a process's missing file: in a container, the process had another
+//! ID.
 
 use super::super::context::DoctorContext;
 use super::super::process::ExaminedProcess;
@@ -20,14 +21,15 @@ pub(super) struct Neighbors {
     files: Vec<Neighbor>,
 }
 
-/// A dump or map that, by its name, belongs to another process, but may have the missing names of this one.
+/// A dump or map that may have the missing names of a process although, by its name, it belongs to another one.
 #[derive(Debug)]
 pub(super) struct ForeignFile {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// The process that the file belongs to, according to its name or header.
+    /// The process that wrote the file, according to the file's name.
     pub(super) pid: Pid,
-    /// The number of files, including this one, whose addresses match the unnamed code.
+    /// The number of files whose addresses match the unnamed code, including this one. If there are several, we can't
+    /// tell which is the right one.
     pub(super) fits: usize,
 }
 
@@ -35,17 +37,18 @@ pub(super) struct ForeignFile {
 struct Neighbor {
     path: PathBuf,
     kind: Kind,
-    /// The process that the file belongs to, according to its name.
+    /// The process that wrote the file, according to its name.
     pid: Pid,
-    /// The start address and size of each code range in the file. The file is only read when they are first needed.
+    /// The start address and size of each code range in the file. The file is read when these are first asked for.
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
-/// Maximum number of dumps and maps to look at. A directory with more is a collection, and we can't guess the right
-/// file.
+/// Maximum number of dumps and maps to look at. A directory with more of them holds files of many runs, among which the
+/// right one can't be guessed.
 const MOST: usize = 16;
 
-/// Maximum number of bytes to read from the start of a file. This is enough for a guess, and files may be very large.
+/// Maximum number of bytes to read of each file. The start of a file is enough to see whether its addresses match, and
+/// files may be very large.
 const START: u64 = 32 << 20;
 
 impl Neighbors {
@@ -57,11 +60,11 @@ impl Neighbors {
         Self { files }
     }
 
-    /// Finds the file that may have the missing names of a process: it has code at the addresses where the process ran
-    /// unnamed code. `None` if there is no such file.
+    /// Finds the file that may have the missing names of a process: the first one that has code at half or more of the
+    /// addresses at which the process ran unnamed code. `None` if there is no such file.
     pub(super) fn find_for(&self, process: &ExaminedProcess, context: DoctorContext<'_>) -> Option<ForeignFile> {
         let addresses = unnamed_addresses(process.pid, context);
-        // Files that have no code at these addresses are left over from other runs.
+        // A file without code at most of these addresses is left over from another run.
         let fitting: Vec<&Neighbor> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
         let Neighbor { path, kind, pid, .. } = fitting.first()?;
         Some(ForeignFile { path: path.clone(), kind: *kind, pid: *pid, fits: fitting.len() })
@@ -70,7 +73,7 @@ impl Neighbors {
 
 /// The dumps and maps in a directory, sorted by path.
 fn list_directory(dir: &Path) -> Vec<Neighbor> {
-    // The parent of the relative path `perf.data` is the empty path.
+    // For the relative path `perf.data`, `dir` is the empty path, which stands for the current directory.
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let names = io::typed_names(dir).into_iter().flatten();
     let mut files: Vec<Neighbor> = names.filter_map(|name| Neighbor::from_path(dir.join(name))).collect();

@@ -10,7 +10,7 @@ use crate::pipeline::recording::Named;
 use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 
-/// Reports scripts whose source map is missing or was not used.
+/// Reports scripts whose source map is missing although they are minified, or was found but not used.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut accounts =
         context.examined.resolution.sources.source_maps.accounts.iter().filter(|account| lacks_map(account));
@@ -32,7 +32,7 @@ fn lacks_map(account: &MapAccount) -> bool {
     }
 }
 
-/// Reports a minified script without a source map, or a source map that was not used.
+/// Reports one script: it is minified and has no source map, or it has one that was not used.
 fn explain(account: &MapAccount, share: Share) -> Finding {
     let script = printable(&account.script);
     let Some(map) = &account.map else {
@@ -54,7 +54,7 @@ fn explain(account: &MapAccount, share: Share) -> Finding {
     )
 }
 
-/// Counts samples by script. Each sample counts for the script of its innermost JavaScript function.
+/// Counts samples by script. The script of a sample is that of its innermost JavaScript function.
 fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     let samples = context.examined.samples;
     let place_count = samples.chains.places().len() as u32;
@@ -71,8 +71,8 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     sums
 }
 
-/// The script of the JavaScript function at a location; of several functions that were inlined into each other, the
-/// innermost. `None` if there is no JavaScript function.
+/// The script of the JavaScript function at a location. If functions were inlined there, it is that of the innermost
+/// one. `None` if none of them is a JavaScript function.
 fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
     let names = named.frames(place).filter_map(|frame| frame.name);
     names.filter_map(ScriptName::parse).map(|name| name.script.to_owned()).next()

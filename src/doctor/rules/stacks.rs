@@ -20,11 +20,11 @@ use crate::symbolize::unwind::registers::Machine;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// The remedy for stacks that end in JIT code whose callers nothing can find.
+/// The remedy for stacks that end in JIT code whose callers can't be found in any way.
 const NO_CALLERS: &str = "the innermost frames are correct; their callers cannot be found, because this runtime \
                           neither keeps frame pointers nor writes unwind data";
 
-/// Finds stacks that are incomplete, depending on how they were recorded.
+/// Finds out why stacks are incomplete. The reasons depend on how perf recorded the stacks.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(find_cut_chains(context));
@@ -44,13 +44,14 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The share of the recording that `samples` samples with cut stacks are. Each counts half, because its inner frames
-/// are right.
+/// The share of the recording that `samples` stacks without their outermost frames make up. Each counts half, because
+/// its inner frames are right.
 fn share_of_cut_stacks(samples: u64, context: DoctorContext<'_>) -> Share {
     context.share_of_samples(samples, 0.5)
 }
 
-/// Reports call chains that the kernel cut off because they have more frames than it was set to record.
+/// Reports call chains whose outermost frames are missing, because they have more frames than the kernel was set to
+/// record.
 fn find_cut_chains(context: DoctorContext<'_>) -> Option<Finding> {
     let CutChains { count, limit } = context.tally.cut_chains;
     if count == 0 {
@@ -59,7 +60,7 @@ fn find_cut_chains(context: DoctorContext<'_>) -> Option<Finding> {
     let remedy = if context.command().is_some_and(|perf| has_max_stack(&perf)) {
         format!("record again without max-stack={limit}")
     } else {
-        // The kernel's default is 127 frames.
+        // The kernel's default limit is 127 frames, so this suggests about eight times as many.
         let more = (u32::from(limit) * 8).max(1024);
         format!("run sysctl kernel.perf_event_max_stack={more} as root, then record again")
     };
@@ -120,11 +121,11 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     Some(finding.solved_by_change(if can_grow { Some(Change::CopySize) } else { None }))
 }
 
-/// Selects the counts of one kind of incomplete stacks (`broken` or `not_unwound`) from those of a process. The counts
-/// are by the owner of the code in which the stacks end.
+/// Selects one kind of incomplete stacks (`broken` or `not_unwound`) from the counts of a process. Each count is for
+/// the owner of the code in which the stacks end.
 type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
-/// The code in which incomplete stacks of a kind end.
+/// Where incomplete stacks of one kind end.
 struct Stops {
     /// The number of incomplete stacks.
     samples: u64,
@@ -132,19 +133,19 @@ struct Stops {
     pid: Pid,
     /// The files in which most of these stacks end.
     files: Vec<String>,
-    /// True if more than half of the stacks end in JIT code.
+    /// True if more than half of these stacks end in JIT code.
     in_jit: bool,
-    /// True if more than half of the stacks end in files that consist of Go code only.
+    /// True if more than half of these stacks end in files that consist of Go code only.
     in_go: bool,
-    /// True if all files in which stacks end exist on this machine in the version that ran.
+    /// True if all files in which these stacks end are on this machine, in the version that ran.
     are_here: bool,
-    /// The machine type of the file in which most stacks end (`e_machine` of ELF).
+    /// The architecture (`e_machine` of ELF) of the files in which most of these stacks end.
     machine: u16,
 }
 
 impl Stops {
-    /// Finds out where incomplete stacks of this kind end. Only looks at processes for which `is_included` is true.
-    /// `None` if there are no such stacks. `kind` takes the counts of these stacks from those of a process.
+    /// Finds out where incomplete stacks of one kind end, in all processes for which `is_included` is true. `kind`
+    /// selects the counts of these stacks from those of a process. `None` if there are no such stacks.
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
@@ -191,7 +192,7 @@ impl Stops {
         })
     }
 
-    /// The files in which at least 5% of `samples` stacks stop. Those with most stacks come first.
+    /// The files in which most stacks end: those with at least 5% of the `samples` stacks, the most frequent first.
     fn main_files(by_file: BTreeMap<String, u64>, samples: u64) -> Vec<String> {
         /// Maximum number of files to report.
         const SHOWN: usize = 4;
@@ -202,7 +203,8 @@ impl Stops {
         files.into_iter().map(|(file, _)| file).collect()
     }
 
-    /// A finding about these stacks. `weight` says how much of each sample is affected, from 0 to 1.
+    /// A finding about these stacks. `weight` says how much each of their samples counts: 1 if the stack is useless,
+    /// 0.5 if its inner frames are right.
     fn finding(
         &self,
         kind: FindingKind,
@@ -217,13 +219,13 @@ impl Stops {
             .with_highlight(highlight)
     }
 
-    /// The code in which the stacks end, for use in a sentence.
+    /// The code in which the stacks end, for use in a sentence: `JIT code` or a list of files.
     fn describe(&self) -> String {
         if self.in_jit { "JIT code".to_owned() } else { list(&self.files) }
     }
 }
 
-/// True if the recorded command limits the number of frames in a stack.
+/// True if the recorded command limits the number of frames in a stack, by an option or by `max-stack=` of an event.
 fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     perf.each_option().any(|option| {
         let in_event = option.value.is_some_and(|value| memchr::memmem::find(value, b"max-stack=").is_some());
@@ -231,7 +233,7 @@ fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     })
 }
 
-/// How the callers of a process's JIT code can be found if perf copies the stacks.
+/// How the callers of a process's JIT code can be found, provided that perf copies the stacks.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     let dump = unwinding_dump(pid, context);
     if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) {
@@ -239,23 +241,23 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     }
     let Some(runtime) = context.process(pid).runtime else { return Callers::Unknown };
     if runtime.callers == Callers::InDump && dump == UnwindingDump::NotHere {
-        // The process was told to write the jitdump, so the user only has to provide it.
+        // The process was told to write the jitdump, so the user only has to find the file.
         return Callers::Found;
     }
     runtime.callers
 }
 
-/// The state of the jitdump with unwinding information for the JIT code of a process. Without this jitdump, copied
-/// stacks can't be unwound through JIT code.
+/// Whether there is a jitdump with unwinding information for the JIT code of a process. Some runtimes' JIT code can't
+/// be unwound without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnwindingDump {
-    /// The recorded command didn't request the jitdump.
+    /// The recorded command didn't make the runtime write one.
     NotRequested,
-    /// The jitdump was requested but is missing.
+    /// The recorded command made the runtime write one, but the file is missing.
     NotHere,
-    /// The jitdump exists, but is truncated or damaged.
+    /// There is one, but it is truncated or damaged.
     Torn,
-    /// The jitdump exists and was read without damage.
+    /// There is one, and it was read without damage.
     Here,
 }
 
@@ -289,12 +291,12 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context);
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
-    // The inner frames are right, so only half of each sample counts as affected.
+    // The inner frames of these stacks are right, so only half of each sample counts as affected.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
     Some(finding.solved_by_change(change))
 }
 
-/// What the user can do about copied stacks that could not be unwound beyond this code.
+/// What the user can do about copied stacks that could not be unwound beyond the code in `stops`.
 fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext<'_>) -> String {
     if !stops.in_jit {
         let remedy = if stops.are_here {
@@ -339,7 +341,8 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext
     remedy.to_owned()
 }
 
-/// Finds stacks that the kernel followed by frame pointers, but not as far as the start of the thread.
+/// Finds call chains that end before the start of the thread, because the code in which they end keeps no frame
+/// pointers.
 fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jvms = Vec::new();
@@ -347,7 +350,8 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
         let Some(stops) = find_jvm_stops(pid, context) else { continue };
         let process = context.process(pid);
         let Some(runtime) = process.runtime else { continue };
-        // Environment variables and option files may contain JVM options, too, but a recording doesn't contain these.
+        // Variables and option files may also contain JVM options, but they aren't in a recording. So the options are
+        // known only as far as the command line goes.
         let are_options_known = is_command_of(runtime, pid, context);
         let share = context.share_of_samples(stops.samples, 1.0);
         found.push(jvm_frame_pointers(&process, share, are_options_known));
@@ -359,8 +363,8 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Reports that stacks end in compiled methods of a JVM, because they don't keep the frame pointer. `are_options_known`
-/// is true if the JVM's command line is known, and shows that the option for frame pointers is missing.
+/// Reports that stacks end in compiled methods of a JVM, because these don't keep the frame pointer.
+/// `are_options_known` is true if the JVM's command line is known, and lacks the option that makes them keep it.
 pub(in super::super) fn jvm_frame_pointers(
     process: &ExaminedProcess,
     share: Share,
@@ -382,7 +386,8 @@ pub(in super::super) fn jvm_frame_pointers(
     .with_highlight(Highlight::AllStackEnds)
 }
 
-/// Reports stacks that end in Go programs without C code.
+/// Reports stacks that end in Go programs without C code. Go has no option against this, so the text only says why it
+/// happens.
 fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let (why, remedy) = match stops.machine {
         EM_X86_64 | EM_AARCH64 => (
@@ -398,7 +403,8 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
 }
 
-/// Reports stacks that end in code that doesn't keep the frame pointer.
+/// Reports stacks that end in code without frame pointers. The remedy is a switch that makes the code keep them, or to
+/// copy stacks, or nothing, depending on the code and the architecture.
 fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     if let Some(finding) = switch_for_frame_pointers(stops, context) {
         return finding;
@@ -428,9 +434,9 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
 
-/// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless
-/// this switch was missing, and the process can use it. `None` also for stacks that end in files, such as the runtime's
-/// own program, because the switch doesn't change how those were compiled.
+/// Reports stacks that end in JIT code of a runtime that keeps frame pointers only with a certain switch. `None` if the
+/// process can't use that switch or already received one, or if the stacks end in files, such as the runtime's own
+/// program: the switch doesn't change how those were compiled.
 fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
     if !stops.in_jit {
         return None;
@@ -445,9 +451,9 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 
-/// Finds out whether stacks of a JVM break off because it was started without the flag for frame pointers, and where
-/// they break off. `None` if the process isn't a JVM, received the flag, or if less than half of the broken stacks end
-/// in JIT code: the JVM then keeps frame pointers, because the flag was set in a way that the recording doesn't show.
+/// Finds out where call chains of a JVM break off because it was started without the option for frame pointers. `None`
+/// if the process isn't a JVM or received the option, or if at least half of the chains end outside JIT code: then the
+/// option was probably set in a way that the recording doesn't show.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.process(pid).runtime?;

@@ -10,25 +10,26 @@ use crate::jit::{ClockUse, Kind, SourceState};
 use crate::model::Pid;
 use crate::model::printable::readable;
 
-/// Minimum number of samples for meaningful percentages. At 100 samples, a share of 10% is known to within a third of
-/// itself.
+/// Minimum number of samples for meaningful percentages. Even with 100 samples, a share that is shown as 10% may be off
+/// by a third of itself.
 const ENOUGH: u64 = 100;
 
-/// The error of a dump's times, in nanoseconds, that is too small to report: most code lives longer, so that it still
-/// gets the right name.
+/// An error of a dump's times, in nanoseconds, up to which it isn't reported: most code stays at its address much
+/// longer, so it gets the right name anyway.
 const EXACT: u64 = 100_000;
 
-/// The sampling rate, in samples per second, from which on we don't advise to sample more often.
+/// If perf took at least this many samples per second, don't advise to sample more often.
 const OFTEN: u64 = 900;
 
 /// The size of stack copies, in bytes, up to which we don't advise to make smaller ones.
 const SMALL_COPY: u32 = 8192;
 
-/// Advice on how to record so that a log's times can be converted to those of the recording exactly.
+/// Advice on how to record so that the times of an engine's log can be converted exactly to the recording's clock.
 const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep the original log file: a copy loses its \
                              creation time, even with cp --preserve";
 
-/// The remedy for a log whose times can't be converted any better.
+/// The remedy for an engine's log whose times can't be converted any better. It says which names are right
+/// nevertheless.
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
 
 /// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
@@ -55,7 +56,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         };
         found.push(Finding::new(
             FindingKind::FewSamples,
-            // The fewer samples, the more important is this.
+            // The fewer samples there are, the higher this finding is listed.
             share((ENOUGH - samples) as f64),
             format!("it has only {samples} samples, too few for meaningful percentages"),
             remedy,
@@ -76,7 +77,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     if context.stacks == RecordedStacks::None && samples > 0 {
         let finding = Finding::new(
             FindingKind::NoCallChains,
-            // Count half of the recording: without call chains, the innermost frames are still right.
+            // Half of the recording counts as affected: without call chains, the innermost frames are still right.
             share(50.0),
             "no call chains were recorded, so only the innermost functions are known",
             "record with jitgraft record, which adds call chains",
@@ -90,8 +91,8 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
 
 /// Reports a recording without samples.
 fn report_no_samples(share: Share, context: DoctorContext<'_>) -> Finding {
-    // A clock takes samples whenever code runs. If a recording with a clock has no samples, the recorded processes were
-    // idle, and another event would not help.
+    // A timer event takes samples whenever the program runs. If a recording with such an event has no samples, the
+    // program was idle, and another event would not help.
     let counts_time = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
     let event = if counts_time { "" } else { ", or record another event (-e cpu-clock works everywhere)" };
     Finding::new(
@@ -107,7 +108,8 @@ fn is_clock(event: &str) -> bool {
     event.starts_with("cpu-clock") || event.starts_with("task-clock")
 }
 
-/// The requested number of samples per second. `None` if perf was asked for something else, such as a sampling period.
+/// The number of samples per second that perf was asked for. `None` if it was asked for something else, such as a
+/// sample every N events.
 fn frequency(context: DoctorContext<'_>) -> Option<u64> {
     let events = &context.examined.resolution.survey.recording.events;
     events.iter().filter_map(|event| event.attr.requested_frequency()).max()
@@ -115,13 +117,13 @@ fn frequency(context: DoctorContext<'_>) -> Option<u64> {
 
 /// True if the recording uses the clock that jitdumps use (`CLOCK_MONOTONIC`).
 fn is_monotonic(context: DoctorContext<'_>) -> bool {
-    /// The value in Linux's `time.h`.
+    /// The number of this clock in Linux's `time.h`.
     const CLOCK_MONOTONIC: i32 = 1;
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
-/// Finds logs that may give some frames the wrong name: their times are only estimated, and around the time of a
-/// sample, other code was at the same address.
+/// Finds logs that may give some frames the wrong name: their times are only estimated, and other code was at the same
+/// address shortly before or after a sample.
 fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let perf_started_program = context.command().is_some_and(|perf| !perf.records_others);
@@ -140,12 +142,12 @@ fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Finds dumps whose times are on another clock, and sources whose times can't be used.
+/// Finds jitdumps whose times come from another clock than the recording's, and files whose times can't be used at all.
 fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
     for (number, account) in context.examined.accounts().iter().enumerate() {
-        // The file belongs to no known process.
+        // A file of no known process can't be reported with a process.
         if account.pid <= Pid(0) {
             continue;
         }
@@ -161,9 +163,10 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
         let percent = match error {
-            // Names can only be wrong at addresses that held other code around that time.
+            // The times are only estimated. A name can only be wrong if its address held other code around the time of
+            // the sample.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),
-            // Without usable times, we don't know which code was at an address when. Most code never moves, so most
+            // There are no usable times, so we don't know when code was at an address. Most code never moves, so most
             // names are right, and only half of the samples count.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
@@ -202,15 +205,16 @@ fn clock(
     let cause = format!("{path} uses a different clock than the recording{effect}");
     let change = if is_monotonic { None } else { Some(Change::Clock) };
     let finding = Finding::new(FindingKind::Clock, share, cause, remedy);
-    // What a new recording needs beyond another clock, the remedy for logs says.
+    // For a dump, a new recording with the right clock solves the problem. For a log, more is needed than that, so its
+    // remedy must stay.
     let finding = if is_log { finding.with_change(change) } else { finding.solved_by_change(change) };
     finding.with_process(process).with_highlight(Highlight::Jit)
 }
 
-/// Reports a log that may give some frames the wrong name: its times are not on the recording's clock, and addresses
-/// were reused at about the time of the samples. `error` is the possible error of the log's times in nanoseconds;
-/// `None` if it is unknown. `is_best` is true if the times can't be converted any better, because perf started the
-/// program and used the clock of jitdumps.
+/// Reports a log that may give some frames the wrong name: its times are not exact, and addresses held other code
+/// around the time of samples. `error` is how far the times may be off, in nanoseconds; `None` if unknown. `is_best` is
+/// true if a new recording can't convert the times any better, because perf started the program and used the clock of
+/// jitdumps.
 fn log_clock(
     process: &ExaminedProcess,
     share: Share,

@@ -24,8 +24,8 @@ pub(in super::super) enum Links {
     Trusted,
     /// Like `Trusted`, but don't follow a link at the end of the path.
     TrustedOnTheWay,
-    /// Like `Trusted`, but also follow the special links in /proc that stand for open files: for an output's path,
-    /// which the user typed.
+    /// Like `Trusted`, but also follow links in /proc that stand for open files, such as `/proc/PID/fd/1`. Used for
+    /// outputs, whose paths the user typed.
     OfOutput,
 }
 
@@ -34,9 +34,9 @@ pub(in super::super) enum Links {
 pub(in super::super) struct Place {
     pub(in super::super) file: File,
     pub(in super::super) about: Metadata,
-    /// True if everybody may search the directories between the start of the path and the file.
+    /// True if everybody may search the directories from the start of the path to the file.
     is_reachable: bool,
-    /// True if everybody may reach the directory where the path starts.
+    /// True if everybody may search the directories on the way to the start of the path.
     is_start_reachable: bool,
 }
 
@@ -73,7 +73,7 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place on the way of a walk. Whether everybody can reach the walk's start is found out when the walk has ended.
+    /// A place during a walk. `is_start_reachable` is a guess, which is replaced when the walk has ended.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
@@ -91,7 +91,8 @@ impl Place {
         mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
     }
 
-    /// True if everybody may read the file, provided that they can reach the start of the path, which the user typed.
+    /// True if everybody may read the file who can reach the start of the path. The start isn't checked, because the
+    /// user typed it.
     pub(super) fn is_everybodys(&self) -> bool {
         const READABLE_BY_ALL: u32 = 0o004;
         self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
@@ -107,7 +108,7 @@ impl Place {
             if name == "." || name == ".." || !wanted(&name) {
                 continue;
             }
-            // Entries that disappeared in the meantime are skipped.
+            // Skip entries that have disappeared since the directory was listed.
             let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
             if let Ok(file) = openat(&self.file, &name, flags, Mode::empty()) {
                 entries.push((name, File::from(file).metadata()?));
@@ -119,9 +120,9 @@ impl Place {
 
 /// The state of a walk along a path.
 pub(in super::super) struct Walk {
-    /// Open directories, from the start of the path to the current position.
+    /// The open directories on the way from the start of the path. The last one is where the walk is.
     directories: Vec<File>,
-    /// True if the path must not leave its first directory, which serves as the root.
+    /// True if the walk must stay inside of its first directory, which then acts as the root directory.
     is_inside: bool,
     /// The components of the path that are still to be walked, last one first.
     remaining: Vec<OsString>,
@@ -144,9 +145,9 @@ impl Walk {
         Self::starting_at(start_of(path)?, false, path, links)
     }
 
-    /// Walks along a path that starts with `directory`. The directory may hold the root file system of another machine,
-    /// so absolute links are first resolved inside of it. If the file is missing there, they are resolved on this
-    /// machine.
+    /// Walks along a path that starts with `directory`, which the user typed. The directory may hold another machine's
+    /// root file system, so absolute links are resolved inside of it. Only if there is no such file there are they
+    /// resolved on this machine.
     pub(super) fn to_file_below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
             return Self::to_file(path, links);
@@ -166,7 +167,7 @@ impl Walk {
     fn starting_at(directory: File, is_inside: bool, path: &Path, links: Links) -> Result<Place, Stop> {
         let start = shown(&directory);
         let place = Self::new(directory, is_inside, path, links).walk_to_end()?;
-        // Only for a file that is there: most paths that are tried lead to none.
+        // The start is examined last, so only for files that exist: most paths that are tried lead to no file.
         Ok(Place { is_start_reachable: is_reachable(&start), ..place })
     }
 
@@ -193,12 +194,12 @@ impl Walk {
                 return Ok(last);
             }
         }
-        // The path, or a link at its end, leads to a directory without naming it (`/`, `.` or `..`).
+        // All components are used up: the path, or a link at its end, names no entry of a directory (`/`, `.` or `..`).
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
         Place::new(directory, self.is_reachable)
     }
 
-    /// Walks one component further. Returns the file if that was the last component.
+    /// Walks one component further. Returns the file if that was the last component and not a link that was followed.
     fn step(&mut self, name: &OsStr) -> Result<Option<Place>, Stop> {
         if name == ".." {
             self.go_up()?;
@@ -216,8 +217,8 @@ impl Walk {
         Ok(None)
     }
 
-    /// Walks to the directory of an output, following links, and returns it with the output's name. A file with this
-    /// name may exist or not.
+    /// Walks to the directory of an output, following links. Returns the directory with the output's name in it, and
+    /// the file that has the name, if any.
     pub(in super::super) fn to_output(path: &Path) -> Result<OutputName, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
@@ -225,11 +226,12 @@ impl Walk {
             let step = walk.step(&name);
             let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
             let existing = if is_last && is_new { None } else { step? };
-            // After a link, components remain although `name` was the last one before.
+            // If `name` was a link that was followed, its components remain, so the output's name is still to come.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });
             }
+            // The last component may be a descriptor's number in a directory such as /proc/self/fd.
             if let (Some(name), true) = (walk.remaining.last(), walk.remaining.len() == 1)
                 && let Some(number) = descriptor(walk.here()?, name)
             {
@@ -246,7 +248,8 @@ impl Walk {
             let step = match walk.step(&name) {
                 Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
                     match mkdirat(walk.here()?, &name, Mode::from_raw_mode(0o777)) {
-                        // Another process has just created it, or it is a dangling link.
+                        // Another process may have just created it. Or it is a dangling link, which is followed now, so
+                        // that its target is created.
                         Ok(()) | Err(Errno::EXIST) => walk.step(&name)?,
                         Err(error) => return Err(error.into()),
                     }
@@ -267,20 +270,21 @@ impl Walk {
         self.directories.last().ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Examines the entry `name` of the current directory, without opening it for reading. `is_last` says that it ends
-    /// the path.
+    /// Examines the entry `name` of the current directory, without opening it for reading. `is_last` is true if it is
+    /// the last component of the path.
     fn examine(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
         let here = self.here()?;
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        // If a directory is wanted, DIRECTORY makes the kernel mount it first if it is an automount point.
+        // A component before the last one must be a directory. With DIRECTORY, the kernel mounts it first if it is an
+        // automount point.
         let found = match is_last {
             true => openat(here, name, flags, Mode::empty()),
             false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
         };
         let found = match found {
-            // It may be a link to a directory, which the caller follows.
+            // The entry may be a link to a directory. It is returned, for the caller to follow.
             Err(Errno::NOTDIR) if !is_last => {
                 let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
                 if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
@@ -291,7 +295,8 @@ impl Walk {
         found
     }
 
-    /// Walks to the parent of the current directory, for a component `..`. At a root, stays where it is.
+    /// Walks to the parent directory, for the component `..`. At the root, or at the directory that acts as the root,
+    /// it does nothing.
     fn go_up(&mut self) -> Result<(), Stop> {
         if self.directories.len() > 1 {
             self.directories.pop();
@@ -303,9 +308,9 @@ impl Walk {
         Ok(())
     }
 
-    /// Continues the walk where a link leads, if the link is trusted: it belongs to root or the current user, and only
-    /// they can create names in its directory, which isn't sticky. Refuses links in /proc such as `PID/root`, which
-    /// would bypass the checks of the directories on the way.
+    /// Continues the walk where a link leads, if the link can be trusted: it belongs to root or the current user, and
+    /// in its directory only they can create names (it isn't sticky either). Refuses links in /proc such as `PID/root`,
+    /// which would bypass the checks of the directories on the way.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.links_followed += 1;
         if self.links_followed > MAX_LINKS {
@@ -332,7 +337,8 @@ impl Walk {
         }
         let target = readlinkat(&link.file, "", Vec::new())?.into_bytes();
         let target = PathBuf::from(OsString::from_vec(target));
-        // Continue at the root: that of the walk if it must stay inside, otherwise that of the file system.
+        // An absolute link continues at the root: at the first directory if the walk must stay inside of it, otherwise
+        // at the root of the file system.
         if target.is_absolute() {
             self.directories.truncate(1);
             if !self.is_inside {
@@ -360,14 +366,16 @@ pub(super) fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
 
-/// True if a user other than root and the current one can create names in a directory, or if it is sticky like /tmp.
+/// True if a user other than root and the current one can create names in a directory. A sticky directory, such as
+/// /tmp, counts as well.
 fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
     const STICKY: u32 = 0o1000;
     const WRITABLE_BY_GROUP: u32 = 0o020;
     const WRITABLE_BY_ALL: u32 = 0o002;
     let about = directory.metadata()?;
     let is_own_group = [0, rustix::process::getegid().as_raw()].contains(&about.gid());
-    // With an access control list, the group bits are the upper limit for every user and group in the list.
+    // With an access control list, the mode's group bits are the upper limit for all users and groups in the list, so
+    // others may be able to write even if the group is our own.
     let by_group = about.mode() & WRITABLE_BY_GROUP != 0 && (!is_own_group || has_access_list(directory));
     Ok(!is_trusted(about.uid()) || by_group || about.mode() & (STICKY | WRITABLE_BY_ALL) != 0)
 }
@@ -376,15 +384,16 @@ fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
 fn has_access_list(directory: &File) -> bool {
     let own = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut list = [0; 1 << 10];
-    // An error because the list is too long also means that there is one.
+    // Any other error, such as that the list is too long for the buffer, counts as a list, too.
     !matches!(
         rustix::fs::getxattr(own, c"system.posix_acl_access", &mut list[..]),
         Err(Errno::NODATA | Errno::OPNOTSUPP)
     )
 }
 
-/// True for a link in /proc that stands for an open file or for a process's root directory. Such links bypass the
-/// checks of directories. Links directly in `/proc`, such as `/proc/self`, are ordinary ones.
+/// True for a link in /proc that stands for an open file, or for the root or current directory of a process: following
+/// it would bypass the checks of the directories on the way. Links directly in `/proc`, such as `/proc/self`, are
+/// ordinary ones.
 fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
     const PROC_ROOT_INO: u64 = 1;
@@ -393,8 +402,8 @@ fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     Ok(is_of_proc && directory.metadata()?.ino() != PROC_ROOT_INO)
 }
 
-/// The number of the descriptor of this process that `name` stands for in a directory such as /proc/self/fd; `None` for
-/// other names or directories.
+/// If `directory` is this process's /proc/self/fd, the number of the descriptor that `name` stands for; otherwise
+/// `None`.
 fn descriptor(directory: &File, name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.parse().ok()?;
     let shown = shown(directory);

@@ -9,7 +9,8 @@ use crate::model::stacks::{MILLION, MILLIONTHS, Series, Unit, Weight};
 pub(super) struct Amounts {
     /// The kind of number, which decides how amounts are formatted.
     pub(super) scale: Scale,
-    /// The unit's name. Empty for times and sizes, which choose a unit that suits the amount (see [`Scale`]).
+    /// The name of the unit, such as `cycles`. Empty for times and sizes, whose unit depends on the amount (see
+    /// [`Scale`]).
     pub(super) name: String,
     /// The factor by which weights are multiplied before they are shown.
     pub(super) factor: f64,
@@ -39,8 +40,9 @@ const BYTES: &[(f64, &str)] =
 const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 impl Amounts {
-    /// The format for the weights of one event. `name` is the unit's name and `factor` the factor that the user chose;
-    /// `None` means the event's own unit and 1. Amounts in a unit that the user named are shown with all digits.
+    /// The format for the weights of one event. `name` is the unit that the user chose and `factor` the factor for
+    /// weights; `None` means the event's own unit and 1. With a unit of the user's, amounts are whole numbers with all
+    /// digits.
     pub(super) fn new(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
@@ -55,7 +57,7 @@ impl Amounts {
                 factor /= MILLION as f64;
                 (Scale::Fraction, series.name.as_str())
             }
-            // A count of events is shown with the event's name as its unit.
+            // An event that only counts, such as `page-faults`, is itself the unit.
             (Unit::Named(name), _) if name == "count" && !series.name.is_empty() => {
                 (Scale::Large, series.name.as_str())
             }
@@ -82,15 +84,16 @@ impl Amounts {
 /// Formats an amount in the largest unit that is not larger than the amount, rounded to about three digits. `units` has
 /// each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // An amount that would be rounded up to 1000 of a unit is shown in the next larger unit.
+    // 0.9995 and not 1: an amount that would be rounded up to 1000 of the smaller unit is shown as 1.0 of this one.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;
+    // Numbers below 100 get a decimal place, except in units of one nanosecond or byte.
     let digits = usize::from(number < 99.95 && *size > 1.0);
     Some(format!("{number:.digits$} {unit}"))
 }
 
-/// Formats a share of the whole as a percentage, with the same digits as in tables: `12.34%`.
+/// Formats a share of the whole as a percentage with two decimal places, as in tables: `12.34%`.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     format!("{percent:.2}%")

@@ -30,7 +30,8 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     for (swatch, text) in &drawing.legend {
         legend.push(json!([swatch.letter(), text]));
     }
-    // The name of each kind of code by its letter, and the letters of JIT code.
+    // `kinds` has the name of each kind of code by its letter, and `jit` has the letters of those kinds that are JIT
+    // code.
     let (mut kinds, mut jit) = (Map::new(), String::new());
     for category in Category::ALL {
         let letter = Swatch::Code(category).letter();
@@ -71,7 +72,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     })
 }
 
-/// Writes boxes as the text of the attribute `data-b`. Amounts are divided by `unit`.
+/// Writes boxes as the text of the attribute `data-b` (see the module's documentation). Amounts are divided by `unit`.
 pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
     let mut previous = 0;
     for (index, one) in boxes.iter().enumerate() {
@@ -80,7 +81,8 @@ pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: 
         }
         push_decimal(one.row.into(), out);
         out.push(b',');
-        // In a chart, each thread starts at the left again, so a difference to the previous start can be negative.
+        // The script gets the difference to the previous start. In a chart it can be negative, because each thread
+        // starts at the left again.
         let start = one.start / unit;
         if start < previous {
             out.push(b'-');
@@ -97,8 +99,8 @@ pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: 
     }
 }
 
-/// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile. An
-/// unknown field is empty, and left out with its comma if no known one follows.
+/// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile. A
+/// field that is unknown is left empty or, if no known field follows, left out with its comma.
 fn write_details(one: &PageBox, unit: u64, out: &mut Vec<u8>) {
     let (has_shares, has_before) = (!one.shares.is_empty(), one.before.is_some());
     if one.own.is_some() || has_shares || has_before {
@@ -132,7 +134,8 @@ pub(super) struct Color {
 }
 
 impl Color {
-    /// The color of a box. Functions of one kind of code get different shades, depending on their names.
+    /// The color of a box. Functions of the same kind of code get different shades by their names, except in a
+    /// difference, where the color shows the change.
     pub(super) fn new(drawing: &Drawing, one: &PageBox) -> Self {
         let shade = if one.before.is_some() { 0 } else { shade(drawing.name(one)) };
         Self { letter: one.swatch.letter(), shade }

@@ -13,7 +13,7 @@ pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, places: usize) {
     push_decimal(scaled / power, out);
     out.push(b'.');
     let decimals = scaled % power;
-    // Leading zeros are part of the decimal places, so append digit by digit.
+    // The digits after the point, including leading zeros, which a decimal number would not have.
     for place in (0..places as u32).rev() {
         out.push(b'0' + (decimals / 10u64.pow(place) % 10) as u8);
     }
@@ -26,13 +26,13 @@ fn scale(number: f64, digits: usize) -> Option<u64> {
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as u32;
-    // The fast algorithm takes numbers from 2^-20 up to 2^30. For negative numbers, the sign bit above the exponent
-    // puts the compared value out of the range.
+    // The fast algorithm takes numbers from 2^-20 up to 2^30. A negative number is outside of this range, because its
+    // sign bit, which is above the exponent, counts as a part of the exponent here.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }
-    // A positive number is `mantissa` × 2^-`shift`. The product with the power of ten is exact in 128 bits, so the bits
-    // after the binary point tell how to round.
+    // The number is `mantissa` × 2^-`shift`. Its product with the power of ten is exact in 128 bits, so the bits below
+    // 2^`shift` tell how to round.
     let mantissa = bits & ((1 << MANTISSA) - 1) | 1 << MANTISSA;
     let product = u128::from(mantissa) * u128::from(10u64.pow(digits as u32));
     let shift = BIAS + MANTISSA - exponent;

@@ -23,11 +23,11 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// The call tree of one event, with two numbers for each node: its weight and its number of samples.
+/// The call tree of one event, twice: each node has a weight and a number of samples.
 struct CountedTrees {
-    /// The tree with the weights that the user requested.
+    /// The tree with the weights for the picture, by the user's choice of weight.
     tree: CallTree,
-    /// The same nodes as in `tree`, with numbers of samples as weights.
+    /// A tree with the same nodes, whose weights are numbers of samples. They tell whether a change may be chance.
     samples: CallTree,
 }
 
@@ -48,7 +48,8 @@ impl CountedTrees {
     }
 }
 
-/// The call tree of one event. Each function has one node per call path, even if it ran in several tiers.
+/// The call tree of one event, in which a function has one node per call path. The tiers of a function share a node,
+/// because a function may run in other tiers in the other profile.
 fn build_tree(
     profile: &Profile,
     series: &Series,
@@ -81,7 +82,8 @@ impl Drawing {
         let old = CountedTrees::new(before, options, look, difference)?;
         let new = CountedTrees::new(after, options, look, difference)?;
         let (total, total_before) = (new.tree.total(), old.tree.total());
-        // Amounts of the earlier profile are multiplied by this. `CountedTrees::new` fails if a total is zero.
+        // The factor for amounts of the earlier profile. Neither total is zero here, because `CountedTrees::new` fails
+        // for an empty tree.
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         drawing.total = total;
         drawing.total_before = Some(scaled(total_before, scale));
@@ -89,7 +91,8 @@ impl Drawing {
         (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
         let old_nodes = counterparts(&old.tree, &new.tree);
         let mut names = NameTable::default();
-        // For each label whose name belongs to several functions, where its function starts.
+        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
+        // start after the name.
         let starts = new.tree.namesake_locations();
         for placed in new.tree.boxes(look.narrowest(total)) {
             let old_node = old_nodes[placed.node as usize];
@@ -97,8 +100,8 @@ impl Drawing {
             let amount = placed.end - placed.start;
             let is_change = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(old_node), new.sum(Some(placed.node))).is_real(),
-                // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases,
-                // every change is shown.
+                // Exact amounts don't vary by chance, and if nothing is known about samples, chance can't be ruled out.
+                // In both cases, show every change.
                 Evidence::Exact | Evidence::Nothing => amount_before != amount,
             };
             let is_noise = comparison.evidence == Evidence::Samples && !is_change;
@@ -119,8 +122,8 @@ impl Drawing {
         drawing.finish(names)
     }
 
-    /// Adds the facts below the title that compare the totals of two profiles. `before` is the call tree of the earlier
-    /// profile. `old_nodes` has, for each node of the later tree, the node of the earlier tree that corresponds to it.
+    /// Adds the facts below the title that compare two profiles: their totals, and what occurs only in the earlier one.
+    /// `before` is the earlier call tree. `old_nodes` has the node of the earlier tree for each node of the later one.
     fn add_facts_of_difference(&mut self, before: &CallTree, old_nodes: &[Option<u32>], evidence: Evidence) {
         let total_before = before.total();
         let before_text = self.amounts.text(total_before);
@@ -144,8 +147,8 @@ fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale).round() as u64
 }
 
-/// The color of a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). Never 0, which would mean "no change": the
-/// caller decides whether there is a change.
+/// The color step for a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). Never 0, which means "no change":
+/// the function is called only if there is a change.
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);
@@ -167,10 +170,10 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
     texts.map(|(step, text)| (Swatch::Change(if negate { -step } else { step }), text.to_owned())).to_vec()
 }
 
-/// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
-/// the earlier tree has no such node.
+/// For each node of the later tree, the earlier tree's node for the same function, called through the same functions.
+/// `None` if the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
-    // By the node of the caller, the function's name and its start.
+    // The nodes of the earlier tree, by the caller's node and the function's name and start.
     let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
         children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
@@ -186,8 +189,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight in the earlier profile of calls that the later profile doesn't have: nodes without a counterpart whose
-/// callers have one. What such nodes call isn't added again, because their total weight includes it.
+/// The weight of calls that occur only in the earlier profile. Only the outermost of these nodes is added, because its
+/// total weight includes everything below it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     for node in old_nodes.iter().flatten() {

@@ -23,19 +23,19 @@ pub(super) struct Drawing {
     pub(super) title: String,
     /// Facts about the profile, shown below the title.
     pub(super) facts: Vec<String>,
-    /// A sentence that says why stacks are truncated, shown with the boxes that stand for their missing callers. `None`
-    /// if it is unknown.
+    /// A sentence that says why stacks are truncated, for the tooltips of the boxes that stand for missing callers.
+    /// `None` if the reason is unknown.
     pub(super) truncation: Option<String>,
     /// The legend: colors and their meanings.
     pub(super) legend: Vec<(Swatch, String)>,
-    /// The names of boxes. [`PageBox::name`] is an index into this list. Names contain no control characters.
+    /// The names of boxes, without control characters. [`PageBox::name`] is an index into this list.
     pub(super) names: Vec<String>,
     /// The boxes from left to right. Each box comes before those that are stacked on it. In a chart, the boxes of each
     /// thread are contiguous.
     pub(super) boxes: Vec<PageBox>,
     /// The number of rows of boxes.
     pub(super) rows: u32,
-    /// The sum of all weights, in the same unit as the boxes.
+    /// The sum of all weights: the width of the whole picture, in the unit of the boxes' weights.
     pub(super) total: u64,
     /// The same sum in the earlier profile, scaled as [`Before::amount`] is. `None` unless two profiles are compared.
     pub(super) total_before: Option<u64>,
@@ -51,7 +51,7 @@ pub(super) struct Drawing {
 pub(super) struct PageBox {
     /// The number of the box's row, counted from 0 for the outermost functions.
     pub(super) row: u32,
-    /// The left edge: the sum of the weights to the left of the box.
+    /// The left edge of the box: the sum of the weights to its left.
     pub(super) start: u64,
     /// The right edge: `start` plus the weight of the box.
     pub(super) end: u64,
@@ -77,8 +77,8 @@ pub(super) struct Before {
     pub(super) is_noise: bool,
 }
 
-/// Minimum width of a box in a flame graph, in percent of the picture's width. Narrower boxes are only drawn if the
-/// user asks for them.
+/// Minimum width of a box in a flame graph, in percent of the picture's width, unless the user sets another one.
+/// Narrower boxes aren't drawn.
 const NARROWEST: f64 = 0.01;
 
 /// Minimum width of a box in a chart, in percent of the picture's width. It is smaller than in flame graphs, because a
@@ -94,9 +94,9 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name to show for a box; "all" for the box of the whole graph, which has no label. `starts`
-    /// has, for labels whose name belongs to several functions, the location where the function starts, which is
-    /// appended to the name. A box of several unnamed frames says how many these are.
+    /// The number of the name to show for a box; "all" for the root, which has no label. For a label whose name belongs
+    /// to several functions, `starts` has the location where its function starts, which is appended. For unnamed frames
+    /// that were joined to one box, their number is appended.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -109,8 +109,8 @@ impl NameTable {
     }
 }
 
-/// Removes the suffix that shows a function's kind of code (such as `_[j]`). It isn't needed, because the color shows
-/// the kind.
+/// Removes the suffix that shows a function's kind of code (such as `_[j]`), because in pictures the color shows the
+/// kind.
 pub(super) fn without_suffix(name: &str) -> &str {
     let bare = name.strip_suffix(']').and_then(|name| name.strip_suffix(['k', 'w', 'i', 'j']));
     bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
@@ -123,7 +123,8 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
 }
 
 /// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind. With
-/// base functions, the tree starts at these. Fails if there are no samples, or if no base function occurs.
+/// base functions (`look.base`), only the parts of stacks from these functions on are in the tree. Fails if there are
+/// no samples, or if no base function occurs.
 pub(super) fn function_tree(
     profile: &Profile,
     series: &Series,
@@ -132,7 +133,7 @@ pub(super) fn function_tree(
 ) -> Result<CallTree> {
     let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
     if !look.base.is_empty() && tree.total() > 0 {
-        // The error lists these names, which are gone once the tree is cut.
+        // For an error that lists the functions: take their names now, because `based_at` may leave an empty tree.
         let mut names: Vec<_> = tree.names().map(|name| without_suffix(name).to_owned()).collect();
         names.sort_unstable();
         tree = tree.based_at(&look.base);
@@ -148,14 +149,15 @@ pub(super) fn function_tree(
 
 /// The self weight of the whole tree by kind of code. Empty if the profile states no kinds.
 fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
-    // `None` for labels that don't occur in the tree.
+    // The self weight by label. `None` for labels that don't occur in the tree, so that the legend omits their kinds.
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
         *sum = sum.saturating_add(if reversed { 0 } else { tree.self_weight(node) });
     }
     if reversed {
-        // A stack's weight is self weight of its innermost frame, which is the first frame of the reversed stack.
+        // In reversed stacks, the first frame is the innermost one. The whole weight of a stack is self weight of this
+        // frame.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
             *sum = sum.saturating_add(tree.total_weight(node));
@@ -171,9 +173,9 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     by_category
 }
 
-/// The self weight of a box; `None` if unknown. `weight_of_ends` is the weight of the stacks that end at the box. This
-/// is the self weight, unless the stacks are reversed. In reversed stacks, the boxes next to the root are the functions
-/// that ran, so their whole weight is self weight. Boxes further away are callers, whose self weight is unknown.
+/// The self weight of a box; `None` if it is unknown. `weight_of_ends` is the weight of the stacks that end at the box:
+/// the self weight, unless stacks are reversed. In reversed stacks, boxes next to the root are the functions that ran,
+/// so all of their weight is self weight; boxes further out are callers, whose self weight is unknown.
 pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
         return Some(weight_of_ends);
@@ -185,9 +187,9 @@ pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -
     }
 }
 
-/// The color of a box. `label` is its function (`None`: the whole graph), `tiers` are the function's tiers with their
-/// weights, the heaviest first. Where the profile states no kinds of code (`categories_known` is false), boxes get the
-/// warm colors of traditional flame graphs.
+/// The color of a box. `label` is its function (`None`: the root), and `tiers` has the function's tiers with their
+/// weights, the heaviest first. If the profile states no kinds of code (`categories_known` is false), the function's
+/// name chooses one of the warm colors of traditional flame graphs.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], categories_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Owner };
     match tree.category(label) {
@@ -225,7 +227,8 @@ impl Drawing {
         drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let mut names = NameTable::default();
-        // For each label whose name belongs to several functions, where its function starts.
+        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
+        // start after the name.
         let starts = tree.namesake_locations();
         for MergedBox { placed, own: weight_of_ends, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total))
         {
@@ -257,7 +260,8 @@ impl Drawing {
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        // If the rows have no times, they keep the input's order, and the horizontal axis is the sum of their weights.
+        // Without times, the rows keep the order of the input, and positions on the horizontal axis are sums of
+        // weights.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         drawing.facts =
@@ -265,25 +269,26 @@ impl Drawing {
         if chart.left_out > 0 {
             drawing.facts.push(format!("left out {} without a time", counted(chart.left_out, "sample")));
         }
-        // On a time axis, the widths of boxes are times, whatever the event counts.
+        // On a time axis, the width of a box is a time, even if the event counts something else.
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let mut names = NameTable::default();
-        // For each label whose name belongs to several functions, where its function starts.
+        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
+        // start after the name.
         let starts = chart.tree.namesake_locations();
-        // The first thread is to be at the top. Rows are counted from the bottom, so the last thread gets the first
-        // rows; in an inverted picture, rows are counted from the top.
+        // The first thread belongs at the top. Row 0 is at the bottom, so the lanes of the last thread come first; in
+        // an inverted picture, row 0 is at the top.
         let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
         if !look.inverted {
             lanes.reverse();
         }
         let min_width = look.narrowest(chart.length);
-        // The bottom row of the lane.
+        // The number of the lane's first row.
         let mut row = 0;
         for lane in lanes {
-            // The thread's name gets a row of its own, over the whole width, before the row of the outermost functions.
+            // The lane's first row, over the whole width of the picture, shows the thread's name.
             if !lane.name.is_empty() {
                 let name = names.number(&lane.name);
                 drawing.boxes.push(PageBox::from_left(row, chart.length, name, Swatch::Lane));
@@ -365,8 +370,8 @@ impl Drawing {
         &self.names[one.name as usize]
     }
 
-    /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. If all
-    /// samples have the same period, the page's amounts thus are numbers of samples, which take less space.
+    /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. For
+    /// example, if all samples have the same period, the page's amounts become numbers of samples, which are shorter.
     pub(super) fn common_unit(&self) -> u64 {
         let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
         for one in &self.boxes {
@@ -385,15 +390,15 @@ impl Drawing {
 }
 
 impl PageBox {
-    /// A box from 0, the left edge, to `end`, without self weight, tiers or comparison. `name` is the number of its
-    /// name. Callers set the other fields that they know.
+    /// A box from the left edge (0) to `end`. `name` is the number of its name. Self weight, tiers and comparison are
+    /// empty; callers set what they know.
     fn from_left(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
         Self { row, start: 0, end, own: None, name, swatch, shares: Vec::new(), before: None }
     }
 }
 
 impl Look {
-    /// The minimum weight of functions that get a box, in a picture with this total weight.
+    /// The minimum weight of a box that is drawn, in a picture with this total weight.
     pub(super) fn narrowest(&self, total: u64) -> u64 {
         let usual = if self.flame_chart { NARROWEST_IN_CHART } else { NARROWEST };
         (self.min_width.unwrap_or(usual) / 100.0 * total as f64).ceil() as u64
@@ -419,8 +424,8 @@ fn sum_weights(series: &Series, weight: Weight) -> u64 {
     series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.value(row)))
 }
 
-/// The facts below the title: the event, its total, the number of samples and the time span; also how many samples were
-/// lost, and the profile's notes. Leaves out the event if it is the unit of `total`.
+/// The facts below the title: the event and its total, the number of samples, the time span, the number of lost
+/// samples, and the profile's notes. The event is left out if it is the unit of `total` anyway.
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
     let event = readable(series.name.as_bytes()).into_owned();
     let mut facts = Vec::new();
@@ -430,7 +435,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     facts.push(total.to_owned());
     let samples = sum_weights(series, Weight::Samples);
     let is_total_in_samples = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
-    // Only recordings state times of samples. In other profiles, the rows may be sums and not samples.
+    // Only recordings state times of samples. Rows of other profiles may be sums, so the number of samples isn't known.
     if !is_total_in_samples && profile.about.sampled.is_some() {
         facts.push(format!("{} samples", grouped(samples)));
     }

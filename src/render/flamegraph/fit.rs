@@ -1,27 +1,27 @@
 //! Shortens a name so that it fits its box.
 //!
 //! The function's own name matters most, so namespaces and packages before it are left out first. If the name is still
-//! too long, its end is cut off. After zooming, the page's script does the same.
+//! too long, its end is replaced by `…`. After zooming, the page's script does the same.
 
 use std::borrow::Cow;
 
-/// Which end of a long name is cut.
+/// Which end of a long name is shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Cut {
-    /// Cut the end. Namespaces and packages at the start are left out first.
+    /// Shorten the end, but leave out namespaces and packages at the start first.
     #[default]
     End,
-    /// Cut the start.
+    /// Shorten the start.
     Begin,
 }
 
-/// Minimum number of letters that a shortened name must have room for. With less room no name is shown, because names
-/// could not be told apart.
+/// The number of letters that a box must have room for to show a name. With less room, shortened names could not be
+/// told apart.
 const FEWEST: usize = 3;
 
 /// Shortens a name to at most `room` letters. `None` if there is too little room for any name. With [`Cut::End`],
-/// qualifiers at the start are left out one by one until the name fits; `dots_qualify` says whether dots end
-/// qualifiers.
+/// qualifiers such as `std::` are left out one by one until the name fits; `dots_qualify` says whether a dot ends a
+/// qualifier, too, as in `java.util.`.
 pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
@@ -45,9 +45,9 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// The offset of each part of a qualified name: after each `::` and, if `dots_qualify`, after each `.`. Text in
-/// brackets is skipped. The search ends at a blank outside of brackets, because what follows is not the function's
-/// name.
+/// The offsets at which the parts of a qualified name start: after each `::` and, if `dots_qualify`, after each `.`.
+/// Text in brackets has no parts. The function's name ends at the first blank outside of brackets, so the search does,
+/// too.
 fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     let bytes = name.as_bytes();
     let mut depth = 0usize;

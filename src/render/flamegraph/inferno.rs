@@ -52,7 +52,7 @@ pub fn draw_difference(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<()> {
-    // inferno shows all changes, whether they may be chance or not, so it doesn't need `compare`.
+    // `compare` tells changes from chance. inferno can't: it colors all changes.
     let Difference { normalize, strip_hex, compare: _ } = difference;
     let options = ::inferno::differential::Options { normalize, strip_hex };
     let mut lines = Vec::new();
@@ -61,10 +61,11 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The minimum weight of boxes that inferno draws. Lighter boxes needn't be passed to it.
+/// The minimum weight of the boxes that inferno draws, so that lighter boxes needn't be passed to it. 0 if that isn't
+/// known.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // With base functions, inferno's total only has the stacks with these functions, so it isn't known here, and
-    // nothing can be left out.
+    // inferno measures widths against its total. With base functions, this is the total of the stacks with these
+    // functions, which isn't known here.
     if !look.base.is_empty() {
         return 0;
     }
@@ -72,20 +73,20 @@ fn narrowest(tree: &CallTree, look: &Look) -> u64 {
     (percent / (100.0 / tree.total() as f64)).ceil() as u64
 }
 
-/// Appends the stacks of a tree as lines of folded stacks. Boxes lighter than `narrow` are left out.
+/// Appends the stacks of a tree as lines of folded stacks. Boxes lighter than `narrow` are left out of the stacks.
 fn append_lines(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
         lines.push(line(stack, weight));
         Ok(())
     });
-    // The error type has no values, so there is no other case.
+    // `Infallible` has no values, so there is no error to handle.
     match pushed {
         Ok(()) => {}
     }
 }
 
-/// A line of folded stacks. inferno would parse a number at the end of a name as a second weight, so the space before
-/// such a number becomes a no-break space.
+/// A line of folded stacks. If a stack ends with a space and a number, inferno would take the number for a second
+/// weight, so the space becomes a no-break space.
 fn line(stack: &str, weight: u64) -> String {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let stack = match stack.rsplit_once(' ') {
@@ -109,7 +110,7 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
     if lines.is_empty() {
         return Err(no_samples(None));
     }
-    // inferno adds weights without checking for overflow, so sums that are too large must not get there.
+    // inferno adds weights without checking for overflow, so refuse weights whose sum is too large.
     let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     if weights.sum::<f64>() >= u64::MAX as f64 {
         return Err(Error::new(format!("the weights of the stacks add up to more than {}", u64::MAX))
@@ -142,7 +143,7 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     options.colors = look.colors.unwrap_or_default();
     options.bgcolors = look.bgcolors;
     options.hash = look.hash;
-    // Without this, inferno picks random colors, and the picture is a different one each time.
+    // Without this, inferno picks random colors, so that equal inputs would give different pictures.
     options.deterministic = !look.hash;
     options.color_diffusion = look.color_diffusion;
     options.flame_chart = look.flame_chart;

@@ -4,7 +4,7 @@ use super::drawing::{Drawing, PageBox};
 use super::look::Look;
 use crate::render::palette::Swatch;
 
-/// The picture's width if the user requests none. With the script, the picture fills the window instead.
+/// The width of the static picture if the user requests none. A picture with the script fills the window instead.
 const WIDTH: f64 = 1200.0;
 
 /// The space between boxes and the picture's sides, and above the first line of text.
@@ -27,7 +27,7 @@ pub(super) const LEGEND_TEXT: f64 = 17.0;
 pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// The height of a row of boxes.
+    /// The height of a row of boxes, including the gap to the next row.
     pub(super) row: f64,
     /// The size of the font, and the average width of its letters.
     pub(super) font: f64,
@@ -60,7 +60,7 @@ pub(super) struct Extent {
 }
 
 impl Layout {
-    /// Lays out title, facts and legend from the top, and the boxes below them.
+    /// Places the title, facts and legend from the top down, and the boxes below them.
     pub(super) fn new(drawing: &Drawing, look: &Look) -> Self {
         let width = look.width.map_or(WIDTH, |width| width as f64);
         let font = look.font_size.unwrap_or(12) as f64;
@@ -112,10 +112,10 @@ pub(super) fn facts_baseline() -> f64 {
     title_baseline() + LINE
 }
 
-/// Places the legend below the facts, with as many entries per line as fit.
+/// Places the entries of the legend below the facts, as many per line as fit.
 fn place_legend(legend: &[(Swatch, String)], width: f64, letter: f64) -> Vec<LegendEntry> {
     let mut entries = Vec::new();
-    // Nothing fits at an infinite x, so the first entry begins a line.
+    // An infinite `x` makes the first entry begin a new line, the one below the facts.
     let (mut x, mut y) = (f64::INFINITY, facts_baseline());
     for (swatch, text) in legend {
         let entry_width = LEGEND_TEXT + (text.chars().count() as f64 + 2.0) * letter;

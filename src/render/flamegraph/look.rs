@@ -25,7 +25,7 @@ pub enum Style {
 pub struct Look {
     /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.
     pub style: Style,
-    /// The title. By default it names the recorded program.
+    /// The title. If `None`, it names the recorded program.
     pub title: Option<String>,
     /// The name of the input. It is in the default title if the recorded program is not known.
     pub subject: Option<String>,
@@ -78,9 +78,9 @@ pub struct Look {
     pub name_type: Option<String>,
     /// A factor by which shown weights are multiplied.
     pub factor: Option<f64>,
-    /// Which end of long names is cut (our page only).
+    /// Which end of long names is shortened (our page only).
     pub cut: Cut,
-    /// Cut long names at the right end instead of the left (inferno).
+    /// Shorten long names at the right end instead of the left (inferno).
     pub truncate_right: bool,
     /// In a difference, swap the colors for more and less.
     pub negate: bool,
@@ -105,11 +105,11 @@ pub struct Difference {
     pub normalize: bool,
     /// Treat names as equal if they only differ in hexadecimal numbers, such as addresses.
     pub strip_hex: bool,
-    /// How to tell changes of functions from chance.
+    /// How to tell whether a function's change may be chance.
     pub compare: CompareOptions,
 }
 
-/// The error for a flame graph of an event without any samples, or with negative weights only.
+/// The error for a flame graph of an event that has no samples, or only samples with negative weights.
 pub(super) fn no_samples(series: Option<&Series>) -> Error {
     let has_negative = series.is_some_and(|series| !series.negative.is_empty());
     let reason = if has_negative { "no weight is above 0" } else { "none match the filters" };

@@ -24,16 +24,16 @@ const STYLE: &str = include_str!("page.css");
 /// The number of boxes in one [`Piece`]. A piece is about half a megabyte of text.
 const PIECE: usize = 4096;
 
-/// Maximum width in pixels of boxes that have no gap to their neighbor.
+/// Maximum width, in pixels, of a box that is drawn without a gap to its neighbor.
 const NARROW: f64 = 2.0;
 
 /// The gap between two boxes, in pixels. The page's background is visible in it.
 const GAP: f64 = 1.0;
 
-/// Minimum width in pixels of boxes that are drawn. Even many narrower boxes side by side would not be visible.
+/// Minimum width, in pixels, of a box that is drawn. Narrower ones would be invisible, even side by side.
 const INVISIBLE: f64 = 0.1;
 
-/// Minimum width in pixels of boxes that show the shares of tiers.
+/// Minimum width, in pixels, of a box that shows stripes for the shares of tiers.
 const WIDE_ENOUGH_FOR_TIERS: f64 = 8.0;
 
 /// The number of times on the axis below a chart.
@@ -46,7 +46,7 @@ pub struct Picture {
     head: Vec<u8>,
     tail: Vec<u8>,
     layout: Layout,
-    /// All amounts are multiples of this number; see [`Drawing::common_unit`].
+    /// The number by which all amounts are divided in the data for the script; see [`Drawing::common_unit`].
     unit: u64,
     cut: Cut,
     /// False if the picture is static, without a script.
@@ -113,7 +113,7 @@ impl Picture {
             head += &format!("<metadata id=\"names\">{}</metadata>\n", escape(&self.drawing.names.join("\n")));
         }
         head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
-        // The letters of the title are about a quarter wider than those of boxes.
+        // Letters of the title are about a quarter wider than the letters in boxes, for which `letter` is.
         let room = ((width - 2.0 * MARGIN) / (self.layout.letter * 1.25)) as usize;
         let short_title = shorten(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
         head += &text_element("title", MARGIN, title_baseline(), &short_title);
@@ -121,7 +121,8 @@ impl Picture {
         head + &self.write_legend() + "<g id=\"boxes\">"
     }
 
-    /// The SVG text of the legend. Each color is a stroke that is as thick as it is long.
+    /// The SVG text of the legend. A color is drawn as a stroke that is as thick as it is long, because the colors'
+    /// classes are for strokes.
     fn write_legend(&self) -> String {
         let mut legend = String::new();
         for entry in &self.layout.legend {
@@ -162,7 +163,7 @@ impl Picture {
             style += &format!(":root{{--found:{color}}}");
         }
         style += &palette::rules(swatches);
-        // The script needs the colors as CSS variables, because it draws on a canvas instead of using classes.
+        // With a script, the colors are needed as CSS variables, too: it draws on a canvas, where classes don't work.
         if self.has_script { style + &palette::variables_of(swatches) } else { style }
     }
 
@@ -235,20 +236,20 @@ impl Picture {
         }
     }
 
-    /// Adds a stroke that is as long and as thick as the box. It leaves a gap to the next box, unless the box is
-    /// narrow.
+    /// Adds to a path a stroke that is as long and as thick as the box. There is a gap to the next box, unless this box
+    /// is narrow.
     fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let Extent { left, width } = self.layout.extent(one);
         let width = if width > NARROW { width - GAP } else { width };
-        // The box only becomes visible when zooming in. The script draws it from the data.
+        // Such a box is visible only after zooming in, when the script draws it from the data.
         if width < INVISIBLE {
             return;
         }
         add_stroke(path, left, self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0, width);
     }
 
-    /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has the path
-    /// of each swatch letter. Nothing is added if the box has no shares or is too narrow.
+    /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has one path
+    /// per tier's letter. Does nothing if the box has no shares or is too narrow.
     fn add_stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
         let Extent { mut left, width } = self.layout.extent(one);
         if one.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {
@@ -266,11 +267,11 @@ impl Picture {
     /// Writes the name of a box, if there is room for it.
     fn write_label(&self, one: &PageBox, out: &mut Vec<u8>) {
         let Extent { left, width } = self.layout.extent(one);
-        // Only in JIT code, dots end qualifiers: runtimes separate packages by them.
+        // A dot separates packages in the names of JIT code. In other names, such as `foo.cold`, it doesn't.
         let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
         let room = ((width - 4.0) / self.layout.letter).max(0.0) as usize;
         let Some(text) = shorten(self.drawing.name(one), room, dots_qualify, self.cut) else { return };
-        // The text stands on the baseline, about a third of its size below the middle of the row.
+        // Places the baseline a third of the font's size below the row's middle, which centers the text.
         let baseline = self.layout.top_of(one) + self.layout.row / 2.0 + self.layout.font * 0.33;
         open_colored(b"<text", Color::new(&self.drawing, one), out);
         out.extend_from_slice(b" x=\"");
@@ -341,7 +342,8 @@ fn text_element(class: &str, x: f64, y: f64, text: &str) -> String {
 
 /// Escapes a text for XML.
 fn escape(text: &str) -> String {
-    // XML forbids some characters. Names are printable already, but titles are as the user typed them.
+    // XML forbids some characters even if they are escaped. Names have none of them, but titles may: they are as the
+    // user typed them.
     escape_markup(text.chars().filter(|letter| match letter {
         '\n' => true,
         '\u{fffe}' | '\u{ffff}' => false,

@@ -39,8 +39,8 @@ pub struct Page {
 
 /// Writes a page as HTML.
 pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
-    // Each piece but the first begins with the name of a placeholder (`{{name}}`). The template is split before
-    // anything is inserted, so `{{` in an inserted text isn't taken for a placeholder.
+    // `{{name}}` in the template is a placeholder. The template is split at `{{` before anything is inserted, so that
+    // `{{` in an inserted text isn't taken for one. Each piece except the first begins with a placeholder's name.
     let mut pieces = PAGE.split("{{");
     out.write_all(pieces.next().unwrap_or_default().as_bytes())?;
     for piece in pieces {
@@ -50,7 +50,7 @@ pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
             "generator" => out.write_all(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).as_bytes())?,
             "style" => write!(out, "{STYLE}{}", palette::variables())?,
             "data" => pack::write(&page.sections, out)?,
-            // The only one left is `{{script}}`.
+            // The only other placeholder is `{{script}}`.
             _ => out.write_all(modules::script().as_bytes())?,
         }
         out.write_all(text.as_bytes())?;

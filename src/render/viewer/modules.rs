@@ -5,7 +5,7 @@
 //! the joined script, each module comes after those that it imports, and these keywords are removed. Two modules must
 //! therefore not declare the same name at their top level.
 
-/// Includes files of the folder `js`: their names and texts.
+/// Includes files of the folder `js` in the program, as a list of their names and texts.
 macro_rules! include_modules {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("js/", $name)))),*] };
 }
@@ -29,7 +29,7 @@ pub(super) fn script() -> String {
     join_modules("main.js", MODULES)
 }
 
-/// The script of a flame graph: `picture.js` and all modules that it needs, without comments, because every picture
+/// The script of a flame graph: `picture.js` and all modules that it needs. Comments are removed, because every picture
 /// contains a copy.
 pub(in super::super) fn picture_script() -> String {
     let script = join_modules("picture.js", MODULES);
@@ -47,7 +47,7 @@ pub(in super::super) fn picture_script() -> String {
 /// A module, split into its imports and the rest.
 #[derive(Debug, Default)]
 struct ModuleParts<'t> {
-    /// The imported names, each with the file name of the module that declares it: (name, file name).
+    /// The imported names, each with the file name of the module that it comes from: (name, file name).
     imports: Vec<(&'t str, &'t str)>,
     /// The rest of the text, with the `export` keywords removed.
     text: String,
@@ -89,16 +89,16 @@ fn split_after(text: &str, end: char) -> (&str, &str) {
 /// Joins the module `first` with all modules that it imports, directly or indirectly. Each module comes after its own
 /// imports.
 fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
-    /// What to do with a module of this name.
+    /// A step of the walk through the modules. The text is the module's name.
     enum Step<'t> {
-        /// Visit its imports, then write it.
+        /// Look at the module's imports first, then write it.
         Visit(&'t str),
-        /// Write it: all its imports have been written.
+        /// Write the module, because its imports have been written.
         Write(&'t str),
     }
     let mut script = String::new();
     let mut written = Vec::new();
-    // A stack: the last step is taken first.
+    // The steps still to take. The last one is taken next.
     let mut steps = vec![Step::Visit(first)];
     while let Some(step) = steps.pop() {
         let (Step::Visit(name) | Step::Write(name)) = step;
@@ -110,7 +110,7 @@ fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
         match step {
             Step::Visit(_) => {
                 steps.push(Step::Write(name));
-                // In reverse, so that the first import is visited first.
+                // Push them in reverse, because the last one pushed is taken next.
                 for (_, imported) in module.imports.iter().rev() {
                     steps.push(Step::Visit(imported));
                 }

@@ -25,7 +25,7 @@ use std::io::Write;
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,
-    /// The section's JSON, already serialized. Keeping it as a [`Value`] would take ten times the memory.
+    /// The section's JSON as text. A [`Value`] would take ten times the memory.
     json: String,
     columns: Vec<PackedColumn>,
 }
@@ -50,7 +50,7 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to an object that consists of `json` and of the list `field`, which may be very long:
+    /// Sets the section's JSON to `json` with one more field, `field`, which is a list. The list may be very long, so
     /// its values are serialized one by one.
     pub fn json_and_list(
         mut self,
@@ -69,7 +69,7 @@ impl Section {
         self
     }
 
-    /// Adds a column of numbers.
+    /// Adds a column of numbers, stored as they are.
     pub fn numbers(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for number in numbers {
@@ -116,7 +116,7 @@ fn text_of(mut json: Value) -> String {
     json.to_string()
 }
 
-/// Serializes an object whose values are already serialized.
+/// Composes the JSON text of an object. The values are already JSON texts.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = "{".to_owned();
     for (index, (name, value)) in fields.enumerate() {

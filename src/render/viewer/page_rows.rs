@@ -7,16 +7,17 @@
 use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series};
 
-/// Maximum number of samples with exact times. If there are more, times are in microseconds.
+/// Maximum number of samples for which times are in nanoseconds. If there are more, times are in microseconds, which
+/// take less space.
 const MAX_EXACT: usize = 300_000;
 
-/// Maximum number of samples with rows of their own. If there are more, samples are summed.
+/// Maximum number of samples that get a row each. If there are more, equal samples are summed.
 const MAX_UNSUMMED: usize = 1_000_000;
 
 /// Maximum number of rows after summing. A row takes about 8 bytes of the page.
 const MAX_SUMS: usize = 1_500_000;
 
-/// Translates the IDs of a profile's frames, stacks and tracks to indices in the page's tables.
+/// Where a profile's frames, stacks and tracks are in the tables of the page, which may contain those of two profiles.
 pub(super) struct PageNumbers {
     /// For each frame of the profile, the index of its function in the page's table.
     pub(super) functions: Vec<u32>,
@@ -32,7 +33,7 @@ pub(super) struct PageRow {
     pub(super) time: u64,
     pub(super) weight: u64,
     pub(super) count: u64,
-    /// The number of the stack, counted from 1. 0 is the empty stack.
+    /// The number of the stack's node in the page's table, counted from 1; 0 for the empty stack.
     pub(super) node: u32,
     pub(super) track: u32,
     /// The number of the instruction, counted from 1 over all listings. 0 if no listing has the instruction.
@@ -56,13 +57,14 @@ pub(super) struct PageRows<'p> {
     samples: Vec<EventRows<'p>>,
     /// The rows of each event if samples were summed, otherwise `None`.
     sums: Option<Vec<Vec<PageRow>>>,
-    /// The clock of the rows. `None` if the profile has an input in which no sample has a time.
+    /// Converts the rows' times for the page. `None` if the page has no times, because in one of the profile's inputs
+    /// no sample has a time.
     pub(super) clock: Option<PageClock>,
     /// The number of samples before they were summed. `None` if samples were not summed.
     pub(super) summed: Option<usize>,
 }
 
-/// Converts times to the page's units of time since the first sample.
+/// Converts times to what the page has: units of time since the first sample.
 #[derive(Clone, Copy)]
 pub(super) struct PageClock {
     start: u64,
@@ -72,7 +74,8 @@ pub(super) struct PageClock {
 }
 
 impl<'p> PageRows<'p> {
-    /// Makes the rows. `instructions` has for each event the instruction of each row; it may be empty.
+    /// Makes the rows. `instructions` has, for each event, the number of the instruction of each row; it may be empty
+    /// if there are no listings.
     pub(super) fn new(
         profile: &Profile,
         series: &'p [Series],
@@ -107,7 +110,7 @@ impl<'p> PageRows<'p> {
     pub(super) fn rows(&self, event: usize) -> impl Iterator<Item = PageRow> {
         let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
         let samples = &self.samples[event];
-        // One of the two iterators is empty: there are either sums or single samples.
+        // There are either sums or single samples, so one of the two iterators is empty.
         let single = samples.order.iter().filter(|_| self.sums.is_none()).map(|at| samples.row(*at, self.clock));
         sums.into_iter().flatten().chain(single)
     }
@@ -118,7 +121,7 @@ struct EventRows<'p> {
     rows: &'p [Row],
     instructions: &'p [u32],
     numbers: &'p PageNumbers,
-    /// The indices of the event's rows, sorted by time or by stack.
+    /// The indices of the event's rows: in order of time, or as sorted by [`Samples::sort_by_stack`].
     order: Vec<usize>,
 }
 
@@ -151,7 +154,7 @@ impl<'p> EventRows<'p> {
         }
     }
 
-    /// The number of rows if samples are summed with this clock.
+    /// The number of rows that would be left if samples were summed with this clock.
     fn count(&self, clock: PageClock) -> usize {
         let key = |index: &usize| self.row(*index, Some(clock)).key();
         self.order.chunk_by(|one, next| key(one) == key(next)).count()
@@ -191,7 +194,7 @@ impl PageClock {
 
     /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left.
     /// If there is no such unit, the clock's unit spans the whole time.
-    fn coarsen(self, samples: &[EventRows<'_>]) -> Self {
+    fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();

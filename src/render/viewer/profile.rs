@@ -24,14 +24,15 @@ use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// One of several recordings on a page. Its number is the `input` of the tracks that its rows belong to.
+/// One of several recordings that a page shows together. A track states the number of its recording as `input`.
 #[derive(Debug)]
 pub struct PageRecording {
     /// The name of the file. It includes as many directories as needed to distinguish it from the other recordings.
     pub name: String,
     /// The path of the file.
     pub path: String,
-    /// The times of the recording's first sample and of its end, on its own clock. `None` if a sample has no time.
+    /// When the recording's first sample was taken and when the recording ended, on its own clock. `None` if a sample
+    /// has no time.
     pub extent: Option<TimeExtent>,
 }
 
@@ -58,7 +59,7 @@ pub fn sections(
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let profile_numbers = tables.add(profile);
     let baseline = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    // For each event: whether the input states which function called which. callgrind files do.
+    // For each event, whether the input itself states which function called which, as callgrind files do.
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
     let sampled = PageRows::new(profile, &profile.series, instructions, &profile_numbers);
@@ -94,7 +95,7 @@ pub fn sections(
 fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers, compare: CompareOptions) -> Section {
     let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
     for series in &baseline.series {
-        // Of several events with the same name, the first one counts.
+        // If several events have the same name, the first one is compared.
         by_name.entry(&series.name).or_insert(series);
     }
     let mut events: Vec<Series> = Vec::with_capacity(profile.series.len());
@@ -130,8 +131,8 @@ struct PageTables<'p> {
     texts: Interner<String, u32>,
     /// True if the page compares two profiles.
     compares: bool,
-    /// For each file name of a module (without its directory), the number of the first path with that file name. Only
-    /// used if two profiles are compared.
+    /// For file names of modules (without the directory): the text number of the first path with that file name. Used
+    /// only if two profiles are compared.
     modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<PageFunction>,
     function_numbers: FxHashMap<PageFunctionKey, u32>,
@@ -148,25 +149,26 @@ struct PageFunctionKey {
     module: Option<u32>,
     /// The source file in which the function starts.
     file: Option<u32>,
-    /// The line and column at which the function starts; (0, 0) if unknown, and if two profiles are compared.
+    /// The line and column at which the function starts. (0, 0) if unknown; also if two profiles are compared.
     start: (u32, u32),
     category: Category,
 }
 
 struct PageFunction {
     key: PageFunctionKey,
-    /// The source file to show for the function: the one with most of its self weight.
+    /// The source file that the page shows for the function: the one with most of the function's self weight.
     file: Option<u32>,
-    /// The line to show in that file.
+    /// The line that the page shows for the function, in that file.
     line: u32,
 }
 
-/// For each frame, the source file and line to show for its function: the ones with most of the function's self weight
+/// For each frame, the file and line that the page shows for its function: where most of the function's self weight is
 /// in the first event, as in the tables of `report`.
 fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
-    // Frames with the same module and function have the same frame part, which is a number.
+    // Frames of the same function in the same module belong to one group. `grouping` numbers these groups (frame
+    // parts).
     let mut places = vec![None; grouping.frame_parts()];
     for group in groups.into_iter().flatten() {
         if let Some(part) = group.frame {
@@ -200,19 +202,19 @@ impl<'p> PageTables<'p> {
             name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
-            // When comparing, ignore start positions, because a function's start moves if source lines above it change.
+            // When comparing, ignore line and column of the start: they change if lines are added above the function.
             start: if self.compares { (0, 0) } else { (line, column) },
             category: Category::from_frame(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
-            // `find_places` sets the file and the line later.
+            // The file and line to show are set by `find_places`.
             self.functions.push(PageFunction { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
         })
     }
 
-    /// For each function, the number of the first function with the same name, module and start. All tiers of a
-    /// function thus get the same number.
+    /// For each function, the number that stands for it in all tiers: that of the first function with the same name,
+    /// module and start.
     fn identities(&self) -> Vec<u64> {
         let mut firsts = FxHashMap::default();
         let numbered = (0_u64..).zip(&self.functions);
@@ -223,12 +225,12 @@ impl<'p> PageTables<'p> {
         identities.collect()
     }
 
-    /// Sets the source positions of the functions of a profile. `functions` has each frame's function. Functions with
-    /// numbers below `first_new` are from another profile and keep their positions.
+    /// Sets the file and line to show for the functions of a profile. `functions` has the function of each frame.
+    /// Functions with numbers below `first_new` belong to a profile that was added before, and keep theirs.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first_new: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(find_frame_places(profile)).zip(profile.frames()) {
-            // In an input that states calls, the line with most of the weight says little about a function. So show the
-            // function's start, as `report` does.
+            // If the input states calls, show the function's start, as `report` does: such inputs state costs by line,
+            // and the line with the highest cost says little about a function.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
                 _ => place.or_else(|| profile.definition_of(frame)),
@@ -242,8 +244,9 @@ impl<'p> PageTables<'p> {
         }
     }
 
-    /// The number of a module's path. When comparing, modules with the same file name get the same number, because a
-    /// program may have moved to another directory. So do all files with JIT code, which are named after their process.
+    /// The text number of a module's path. When comparing, modules with the same file name get the same number, because
+    /// a program may be in another directory now. All files with JIT code get one number, because their names contain
+    /// the process ID.
     fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
         let text = readable(path);
         if !self.compares {
@@ -267,7 +270,7 @@ impl<'p> PageTables<'p> {
     /// The section with the functions and stacks, in columns.
     fn to_section(&self) -> Section {
         let functions = || self.functions.iter();
-        // For each node, the distance to its parent, which has a smaller number; 0 if the node has no parent.
+        // For each node, how much smaller its parent's number is; 0 if it has no parent.
         let mut distances = Vec::with_capacity(self.nodes.len());
         for (number, (parent, _)) in (0u32..).zip(self.nodes.iter()) {
             distances.push(parent.map_or(0, |parent| u64::from(number - parent)));
@@ -298,7 +301,7 @@ pub fn category_number(category: Category) -> u64 {
 /// Adds columns to a section: the calls that the input states for each event, and the threads that made these calls.
 /// `is_stated` says for each event whether it has such calls.
 fn add_call_columns(mut section: Section, profile: &Profile, is_stated: &[bool], numbers: &PageNumbers) -> Section {
-    // A thread may have thousands of events, so look up events by name in a hash table.
+    // A thread may have thousands of events, so index them by name.
     let mut event_indices: Vec<FxHashMap<&str, usize>> = Vec::new();
     for thread in &profile.calls {
         event_indices.push(thread.events.iter().enumerate().map(|(index, name)| (&name[..], index)).collect());
@@ -327,8 +330,8 @@ fn add_call_columns(mut section: Section, profile: &Profile, is_stated: &[bool],
     section
 }
 
-/// The columns for the stated calls of one event. Three columns have one number per function and thread; the other five
-/// have one number per thread and pair of caller and callee.
+/// The columns for the calls of one event that the input states. The first three have an entry per thread and function,
+/// the other five an entry per thread and pair of caller and callee.
 #[derive(Default)]
 struct CallColumns {
     functions: Vec<u64>,
@@ -361,7 +364,7 @@ impl CallColumns {
     }
 }
 
-/// The cost at this index; 0 if there is none or if it is negative.
+/// An event's cost in a list of costs by event; 0 if the list is too short, or if the cost is negative.
 fn cost_of_event(costs: &[i64], event: usize) -> u64 {
     costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0))
 }
@@ -393,7 +396,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
         .then(|| format!("{} without a time, at the end of the axis", counted(untimed, "sample")))
 }
 
-/// A note that equal samples are summed. `None` if they aren't.
+/// A note that equal samples are summed, and in which time steps. `None` if they aren't summed.
 fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
@@ -421,7 +424,7 @@ fn counted_rows(profile: &Profile) -> &'static str {
 
 /// The description of an event for the page.
 fn describe_event(series: &Series) -> serde_json::Value {
-    // If an event is only counted, the name of the event is shown as the unit.
+    // An event that only counts, such as `page-faults`, is itself the unit.
     let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
     let sampling = series.sampling.map(|sampling| match sampling {
         Sampling::Period(period) => json!({ "period": period }),
