@@ -121,7 +121,7 @@ struct EventRows<'p> {
     rows: &'p [Row],
     instructions: &'p [u32],
     numbers: &'p PageNumbers,
-    /// The indices of the event's rows: in order of time, or as sorted by [`Samples::sort_by_stack`].
+    /// The indices of the event's rows: in order of time, or as sorted by [`EventRows::sort_by_stack`].
     order: Vec<usize>,
 }
 
@@ -194,7 +194,7 @@ impl PageClock {
 
     /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left.
     /// If there is no such unit, the clock's unit spans the whole time.
-    fn coarsen(self, samples: &[Samples<'_>]) -> Self {
+    fn coarsen(self, samples: &[EventRows<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();
