@@ -51,7 +51,7 @@ struct FileSymbols {
 
 impl RecordedSymbols {
     /// Collects the symbols of all files. `first_mapping` returns the file offset at which the first mapping of a
-    /// file's code starts ([`crate::symbolize::address_space::Place::offset`]).
+    /// file's code starts ([`crate::symbolize::address_space::MappedPlace::offset`]).
     pub fn new(files: Vec<RecordedFile>, mut first_mapping: impl FnMut(&[u8]) -> Option<u64>) -> Self {
         let mut all = Self::default();
         for RecordedFile { path, base, symbols } in files {
