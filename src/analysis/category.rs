@@ -141,7 +141,8 @@ impl Category {
 
     /// True if the profile distinguishes kinds of code, such as kernel and JIT code.
     pub fn are_known(profile: &Profile) -> bool {
-        let tells_kind = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+        let tells_kind =
+            |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::JitUnnamed | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| tells_kind(frame.kind) || frame.tier.is_some())
     }
 
