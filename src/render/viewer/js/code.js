@@ -158,7 +158,9 @@ class CodePart {
     const versions = this.#listings.likes(listing).filter((other) => this.#listings.category[other] === category);
     if (number < 0 || versions.length > 1 || this.#listings.versions[listing] > 1) return { part: 0, count: 0 };
     const { self, selfCount, shares } = this.#page.sums(), group = this.#page.groups().of[number];
-    const part = shares[group * profile.categories.length + category];
+    // Unnamed code may be of another kind here than in stacks.
+    const kind = profile.categories[category].jit ? category : profile.functions.category[number];
+    const part = shares[group * profile.categories.length + kind];
     return { part, count: part === self[group] ? selfCount[group] : null };
   }
 
