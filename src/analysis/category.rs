@@ -143,7 +143,8 @@ impl Category {
     /// True if names are from perf, or if any frame is marked as kernel code, JIT code or an inlined call. Otherwise,
     /// frames only seem to be native because the input's format doesn't say what they are.
     pub fn are_known(profile: &Profile) -> bool {
-        let tells_kind = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+        let tells_kind =
+            |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::JitUnnamed | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| tells_kind(frame.kind) || frame.tier.is_some())
     }
 

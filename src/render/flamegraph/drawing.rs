@@ -11,7 +11,7 @@ use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::model::interner::Interner;
 use crate::model::printable::{list_some, readable};
-use crate::model::stacks::{Profile, Series, Unit, Weight};
+use crate::model::stacks::{Profile, Series, TRUNCATED, Unit, Weight};
 use crate::model::tier::Tier;
 use crate::render::palette::{Swatch, warm};
 use rustc_hash::FxHashMap;
@@ -192,12 +192,21 @@ pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -
 /// name chooses one of the warm colors of traditional flame graphs.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], categories_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Owner };
+    // Missing callers are not code of any kind.
+    if is_truncation(tree, label) {
+        return Swatch::Owner;
+    }
     match tree.category(label) {
         Some(Category::Jit(_)) => Swatch::Code(Category::Jit(tiers.first().and_then(|(tier, _)| *tier))),
         Some(category) => Swatch::Code(category),
         None if categories_known => Swatch::Owner,
         None => warm(tree.name(label)),
     }
+}
+
+/// True if a label stands for the missing callers of truncated stacks.
+fn is_truncation(tree: &CallTree, label: u32) -> bool {
+    without_suffix(tree.name(label)).as_bytes() == TRUNCATED
 }
 
 /// The legend of a flame graph: the kinds of code, each with its share of the self weight. Leaves out kinds whose share
@@ -300,6 +309,7 @@ impl Drawing {
                     None => names.number("idle"),
                 };
                 let swatch = match chart_box.label.map(|label| (label, chart.tree.category(label))) {
+                    Some((label, _)) if is_truncation(&chart.tree, label) => Swatch::Owner,
                     Some((_, Some(category))) => Swatch::Code(category),
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,

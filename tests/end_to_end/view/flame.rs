@@ -464,3 +464,37 @@ fn unnamed_frames_in_a_row_are_one_box_that_says_how_many() {
     shown.set(&json!({ "direction": "bottomup" }));
     assert_eq!(row_of(&mut shown, 2), json!(["[unknown] (up to 125 frames)", "[a.so] (up to 20 frames)"]));
 }
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn the_pointer_may_come_before_the_graph_is_drawn() {
+    let mut shown = graph().part("functions");
+    shown.reload();
+    let errors = shown.page.evaluate(
+        "(() => { const errors = []; addEventListener('error', ({ message }) => errors.push(message)); \
+         jitgraft.page.store.set({ part: 'flame' }); \
+         for (const type of ['mousemove', 'click', 'contextmenu', 'mouseleave']) \
+         document.getElementById('flame').dispatchEvent(new MouseEvent(type, { clientX: 300, clientY: 300 })); \
+         return errors })()",
+    );
+    assert_eq!(errors, json!([]));
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn the_root_stays_in_sight_if_the_window_or_the_graph_gets_lower() {
+    let deep: Vec<String> = (0..60).map(|depth| format!("f{depth}")).collect();
+    let mut shown = Shown::folded(&format!("{} 5\nmain 5\n", deep.join(";"))).part("flame");
+    let below = |shown: &mut Shown| {
+        shown.page.settle();
+        shown.page.settle();
+        let room = "(({ scrollHeight, scrollTop, clientHeight }) => scrollHeight - scrollTop - clientHeight)";
+        shown.page.evaluate(&format!("{room}(document.getElementById('flame'))")).as_f64().unwrap()
+    };
+    for size in [(1000, 600), (1000, 560), (400, 500)] {
+        shown.page.resize(size);
+        assert!(below(&mut shown) <= 1.0, "{size:?}");
+    }
+    shown.set(&json!({ "hiddenFunctions": [3, 4] }));
+    assert!(below(&mut shown) <= 1.0);
+}

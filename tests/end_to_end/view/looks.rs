@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 const TIERS: &str = "tiers-recording/perf.data.zst";
 const FOLDED: &str = "folded-node/input.folded";
 const CALLS: &str = "callgrind-jit/php-tracing.callgrind.zst";
+const MOARVM: &str = "callgrind-jit/moarvm-blocking.callgrind.zst";
 
 /// The names and the colors of squares in rows: `[name, color]`.
 fn squares(shown: &mut Shown, row: &str, name: &str, square: &str) -> Vec<(String, String)> {
@@ -125,4 +126,74 @@ fn the_picture_and_the_page_tell_the_same_of_a_box() {
             assert!(key == "Home" || told.contains("self "), "{told}");
         }
     }
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn in_a_narrow_window_everything_can_be_scrolled_into_sight() {
+    for input in [TIERS, CALLS] {
+        let mut shown = Shown::fixture(input);
+        shown.page.resize((400, 800));
+        for part in ["flame", "functions", "tree", "code", "jit", "doctor"] {
+            if shown.page.evaluate(&format!("document.querySelector('#tab-{part}') === null")) == true {
+                continue;
+            }
+            shown.set(&json!({ "part": part }));
+            shown.page.settle();
+            shown.page.settle();
+            let cut = shown.page.evaluate(&format!(
+                "[...document.querySelectorAll('#part-{part}, #part-{part} *:not(.off-screen)')].filter((node) => {{ \
+                 const {{ overflowX, overflowY, textOverflow }} = getComputedStyle(node); \
+                 const isCut = (style, needs, has) => style === 'hidden' && has > 0 && needs > has + 1; \
+                 return (textOverflow !== 'ellipsis' && isCut(overflowX, node.scrollWidth, node.clientWidth)) \
+                 || (node.matches('section') && isCut(overflowY, node.scrollHeight, node.clientHeight)) }}) \
+                 .map((node) => node.outerHTML.slice(0, 80))"
+            ));
+            assert_eq!(cut, json!([]), "{input}: {part}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn profiles_of_costs_show_kinds_of_code_and_no_samples() {
+    let has_samples = |shown: &mut Shown| {
+        shown.page.settle();
+        let cells = "document.querySelectorAll('[data-column=samples], .functions-row > :nth-child(5)')";
+        shown.page.evaluate(&format!("[...{cells}].some((cell) => cell.getClientRects().length > 0)"))
+    };
+    let mut shown = Shown::fixture(MOARVM);
+    let legend =
+        shown.page.evaluate("[...document.querySelectorAll('#flame-legend span')].map((one) => one.dataset.category)");
+    assert!(legend.as_array().unwrap().contains(&json!("JIT, unnamed")), "{legend}");
+    let mut shown = shown.part("functions");
+    assert_eq!(has_samples(&mut shown), false);
+    assert_eq!(has_samples(&mut Shown::fixture(TIERS).part("functions")), true);
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn code_without_a_listing_has_its_cost() {
+    let mut shown = Shown::fixture(MOARVM).part("code");
+    shown.page.settle();
+    let rows = shown.page.evaluate(
+        "Array.from(document.querySelectorAll('#code-list tbody tr'), (row) => \
+         [parseFloat(row.cells[0].textContent) || 0, row.cells[2].textContent, row.querySelector('.why')?.textContent])",
+    );
+    let rows = rows.as_array().unwrap();
+    let percents: Vec<f64> = rows.iter().map(|row| row[0].as_f64().unwrap()).collect();
+    assert!(percents.is_sorted_by(|before, after| before >= after), "{percents:?}");
+    let unlisted: Vec<&Value> = rows.iter().filter(|row| row[2].as_str().is_some_and(|why| !why.is_empty())).collect();
+    assert!(unlisted.iter().any(|row| row[0].as_f64().unwrap() > 0.0), "{unlisted:?}");
+}
+
+#[test]
+#[ignore = "drives a browser: tests/run.sh --all"]
+fn missing_callers_have_no_color_of_code() {
+    let mut shown = Shown::folded("[truncated];a 5\nmain;b 5\n");
+    let letters = shown.page.evaluate(
+        "(() => { const { picture } = document.getElementById('flame').view; \
+         return [1, 2, 3, 4].filter((node) => picture.swatchOf(node)[0] === 'q').map((node) => picture.nameOf(node)) })()",
+    );
+    assert_eq!(letters, json!(["[truncated]"]));
 }

@@ -52,10 +52,13 @@ fn the_part_that_is_open_is_in_the_address() {
 fn a_question_mark_shows_the_keys() {
     let mut shown = Shown::fixture(NODE);
     let is_open = |shown: &mut Shown| shown.page.evaluate("document.querySelector('#keys').open");
+    // Too low for all keys.
+    shown.page.resize((700, 400));
     for _ in 0..2 {
         assert_eq!(is_open(&mut shown), false);
         shown.page.press("?");
         assert_eq!(is_open(&mut shown), true);
+        assert_eq!(shown.page.evaluate("document.querySelector('#keys').scrollTop"), 0);
         shown.page.click_on("#keys-close");
     }
     shown.page.click_on("#search");

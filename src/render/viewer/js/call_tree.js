@@ -28,7 +28,7 @@ export function mountCallTree(root, page) {
 
 class CallTreePart {
   constructor(root, page) {
-    Object.assign(this, { page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
+    Object.assign(this, { root, page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
     this.kind = element("select", { id: "tree-kind", "aria-label": "Start with", onchange: () => this.redraw() },
       element("option", { value: "calls" }, "Roots, with callees below"),
       element("option", { value: "bottomup" }, "Innermost functions, with callers below"));
@@ -51,6 +51,7 @@ class CallTreePart {
 
   draw() {
     this.tree = this.page.tree(this.kind.value);
+    this.root.style.setProperty("--letters-of-amount", amount(this.page.selection().total, this.page.unit).length);
     // Weights change with every selection. Rows stay expanded as long as the shape of the tree stays the same.
     if (this.shape !== this.tree.parent) this.openHeaviest();
     this.shape = this.tree.parent;

@@ -147,7 +147,21 @@ class CodePart {
     const cost = this.#costs[event];
     const [from, to] = [this.#listings.first[listing], this.#listings.first[listing + 1]];
     const whole = this.#page.state.weight === "samples" ? cost.totalCount : cost.total;
+    if (from === to && event === this.#events()[0]) return { ...this.#sumWithoutListing(listing), whole };
     return { part: sumOf(this.#weightOf(cost), from, to), count: sumOf(cost.count, from, to), whole };
+  }
+
+  /** The cost of code that isn't listed, from the function's self cost in this tier. Zero if the cost is that of several
+   * versions, because it isn't known how much of it each version has. `count` is null if it is unknown. */
+  #sumWithoutListing(listing) {
+    const { profile } = this.#page, category = this.#listings.category[listing], number = this.#listings.functionOf(listing);
+    const versions = this.#listings.likes(listing).filter((other) => this.#listings.category[other] === category);
+    if (number < 0 || versions.length > 1 || this.#listings.versions[listing] > 1) return { part: 0, count: 0 };
+    const { self, selfCount, shares } = this.#page.sums(), group = this.#page.groups().of[number];
+    // Unnamed code may be of another kind here than in stacks.
+    const kind = profile.categories[category].jit ? category : profile.functions.category[number];
+    const part = shares[group * profile.categories.length + kind];
+    return { part, count: part === self[group] ? selfCount[group] : null };
   }
 
   #drawTable(shown) {
@@ -172,14 +186,15 @@ class CodePart {
     if (state.selected === null && shown < 0) {
       const cost = this.#costs[this.#events()[0]];
       const hidden = about.codes - this.#listings.length;
-      const missing = this.#listings.missing.filter((why) => why).length;
+      const missing = this.#listings.missing.filter((why) => why), whys = [...new Set(missing)];
       head.replaceChildren(
         element("h2", {}, "Hottest code"),
         element("p", {}, [
           hidden > 0 ? `Top ${grouped(this.#listings.length)} of ` : "",
-          `${counted(about.codes, "code block")} (${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
-          hidden > 0 ? "; --code N for more)." : ").",
-          missing > 0 ? ` ${grouped(missing)} ${missing === 1 ? "has" : "have"} no bytes.` : "",
+          `${counted(about.codes, "code block")}; the listings have ${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
+          hidden > 0 ? " (--code N for more)." : ".",
+          missing.length > 0 ? ` ${grouped(missing.length)} ${missing.length === 1 ? "has" : "have"} no listing` : "",
+          missing.length > 0 ? (whys.length === 1 ? `: ${whys[0]}.` : "; the last column says why.") : "",
         ].join("")));
       return;
     }
@@ -208,7 +223,7 @@ class CodePart {
   #versionsOf(own) {
     const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
     const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
-    return own.length < count ? `${own.length} of its compiled versions (the hottest)` : counted(own.length, "code");
+    return own.length < count ? `the hottest ${own.length} of ${count} compiled versions` : counted(own.length, "code");
   }
 
   #drawListing(shown) {

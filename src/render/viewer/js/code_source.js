@@ -8,6 +8,9 @@ import { VirtualRows } from "./virtual_rows.js";
 
 const SOURCE_ROW = 18;
 
+/** The number of a path's last components that are shown. */
+const SHOWN_PARTS = 2;
+
 /** The source pane. */
 export class SourcePane {
   #list;
@@ -69,8 +72,10 @@ export class SourcePane {
     const { instructions, events, wholes, weighted, isChosen } = this.#view;
     if (gap) return element("div", { class: "source-row gap" }, `⋮ ${counted(gap, "line")}`);
     if (line === undefined) {
-      const name = instructions.fileName(file - 1) ?? "";
-      const text = instructions.hasText(file) ? name : `${name} — source text not available`;
+      const name = instructions.fileName(file - 1) ?? "", parts = name.split("/");
+      // There is little room, and the end of a path tells most.
+      const short = parts.length > SHOWN_PARTS + 1 ? `…/${parts.slice(-SHOWN_PARTS).join("/")}` : name;
+      const text = instructions.hasText(file) ? short : `${short} — source text not available`;
       return element("div", { class: "source-row file", title: name }, text);
     }
     const cost = (event) => ({

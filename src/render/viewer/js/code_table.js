@@ -24,16 +24,17 @@ export class CodeTable {
     const sums = new Map(list.map((listing) => [listing, sumOf(listing)]));
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
     const whys = sorted.some((listing) => listings.missing[listing] !== "");
+    const isUnknown = (listing) => listings.missing[listing] !== "" && sums.get(listing).part === 0;
     const columns = [
-      { head: "%", text: (listing) => (listings.missing[listing] ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
-      { head: profile.counted === "cost" ? "cost" : "samples", text: (listing) => (listings.missing[listing] ? "" : grouped(sums.get(listing).count)) },
+      { head: "%", text: (listing) => (isUnknown(listing) ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
+      { head: profile.counted === "cost" ? "cost" : "samples", text: (listing) => (isUnknown(listing) || sums.get(listing).count === null ? "" : grouped(sums.get(listing).count)) },
       { head: "function", kind: "name", text: (listing) => (withNames ? listings.name[listing] : "") },
       { head: "tier", kind: "tier", text: (listing) => swatch(profile.categories[listings.category[listing]]) },
       { head: "version", text: (listing) => (listings.versions[listing] > 1 ? `${listings.version[listing]} of ${listings.versions[listing]}` : "") },
       { head: "bytes", text: (listing) => (listings.missing[listing] ? "" : grouped(listings.size[listing])) },
       { head: "written at", text: (listing) => (listings.loadedAt(listing) === null ? "" : writtenAt(listings.loadedAt(listing))) },
       { head: "process", text: (listing) => String(listings.pid[listing]) },
-      { head: "no listing", kind: "name", text: (listing) => (whys ? listings.missing[listing] : "") },
+      { head: "no listing", kind: "why", text: (listing) => (whys ? listings.missing[listing] : "") },
     ];
     const cells = columns.map(({ text }) => sorted.map(text));
     // Leave out columns in which all cells are empty.
@@ -46,7 +47,7 @@ export class CodeTable {
       element("tbody", {}, ...sorted.map((listing, row) => element("tr", {
         tabIndex: listing === stop ? 0 : -1, "data-home": listing === stop ? "" : null, "data-listing": listing,
         "aria-selected": String(listing === shown), onclick: () => this.#chosen(listing),
-      }, ...shownColumns.map(({ cells, kind }) => element("td", { class: kind, title: kind === "name" ? cells[row] : null }, cells[row]))))));
+      }, ...shownColumns.map(({ cells, kind }) => element("td", { class: kind, title: kind === "name" || kind === "why" ? cells[row] : null }, cells[row]))))));
     this.#root.replaceChildren(table);
     if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
   }

@@ -25,6 +25,8 @@ export class FlameView {
     this.boxes = new BoxRows();
     this.hovered = -1;
     this.cursor = null;
+    /** How much of the graph is below the window, in pixels. */
+    this.below = 0;
     /** True if the last search step led to the box at the cursor. The box is then highlighted even without the focus. */
     this.isWalked = false;
     this.view = { start: 0, end: 0 };
@@ -119,24 +121,24 @@ export class FlameView {
 
   /** Lays out the boxes unless this has already been done, and reads the scroll position. */
   layOut() {
-    const { picture, view, width } = this,
-      key = [view.start, view.end, width].join();
+    const { picture, view, width, height } = this,
+      key = [view.start, view.end, width].join(),
+      before = [this.contentHeight, this.laidOutHeight].join();
     if (this.layoutOf !== picture || this.layoutKey !== key) {
       this.boxes = view.end > view.start ? picture.layout(view, (view.end - view.start) / width) : new BoxRows();
       [this.layoutOf, this.layoutKey, this.hovered] = [picture, key, -1];
-      this.growTo(this.boxes.rows * this.look.row + 2 * MARGIN + this.look.below);
+      this.contentHeight = this.boxes.rows * this.look.row + 2 * MARGIN + this.look.below;
+      this.spacer.style.height = `${this.contentHeight}px`;
     }
+    this.laidOutHeight = height;
     if (this.isAtEdge) this.scroll.scrollTop = picture.upward ? this.contentHeight : 0;
+    else if (picture.upward && before !== [this.contentHeight, height].join()) {
+      // Keep the boxes at the bottom where they are, even if the window became lower or has fewer rows.
+      this.scroll.scrollTop = this.contentHeight - height - this.below;
+    }
     this.isAtEdge = false;
     this.scrolled = this.scroll.scrollTop;
-  }
-
-  growTo(height) {
-    if (this.contentHeight === height) return;
-    this.spacer.style.height = `${height}px`;
-    // Keep the boxes at the bottom where they are.
-    if (this.picture.upward && this.contentHeight) this.scroll.scrollTop += height - this.contentHeight;
-    this.contentHeight = height;
+    this.below = Math.max(0, this.contentHeight - height - this.scrolled);
   }
 
   /** The upper edge of a row, in pixels. */
@@ -190,6 +192,8 @@ export class FlameView {
   }
 
   boxAt(event) {
+    // The pointer may be here before the graph has been drawn for the first time.
+    if (this.boxes.length === 0) return -1;
     const edge = this.scroll.getBoundingClientRect();
     const y = event.clientY - edge.top,
       x = event.clientX - edge.left;

@@ -184,17 +184,20 @@ class JitPart {
     }
     // A perf map may report the same code as a jitdump, so their numbers aren't added up.
     const ofCode = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
+    const average = ({ codes, bytes }) => (codes > 0 ? byteCount(Math.round(bytes / codes)) : "");
     const none = { codes: 0, bytes: 0 };
     const rows = profile.categories.map((category, number) => {
       const timed = { codes: sums.codes[number], bytes: sums.bytes[number] };
       return { category, timed, more: untimed.get(number) ?? none };
     }).filter(({ timed, more }) => timed.codes + more.codes > 0);
     const heads = ["tier", "pieces", "bytes", "on average"];
-    if (untimed.size > 0) heads.push("of unknown time", "bytes");
-    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => [
-      swatch(category), ...ofCode(timed), timed.codes > 0 ? byteCount(Math.round(timed.bytes / timed.codes)) : "",
-      ...(untimed.size > 0 ? ofCode(more) : []),
-    ])));
+    // If no time is known, one group of columns is enough; the line at the top says so.
+    const knowsTimes = this.#compilations.length > 0;
+    if (knowsTimes && untimed.size > 0) heads.push("of unknown time", "bytes");
+    this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => {
+      const first = knowsTimes ? timed : more;
+      return [swatch(category), ...ofCode(first), average(first), ...(knowsTimes && untimed.size > 0 ? ofCode(more) : [])];
+    })));
   }
 
   /** Shows how many samples were in functions that weren't compiled yet, and how many in functions that were. */
@@ -244,6 +247,7 @@ class JitPart {
     });
     const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
     if (severalProcesses) heads.splice(6, 0, "process");
+    this.#nodes.functions.hidden = this.#compilations.length === 0;
     this.#nodes.functions.replaceChildren(rows.length > 0
       ? codesTable("Most often compiled", heads, rows) : element("p", {}, "No function was compiled in the selected time."));
   }

@@ -64,8 +64,9 @@ const KEYS = [
 /** Creates the dialog, and returns the button that opens it. */
 export function mountKeys() {
   const dialog = element("dialog", { id: "keys", "aria-label": "Keyboard and mouse" },
-    element("div", { class: "keys-columns" }, ...KEYS.map(([title, keys]) => keySection(title, keys))),
-    element("button", { id: "keys-close", autofocus: "", onclick: () => dialog.close() }, "Close"));
+    // It comes first, because the dialog scrolls to the button that gets the focus.
+    element("button", { id: "keys-close", autofocus: "", onclick: () => dialog.close() }, "Close"),
+    element("div", { class: "keys-columns" }, ...KEYS.map(([title, keys]) => keySection(title, keys))));
   document.body.append(dialog);
   const show = () => dialog.open || dialog.showModal();
   addEventListener("keydown", (event) => {

@@ -187,7 +187,10 @@ function mountHeader(root, page) {
     const { total, count } = page.selection();
     const words = [page.event.name, amount(total, page.unit)];
     if (page.unit !== "samples" && profile.counted !== "cost") words.push(counted(count, profile.counted));
-    facts.textContent = [...words, ...profile.notes, profile.truncation].filter(Boolean).join(" · ");
+    // Its share is that of the whole recording.
+    const isWhole = store.state.ranges.length === 0 && store.state.tracks.length === 0;
+    const truncation = isWhole || !profile.truncation ? profile.truncation : `in the whole recording, ${profile.truncation}`;
+    facts.textContent = [...words, ...profile.notes, truncation].filter(Boolean).join(" · ");
   };
   store.subscribe(show);
   show();

@@ -55,6 +55,8 @@ class FunctionTable {
     this.grid = element("div", { id: "functions-grid", role: "grid", tabindex: "0", "data-home": "", onfocus: () => this.focused(), "aria-label": "Functions", "aria-colcount": "9" }, this.scroller);
     const { module, file } = this.page.profile.functions;
     this.grid.classList.toggle("without-module", !module.some(Boolean));
+    // A file of costs has no samples.
+    this.grid.classList.toggle("without-samples", this.page.profile.counted === "cost");
     this.grid.classList.toggle("without-source", !file.some(Boolean));
     this.empty = element("p", { class: "empty", hidden: true });
     root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.empty, this.grid);

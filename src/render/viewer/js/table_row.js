@@ -40,7 +40,7 @@ export class TableRow {
     [sums.self[group], sums.total[group]].forEach((value, pair) => {
       this.text(cells[2 * pair], amount(value, unit));
       this.text(cells[2 * pair + 1], percent(value, whole));
-      this.set(`part${pair}`, `${(whole ? 100 * value / whole : 0).toFixed(1)}% 100%`, (size) => { cells[2 * pair + 1].style.backgroundSize = size; });
+      this.set(`part${pair}`, `${(whole ? 100 * value / whole : 0).toFixed(1)}% 2px`, (size) => { cells[2 * pair + 1].style.backgroundSize = size; });
     });
     this.text(cells[4], grouped(sums.selfCount[group]));
   }

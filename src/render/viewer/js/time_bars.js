@@ -13,6 +13,7 @@ const BAR_WIDTH = 4;
 /** A chart of bars. Dragging the mouse over it selects a range of time. */
 export class TimeBars {
   #canvas;
+  #legend;
   #read;
   #height;
   #shown = null;
@@ -29,8 +30,9 @@ export class TimeBars {
     [this.#height, this.#page, this.#length] = [height, page, length];
     if (length !== null) this.#brush = new Brush(page, length, () => this.draw());
     this.#canvas = element("canvas", { id, class: "time-bars", role: "img", "aria-label": label });
+    this.#legend = element("div", { class: "flame-legend" });
     this.#read = element("p", { class: "time-read", "aria-hidden": "true" });
-    root.append(this.#canvas, this.#read);
+    root.append(this.#legend, this.#canvas, this.#read);
     this.#brush?.attach(this.#surface());
     this.#canvas.addEventListener("pointermove", (event) => this.#tell(event));
     this.#canvas.addEventListener("pointerleave", () => (this.#read.textContent = ""));
@@ -54,6 +56,8 @@ export class TimeBars {
    */
   show(shown) {
     this.#shown = shown;
+    this.#legend.replaceChildren(...shown.series.map(({ name, color }) =>
+      element("span", {}, element("i", { class: "color", style: `background:var(${color})` }), name)));
     this.draw();
   }
 

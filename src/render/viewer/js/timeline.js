@@ -25,7 +25,9 @@ const LANES_SHARE = 0.17;
 const SEVERAL_SHARE = 0.3;
 /** In windows lower than this many pixels, the timeline shows only a few lanes unless the user wants all. */
 const LOW_WINDOW = 760;
-/** The number of lanes shown in low windows. */
+/** The same for windows narrower than this many pixels, in which the controls need several lines. */
+const NARROW_WINDOW = 700;
+/** The number of lanes shown in such windows. */
 const FEW_LANES = 2;
 /** The number of functions listed in the tooltip of a bar. */
 const TIP_FUNCTIONS = 3;
@@ -143,7 +145,7 @@ class TimePart {
 
   get isFolded() {
     const { timeRows } = this.page.store.state;
-    return timeRows === "few" || (timeRows === "auto" && innerHeight < LOW_WINDOW);
+    return timeRows === "few" || (timeRows === "auto" && (innerHeight < LOW_WINDOW || innerWidth < NARROW_WINDOW));
   }
 
   get isZoomed() {

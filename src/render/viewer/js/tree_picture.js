@@ -2,7 +2,7 @@
 
 import { amount, percent } from "./format.js";
 import { IDLE, LANE, layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
-import { FlamePicture } from "./flame_picture.js";
+import { CUT_STACK, FlamePicture } from "./flame_picture.js";
 import { nameWithRun } from "./functions.js";
 import { hashOfName, warmLetter } from "./shades.js";
 import { extentOfLanes, layoutLanes } from "./time_lanes.js";
@@ -114,7 +114,8 @@ export class TreePicture extends FlamePicture {
   }
 
   swatchOf(node) {
-    if (node === 0) return ["q", 0];
+    // Missing callers are not code of any kind.
+    if (node === 0 || this.nameOf(node) === CUT_STACK) return ["q", 0];
     const hash = this.looks.hash(this.labelOf(node)), { profile } = this.page;
     return [profile.knowsCategories ? profile.categories[this.categoryOf(node)].letter : warmLetter(hash), hash];
   }
