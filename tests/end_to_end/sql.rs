@@ -151,7 +151,7 @@ fn an_answer_becomes_the_stacks_of_collapse_and_a_flame_graph() {
     let asked = dir.path().join("folded.md");
     std::fs::write(&asked, format!("{views}\n```sql all\n{all}```\n```sql part\n{query}```\n")).unwrap();
     let mut command = Command::new(python(&["duckdb"]));
-    command.arg(root.join("tests/sql/cookbook.py")).arg("duckdb").arg(&asked).current_dir(dir.path());
+    command.arg(root.join("tests/end_to_end/sql/cookbook.py")).arg("duckdb").arg(&asked).current_dir(dir.path());
     let answers: Answers = serde_json::from_slice(&run(&mut command)).unwrap();
     let lines = |name: &str| -> Vec<String> {
         rows(&answers, name).iter().map(|row| row[0].as_str().unwrap().to_owned()).collect()
