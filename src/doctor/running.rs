@@ -116,7 +116,7 @@ fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static R
 }
 
 /// The share that all findings have, because a running process has no samples from which a share could be counted.
-const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
+const WHOLE: Share = Share { percent: 100.0, impact: 100.0, samples: 0, frames: 0 };
 
 /// The command that started the process, with the missing options added. `None` if no option is missing.
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {

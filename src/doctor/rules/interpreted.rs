@@ -51,8 +51,11 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         }
         (None, None) => {
             let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
-            let version = attempt.too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-            format!("{name}{version} gave interpreted functions no names")
+            match (&attempt.too_old, &attempt.switched_on) {
+                (Some(version), _) => format!("{name} {version} gave interpreted functions no names"),
+                (None, Some(switch)) => format!("{name} gave some functions no names, although {switch} was on"),
+                (None, None) => format!("{name} gave interpreted functions no names"),
+            }
         }
     };
     let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
@@ -158,7 +161,7 @@ fn find_interpreted(
     } else {
         visible.samples
     };
-    // Count only 90%, because the interpreter also calls functions of its own, which have names.
+    // The impact is only 90%, because the interpreter also calls functions of its own, which have names.
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
     let version = context.version(pid, runtime);
     let facts = RunFacts { version, ..RunFacts::default() };

@@ -44,8 +44,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The share of the recording that `samples` samples with cut stacks are. Each counts half, because its inner frames
-/// are right.
+/// The share of the recording that `samples` samples with cut stacks are. Each has half of the impact, because
+/// its inner frames are right.
 fn share_of_cut_stacks(samples: u64, context: DoctorContext<'_>) -> Share {
     context.share_of_samples(samples, 0.5)
 }
@@ -289,7 +289,7 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context);
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
-    // The inner frames are right, so only half of each sample counts as affected.
+    // The inner frames are right, so the impact is only half.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
     Some(finding.solved_by_change(change))
 }

@@ -36,7 +36,7 @@ const NO_TIMES: &str = "the log has no better times; names of code that never mo
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
-    let share = |percent| Share { percent, samples, frames: 0 };
+    let share = |percent| Share { percent, impact: percent, samples, frames: 0 };
     let mut found = Vec::new();
     if let Some(why) = damage {
         found.push(Finding::new(
@@ -56,7 +56,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(Finding::new(
             FindingKind::FewSamples,
             // The fewer samples, the more important is this.
-            share((ENOUGH - samples) as f64),
+            Share { impact: (ENOUGH - samples) as f64, ..share(100.0) },
             format!("it has only {samples} samples, too few for meaningful percentages"),
             remedy,
         ));
@@ -76,8 +76,8 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     if context.stacks == RecordedStacks::None && samples > 0 {
         let finding = Finding::new(
             FindingKind::NoCallChains,
-            // Count half of the recording: without call chains, the innermost frames are still right.
-            share(50.0),
+            // The impact is only half: without call chains, the innermost frames are still right.
+            Share { impact: 50.0, ..share(100.0) },
             "no call chains were recorded, so only the innermost functions are known",
             "record with jitgraft record, which adds call chains",
         );
@@ -160,14 +160,13 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         };
         let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
-        let percent = match error {
+        let share = match error {
             // Names can only be wrong at addresses that held other code around that time.
-            Some(_) => percent(source.doubtful as f64, context.tally.frames),
+            Some(_) => Share { samples, ..Share::from_percent(percent(source.doubtful as f64, context.tally.frames)) },
             // Without usable times, we don't know which code was at an address when. Most code never moves, so most
-            // names are right, and only half of the samples count.
-            None => percent(samples as f64 / 2.0, context.tally.samples),
+            // names are right, and the impact is only half.
+            None => context.share_of_samples(samples, 0.5),
         };
-        let share = Share { percent, samples, frames: 0 };
         found.push(clock(&context.process(account.pid), share, &source, error, is_monotonic));
     }
     found
