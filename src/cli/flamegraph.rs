@@ -4,6 +4,7 @@ use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
 use super::input::CompareArgs;
 use super::output::check_name;
+use super::report::percentage;
 use crate::analysis::label::{RootFrame, Shortening};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
@@ -188,11 +189,6 @@ fn palette() -> impl TypedValueParser<Value = Palette> {
 
 fn hex_color(text: &str) -> Result<Color, String> {
     parse_hex_color(text).ok_or_else(|| format!("expected #rrggbb, got {text}"))
-}
-
-fn percentage(text: &str) -> Result<f64, String> {
-    let percent: f64 = text.parse().map_err(|error| format!("{error}"))?;
-    if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("expected 0 to 100".to_owned()) }
 }
 
 impl FlamegraphArgs {

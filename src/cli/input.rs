@@ -56,7 +56,8 @@ pub(super) struct InputArgs {
     /// Only this time: A,B in seconds, or A%-B%
     ///
     /// Percentages are of the recording. Seconds are those of the recording's clock; either end may be left out.
-    /// Several ranges: `A,B C,D` or `10%-20%,40%-50%`. `10%/2` is the second tenth. Repeatable.
+    /// Several ranges: `A,B C,D` or `10%-20%,40%-50%`. `10%` is the first tenth,
+    /// and `10%/2` the second. Repeatable.
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
     time: Vec<TimeRanges>,
     /// How to show JIT names [default: depends on the output]

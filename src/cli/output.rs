@@ -8,10 +8,17 @@ use crate::io::OutPath;
 /// File name extensions. Each has a text that says what to use for such files, usually another command of
 /// jitgraft. Messages show it after `use `.
 const ENDINGS: &[(&str, &str)] = &[
+    ("7z", ARCHIVES),
+    ("bmp", PICTURES),
+    ("bz2", "a name without .bz2, and compress the file with bzip2 afterwards"),
     ("callgrind", EXPORT),
     ("collapsed", "jitgraft collapse"),
     ("csv", "jitgraft report or export"),
     ("data", "jitgraft inject"),
+    ("db", SHEETS),
+    ("doc", PAGES),
+    ("docx", PAGES),
+    ("eps", PICTURES),
     ("folded", "jitgraft collapse"),
     ("gif", PICTURES),
     ("gz", "jitgraft export -o x.pb.gz; to compress other files, write them without .gz and run gzip"),
@@ -20,26 +27,47 @@ const ENDINGS: &[(&str, &str)] = &[
     ("jpeg", PICTURES),
     ("jpg", PICTURES),
     ("json", "jitgraft report or export"),
+    ("md", "jitgraft report -o x.txt"),
+    ("ods", SHEETS),
+    ("odt", PAGES),
     ("otlp", EXPORT),
     ("parquet", EXPORT),
     ("pb", "jitgraft export -o x.pb.gz"),
     ("pdf", PICTURES),
     ("png", PICTURES),
     ("pprof", EXPORT),
+    ("ppt", PAGES),
+    ("pptx", PAGES),
+    ("ps", PICTURES),
+    ("rar", ARCHIVES),
+    ("rtf", PAGES),
     ("speedscope", EXPORT),
+    ("sqlite", SHEETS),
     ("svg", "jitgraft flamegraph"),
-    ("tar", "jitgraft pack, as .tar.zst"),
+    ("tar", ARCHIVES),
+    ("tgz", ARCHIVES),
+    ("tif", PICTURES),
+    ("tiff", PICTURES),
+    ("tsv", SHEETS),
     ("txt", "jitgraft report"),
     ("webp", PICTURES),
+    ("xls", SHEETS),
+    ("xlsx", SHEETS),
     ("xml", "jitgraft callgrind, for reports in XML"),
     ("xz", "a name without .xz, and compress the file with xz afterwards"),
-    ("zip", "jitgraft pack, as .tar.zst"),
+    ("zip", ARCHIVES),
     ("zst", "jitgraft pack for .tar.zst; to compress other files, write them without .zst and run zstd"),
 ];
 
+const ARCHIVES: &str = "jitgraft pack, as .tar.zst";
+
 const EXPORT: &str = "jitgraft export";
 
+const PAGES: &str = "jitgraft view -o x.html for a page, or jitgraft report -o x.txt for text";
+
 const PICTURES: &str = "jitgraft flamegraph -o x.svg, then print or save it from a browser";
+
+const SHEETS: &str = "jitgraft report or export, as .csv, and import that";
 
 /// The extension of the output's file name, in lower case. `None` if it has none.
 pub(super) fn extension(output: &OutPath) -> Option<String> {
@@ -96,6 +124,12 @@ mod tests {
             ("a.b/out.Png", false),
             ("svg", true),
             ("x.y.html", false),
+            ("x.xlsx", false),
+            ("x.DOCX", false),
+            ("x.tiff", false),
+            ("x.tgz", false),
+            ("x.tmp", true),
+            ("x.out", true),
         ] {
             assert_eq!(check(name, &["csv", "json"]), is_taken, "{name}");
         }

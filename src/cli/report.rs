@@ -201,7 +201,7 @@ pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) 
 }
 
 /// Parses a number from 0 to 100, with or without `%`.
-fn percentage(text: &str) -> Result<f64, String> {
+pub(super) fn percentage(text: &str) -> Result<f64, String> {
     let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("expected 0 to 100".to_owned()) }
 }

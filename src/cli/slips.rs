@@ -116,6 +116,8 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
             let word = find_text(error, ContextKind::InvalidSubcommand)?;
             match find_hint(COMMANDS, word) {
                 Some(hint) => Some(hint.to_owned()),
+                // clap proposes a command of similar spelling.
+                None if error.get(ContextKind::SuggestedSubcommand).is_some() => None,
                 None => Some(format!("there is no command or file named {word}")),
             }
         }
@@ -154,6 +156,9 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
             if let Some(hint) = find_hint(FLAGS, flag) {
                 return Some(hint.to_owned());
             }
+            if let Some(commands) = commands_with_flag(flag, cli) {
+                return Some(format!("{flag} is a flag of {commands}"));
+            }
             let takes_one_input = |word: &String| ["inject", "script", "callgrind", "pack"].contains(&&word[..]);
             if word.starts_with('-') || !words.iter().any(takes_one_input) {
                 return None;
@@ -162,6 +167,26 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
         }
         _ => None,
     }
+}
+
+/// The commands that have a flag, for use in a sentence. `None` if no command has it.
+fn commands_with_flag(flag: &str, cli: &Command) -> Option<String> {
+    /// The maximum number of commands to name.
+    const SHOWN: usize = 3;
+    let long = flag.strip_prefix("--")?;
+    let mut names = Vec::new();
+    for command in cli.get_subcommands().filter(|command| !command.is_hide_set()) {
+        if command.get_arguments().any(|arg| arg.get_long() == Some(long) && !arg.is_hide_set()) {
+            names.push(format!("jitgraft {}", command.get_name()));
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    let others = names.len().saturating_sub(SHOWN);
+    names.truncate(SHOWN);
+    let more = if others > 0 { format!(" and {others} more") } else { String::new() };
+    Some(format!("{}{more}", names.join(", ")))
 }
 
 /// The hint for a command that comes after the unknown flag or after a file. `None` if the command comes first.
@@ -305,6 +330,11 @@ mod tests {
             ("inject --pid 7 in", Some("export --pid")),
             ("collapse --group-by pid in", Some("use --by")),
             ("report --no-such-flag", None),
+            ("annotate f --percent-limit 5", Some("--percent-limit is a flag of jitgraft report")),
+            ("collapse x --minwidth 1", Some("--minwidth is a flag of jitgraft flamegraph")),
+            ("pack x --callers f", Some("--callers is a flag of jitgraft report")),
+            ("flamegraf x", None),
+            ("reprot x", None),
             ("-o flame.svg flamegraph perf.data", Some("jitgraft flamegraph -o")),
             ("--limit=3 report perf.data", Some("jitgraft report --limit")),
             ("report --pid node perf.data", Some("--comm node")),

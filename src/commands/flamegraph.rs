@@ -87,10 +87,14 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     let series = series.ok_or_else(|| {
         let name = name.map_or("the only one", String::as_str);
         let known: Vec<_> = before.series.iter().map(|series| series.name.as_str()).collect();
+        let common: Vec<_> =
+            known.iter().copied().filter(|name| after.series.iter().any(|series| series.name == *name)).collect();
+        let remedy = match common.first() {
+            Some(first) => format!("choose an event that both have, such as --event {first}"),
+            None => "these inputs have no event in common, so they cannot be compared".to_owned(),
+        };
         let known = known.join(", ");
-        Error::new(format!(
-            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
-        ))
+        Error::new(format!("the input to compare with has no event {name}, only {known}")).with_remedy(Some(remedy))
     })?;
     Ok(Side { profile: before, series })
 }

@@ -106,9 +106,14 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
         // perf script prints nothing for a recording without samples, so an empty pipe is not an error.
         false if head.is_empty() && matches!(path, InPath::Stdin) => Ok(ScriptInput::Nothing),
         false if head.is_empty() => Err(open::empty(path)),
-        false if head.contains(&0) || !perf_script::may_be_text(head) => Err(no_text(head)),
+        false if head.contains(&0) || !perf_script::may_be_text(head) || is_other_format(head) => Err(no_text(head)),
         false => Ok(ScriptInput::Text(stream, progress)),
     }
+}
+
+/// True if a text is in a known format that isn't perf script's. `head` is the beginning of the text.
+fn is_other_format(head: &[u8]) -> bool {
+    formats::detect(head).is_some_and(|format| format.name != PERF_SCRIPT)
 }
 
 /// The error for an input that is neither a recording nor text of samples. `head` is the beginning of the input.
@@ -117,10 +122,19 @@ fn no_text(head: &[u8]) -> Error {
         None => mistaken::unknown_format(head),
         Some(format) => {
             let message = format!("is a {} file; script reads perf.data and the text of perf script", format.name);
-            Error::new(message).with_remedy(Some("use jitgraft report or jitgraft collapse".to_owned()))
+            let remedy = match format.rewriter {
+                Some(by) => {
+                    format!("use jitgraft {} to name its JIT code, or jitgraft report to look at it", by.command)
+                }
+                None => "use jitgraft report or jitgraft collapse".to_owned(),
+            };
+            Error::new(message).with_remedy(Some(remedy))
         }
     }
 }
+
+/// The name of the format of perf script in the table [`FORMATS`](formats::FORMATS).
+const PERF_SCRIPT: &str = "perf-script";
 
 /// The number of bytes that suffice to distinguish a recording from text.
 const HEAD: usize = 1 << 12;

@@ -64,7 +64,7 @@ impl CountedDiagnosis {
         };
         let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);
         found.extend(find_unnamed_files(costs));
-        found.sort_by(|one, other| other.share.percent.total_cmp(&one.share.percent));
+        found.sort_by(|one, other| other.share.impact.total_cmp(&one.share.impact));
         let (findings, minor) = found.into_iter().partition(Finding::is_significant);
         Ok(Self {
             file: shown(path),
@@ -146,7 +146,7 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
             FindingKind::NoInstructionAddresses,
             // The finding concerns all unnamed JIT code, but only half of its cost counts: even without instruction
             // addresses, most functions get the right name.
-            share((nameable + unnameable) / 2),
+            Share { impact: share((nameable + unnameable) / 2).percent, ..share(nameable + unnameable) },
             format!(
                 "the callgrind file has no instruction addresses, so only the entry points of JIT code of {PROCESS} are \
                  known"

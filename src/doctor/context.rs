@@ -106,14 +106,16 @@ impl<'a> DoctorContext<'a> {
 
     /// Converts counts of affected frames and samples to a share of the recording.
     pub(super) fn share(&self, affected: AffectedCounts) -> Share {
-        let percent = affected.percent(self.tally.samples);
-        Share { percent, samples: affected.samples, frames: affected.frames }
+        let impact = affected.percent(self.tally.samples);
+        let percent = percent(affected.samples as f64, self.tally.samples);
+        Share { percent, impact, samples: affected.samples, frames: affected.frames }
     }
 
     /// Converts a number of affected samples to a share of the recording. `weight` says how much of each sample is
     /// affected, from 0 to 1.
     pub(super) fn share_of_samples(&self, samples: u64, weight: f64) -> Share {
-        Share { percent: percent(samples as f64 * weight, self.tally.samples), samples, frames: 0 }
+        let percent = percent(samples as f64, self.tally.samples);
+        Share { percent, impact: percent * weight, samples, frames: 0 }
     }
 
     /// The runtimes of a process. A runtime that embeds others comes before them.

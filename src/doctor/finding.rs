@@ -11,9 +11,12 @@ pub(super) const PROCESS: char = '\u{1}';
 /// How much of a recording a finding affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Share {
-    /// The percentage of the recording that the problem distorts. A sample counts fully if its stack breaks off, and
-    /// half if only its outermost frames are missing. Otherwise it counts by the share of its frames that have no name.
+    /// The percentage of samples that the problem affects. It is what users see.
     pub percent: f64,
+    /// How much of the recording the problem distorts, in percent. It decides the order of findings, and which are
+    /// minor. A sample counts fully if its stack breaks off, and half if only its outermost frames are missing.
+    /// Otherwise it counts by the share of its frames that have no name.
+    pub impact: f64,
     /// The number of samples that the problem affects.
     pub samples: u64,
     /// The number of frames that have no name because of the problem.
@@ -23,7 +26,7 @@ pub struct Share {
 impl Share {
     /// A share of which only the percentage is known, not the numbers of samples and frames.
     pub(super) fn from_percent(percent: f64) -> Self {
-        Self { percent, samples: 0, frames: 0 }
+        Self { percent, impact: percent, samples: 0, frames: 0 }
     }
 }
 
@@ -160,7 +163,7 @@ impl Finding {
 
     /// True if the problem affects enough of the recording to be worth reporting.
     pub fn is_significant(&self) -> bool {
-        self.share.percent >= self.kind.threshold()
+        self.share.impact >= self.kind.threshold()
     }
 
     /// Merges another finding of the same kind into this one, and adds their shares. The texts and the process of the
@@ -168,12 +171,13 @@ impl Finding {
     pub(super) fn merge(&mut self, mut other: Self) {
         let share = Share {
             percent: (self.share.percent + other.share.percent).min(100.0),
+            impact: (self.share.impact + other.share.impact).min(100.0),
             samples: self.share.samples + other.share.samples,
             frames: self.share.frames + other.share.frames,
         };
         let count_others = |finding: &Self| finding.process.as_ref().map_or(0, |process| process.others);
         let others = count_others(self) + count_others(&other) + 1;
-        if other.share.percent > self.share.percent {
+        if other.share.impact > self.share.impact {
             std::mem::swap(self, &mut other);
         }
         self.share = share;

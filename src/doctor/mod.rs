@@ -79,7 +79,10 @@ impl Subject {
             }
             return LiveDiagnosis::examine(pid, proc, force, &mut outcome.warnings).map(Self::Running);
         }
-        let input = Input::open(path)?;
+        let input = Input::open(path).map_err(|error| match may_be_program(path) {
+            true => error.with_remedy(Some(BY_PID.to_owned())),
+            false => error,
+        })?;
         if matches!(input.format.read, Read::Addresses) {
             return examine_recording(&input, path, options, job, outcome).map(Self::Recording);
         }
@@ -103,6 +106,16 @@ impl Subject {
             Self::Counted(diagnosis) => &diagnosis.findings,
         }
     }
+}
+
+/// The hint for a missing input that may be the name of a program.
+const BY_PID: &str = "to examine a running process, pass its PID (pgrep -l lists PIDs by name)";
+
+/// True if no file has this path and it looks like the name of a program, such as `node` or `python3`.
+fn may_be_program(path: &InPath) -> bool {
+    let InPath::Path(path) = path else { return false };
+    let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    path.to_str().is_some_and(is_name) && !io::is_there(path)
 }
 
 /// Parses the path as a process ID. `None` if it doesn't consist of digits, or if a file of that name exists.

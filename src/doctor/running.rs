@@ -118,7 +118,7 @@ fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static R
 }
 
 /// The share of all findings about a running process. There are no samples from which a real share could be computed.
-const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
+const WHOLE: Share = Share { percent: 100.0, impact: 100.0, samples: 0, frames: 0 };
 
 /// The command that started the process, with the options added that make its runtime write names. `None` if it has
 /// them already, or if there are none.

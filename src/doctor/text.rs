@@ -33,23 +33,26 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
         writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
     }
-    write_count(&diagnosis.findings, "the share of samples affected", out)?;
+    write_count(&diagnosis.findings, "share of samples", out)?;
     write_list(&diagnosis.findings, out)?;
     write_processes(&diagnosis.processes, out)?;
     if diagnosis.bpf.all > 0 {
         writeln!(out)?;
         write_wrapped(&diagnosis.bpf.sentence(), 2, out)?;
     }
-    write_minor(&diagnosis.minor, out)
+    write_minor(&diagnosis.minor, "share of samples", out)
 }
 
-/// Prints the minor problems, without remedies.
-fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
+/// Prints the minor problems. Their corrected commands are left out, because nobody records again for a minor problem.
+fn write_minor(minor: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
     if !minor.is_empty() {
-        writeln!(out, "\nMinor or expected:")?;
+        writeln!(out, "\nMinor or expected, with the {figure} affected:")?;
     }
     for finding in minor {
         writeln!(out, "  {:>5.2}%  {}", finding.share.percent, finding.cause())?;
+        if !finding.remedy.is_empty() {
+            write_wrapped(&format!("          → {}", finding.remedy), 12, out)?;
+        }
     }
     Ok(())
 }
@@ -60,9 +63,9 @@ fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Resul
     match (findings.len(), figure) {
         (0, _) => writeln!(out, "No problems found.")?,
         (1, "") => writeln!(out, "One finding:")?,
-        (1, figure) => writeln!(out, "One finding, with {figure}:")?,
+        (1, figure) => writeln!(out, "One finding, with the {figure} affected:")?,
         (count, "") => writeln!(out, "{count} findings:")?,
-        (count, figure) => writeln!(out, "{count} findings, each with {figure}:")?,
+        (count, figure) => writeln!(out, "{count} findings, the worst first, each with the {figure} affected:")?,
     }
     Ok(())
 }
@@ -209,12 +212,12 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
         let named_percent = percent(*nameable as f64, jit);
         writeln!(out, ", {jit_percent:.2}% of it in JIT code; the files below name {named_percent:.2}% of that")?;
     }
-    write_count(&diagnosis.findings, "the share of cost affected", out)?;
+    write_count(&diagnosis.findings, "share of cost", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
         writeln!(out, "\n  {}", describe_source(account, None))?;
     }
-    write_minor(&diagnosis.minor, out)
+    write_minor(&diagnosis.minor, "share of cost", out)
 }
 
 /// How stacks were recorded, in words.

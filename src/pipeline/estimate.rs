@@ -64,6 +64,6 @@ impl<'p> Largest<'p> {
             return None;
         }
         let name = label::function(profile, profile.frame_of(self.deviation.frame));
-        Some(format!("at most {:.2}% of {} ({})", self.percent, self.event, readable(name.as_bytes())))
+        Some(format!("at most {:.2}% of {} in {}", self.percent, self.event, readable(name.as_bytes())))
     }
 }

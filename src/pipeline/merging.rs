@@ -16,7 +16,7 @@ use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::contract::format::Format;
 use crate::error::{Error, Result, Warning};
 use crate::io::InPath;
-use crate::model::stacks::{Keep, Profile, Sampling, Series, StackId, Track, Weight};
+use crate::model::stacks::{Keep, Profile, Sampling, Series, StackId, Track, Unit, Weight};
 use rustc_hash::FxHashSet;
 
 /// The maximum number of warnings to show. With `-v`, all are shown.
@@ -224,5 +224,10 @@ fn describe_total(series: &Series) -> String {
     // once.
     let stacks: FxHashSet<Option<StackId>> = series.rows.iter().map(|row| row.stack).collect();
     let stacks = counted(stacks.len() as u64, "stack");
-    format!("{}: {} in {stacks}", series.name, quantity(weight, &series.unit, Weight::Period))
+    let total = match &series.unit {
+        // The event's name already says what was counted.
+        Unit::Named(unit) if unit == "count" => grouped(weight),
+        unit => quantity(weight, unit, Weight::Period),
+    };
+    format!("{}: {total} in {stacks}", series.name)
 }

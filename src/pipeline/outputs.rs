@@ -88,7 +88,7 @@ pub(crate) fn each_event_named(
             match &event.path {
                 OutPath::Path(path) if events.len() > 1 => {
                     output.commit()?;
-                    outcome.summary.push(format!("{}: event {}", path.display(), event.name));
+                    outcome.summary.push(format!("wrote {} (event {})", path.display(), event.name));
                 }
                 _ => commit(output, outcome)?,
             }

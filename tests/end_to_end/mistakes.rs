@@ -38,6 +38,21 @@ const MISTAKES: &[Mistake] = &[
     ("report cut.data", 1, &["cut.data: at byte 0x32: the file is truncated", "record again"]),
     ("report first.data", 1, &["first.data: is a perf.data file of an unknown version"]),
     ("inject stacks -o new.data", 1, &["stacks: is a folded file; inject rewrites perf.data"]),
+    ("inject stacks -o new.data", 1, &["to convert it to another format, use jitgraft export"]),
+    ("script callgrind.out", 1, &["is a callgrind file; script reads perf.data", "jitgraft callgrind"]),
+    ("script callgrind.out -o new.txt", 1, &["is a callgrind file; script reads perf.data"]),
+    ("script callgrind.map", 1, &["is a perf map", "with --perf-map"]),
+    ("script trace.json", 1, &["is a chrome file; script reads perf.data", "jitgraft report"]),
+    ("script old.svg", 1, &["is a picture (SVG)"]),
+    ("script letter", 1, &["is not the text of perf script", "pass perf.data itself"]),
+    ("script letter -o new.txt", 1, &["is not the text of perf script"]),
+    ("pack callgrind.out", 1, &["is a callgrind file; pack reads perf.data", "jitgraft callgrind"]),
+    ("pack stacks", 1, &["is a folded file; pack reads perf.data", "jitgraft export"]),
+    (
+        "callgrind callgrind.out",
+        1,
+        &["next to this file or in /tmp", "--perf-map or --jitdump", "jitgraft runtimes node"],
+    ),
     ("inject text -o new.data", 1, &["text: is a perf-script file", "jitgraft script"]),
     ("stats perf.data", 1, &["stats reads measureme", "for perf-data use `jitgraft report`"]),
     ("callgrind perf.data", 1, &["perf.data: is neither a callgrind file", "it contains perf.data from perf record"]),
@@ -82,7 +97,11 @@ const MISTAKES: &[Mistake] = &[
     ("script --comm program report.script", 2, &["is text; `script` can only select", "perf script"]),
     ("script --time 1,2 report.script", 2, &["is text; `script` can only select"]),
     ("script --event cycles report.script", 2, &["is text; `script` can only select"]),
-    ("flamegraph --diff stacks perf.data -o new.svg", 1, &["no event cpu-clock, only samples"]),
+    (
+        "flamegraph --diff stacks perf.data -o new.svg",
+        1,
+        &["no event cpu-clock, only samples", "have no event in common"],
+    ),
     ("report --diff stacks perf.data", 1, &["no event cpu-clock, only samples"]),
     ("merge empty.directory", 1, &["no input files"]),
     // Names of outputs that are another format.
@@ -97,6 +116,12 @@ const MISTAKES: &[Mistake] = &[
         &["the input is perf-data, and inject keeps the format of its input", "jitgraft export"],
     ),
     ("inject perf.data -o new.pb.gz", 2, &["inject keeps the format of its input"]),
+    ("report stacks -o new.xlsx", 2, &["does not write .xlsx files", "as .csv"]),
+    ("stats trace.json -o new.ods", 2, &["does not write .ods files", "as .csv"]),
+    ("doctor perf.data -o new.docx", 2, &["does not write .docx files", "report -o x.txt"]),
+    ("annotate hot -o new.rtf -i perf.data", 2, &["does not write .rtf files"]),
+    ("collapse stacks -o new.tgz", 2, &["does not write .tgz files", "jitgraft pack"]),
+    ("flamegraph stacks -o new.tiff", 2, &["does not write .tiff files", "jitgraft flamegraph -o x.svg"]),
     ("record -o new.svg -- true", 2, &["does not write .svg files"]),
     // Flags whose files are not there.
     ("report --symfs nowhere perf.data", 2, &["'nowhere' for '--symfs", "it does not exist"]),
@@ -144,6 +169,19 @@ const MISTAKES: &[Mistake] = &[
     ("report --map-pid 12 perf.data", 2, &["expected INNER=OUTER", "such as 1=4711"]),
     ("report --elf program perf.data", 2, &["expected FILE@ADDR", "such as"]),
     ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
+    ("doctor node", 1, &["node: cannot open", "pass its PID"]),
+    ("doctor python3-nowhere", 1, &["cannot open", "pass its PID"]),
+    ("flamegraph --minwidth x stacks", 2, &["'x' for '--minwidth", "must be a number"]),
+    ("flamegraph --minwidth 101% stacks", 2, &["expected 0 to 100"]),
+    ("flamegraph --minwidth 5% stacks -o new.svg", 0, &["wrote new.svg"]),
+    ("flamegraf stacks", 2, &["a similar subcommand exists: 'flamegraph'"]),
+    ("annotate hot --percent-limit 5 -i perf.data", 2, &["--percent-limit is a flag of jitgraft report"]),
+    ("pack perf.data --minwidth 5", 2, &["--minwidth is a flag of jitgraft flamegraph"]),
+    (
+        "merge perf.data stacks -o new.folded",
+        0,
+        &["wrote new.cpu-clock.folded (event cpu-clock)", "wrote new.samples.folded"],
+    ),
     ("doctor 99999999", 1, &["no process 99999999 is running, and no file has this name"]),
     ("record --dry-run -p 99999999", 1, &["no process 99999999 is running"]),
     ("record --dry-run -F 0 -- true", 2, &["must be at least 1"]),
@@ -182,6 +220,7 @@ fn scene() -> Scene {
     scene.write("page.html", "<!DOCTYPE html>\n<html><body></body></html>\n");
     scene.write("app.js", "console.log(1 + 1);\n");
     scene.write("below/app.py", "print(1 + 1)\n");
+    scene.write("letter", "Dear reader,\n\nthese are the words of the day:\n\nprofile\nstack\n");
     scene.write("odd.json", "{\"answer\": 42}\n");
     let report = "# To display the perf.data header info, please use --header/--header-only options.\n#\n";
     scene.write("report.txt", report);

@@ -4,7 +4,6 @@ use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::model::Pid;
 use crate::pipeline::callgrind::{CodeSources, find_pid};
-use crate::runtimes::RUNTIMES;
 
 /// Finds the sources that name the code of the profiled process. `stated` is the process ID in the input's text;
 /// `--pid` overrides it. Fails if there are no such sources, or if the process is unknown and the user named no source.
@@ -28,14 +27,9 @@ pub(super) fn find_sources(
     if !refused.is_empty() {
         return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
     }
-    Err(Error::new(format!(
-        "there is no perf-{pid}.map or jit-{pid}.dump next to this file or in /tmp, and none was passed with \
-         --perf-map or --jitdump; run the program again with its runtime's switch for perf (such as {})",
-        RUNTIMES
-            .iter()
-            .filter_map(|runtime| runtime.valgrind)
-            .map(|command| [command.variables, command.program].join(" ").trim_start().to_owned())
-            .collect::<Vec<_>>()
-            .join(", ")
-    )))
+    let message = format!("there is no perf-{pid}.map or jit-{pid}.dump next to this file or in /tmp");
+    let remedy = "if the file is elsewhere, pass it with --perf-map or --jitdump. Otherwise run the program again so \
+                  that it writes one: `jitgraft runtimes NAME` prints the command for callgrind, such as \
+                  `jitgraft runtimes node`";
+    Err(Error::new(message).with_remedy(Some(remedy.to_owned())))
 }

@@ -52,8 +52,11 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         }
         (None, None) => {
             let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
-            let version = attempt.too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
-            format!("{name}{version} gave interpreted functions no names")
+            match (&attempt.too_old, &attempt.switched_on) {
+                (Some(version), _) => format!("{name} {version} gave interpreted functions no names"),
+                (None, Some(switch)) => format!("{name} gave some functions no names, although {switch} was on"),
+                (None, None) => format!("{name} gave interpreted functions no names"),
+            }
         }
     };
     let cause = format!("{PROCESS} spent this time in its interpreter: {why}");

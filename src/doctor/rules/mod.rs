@@ -32,7 +32,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found.extend(files::findings(context));
     found.extend(source_maps::findings(context));
     let mut found = merge_similar(found);
-    found.sort_by(|one, other| other.share.percent.partial_cmp(&one.share.percent).unwrap_or(Ordering::Equal));
+    found.sort_by(|one, other| other.share.impact.partial_cmp(&one.share.impact).unwrap_or(Ordering::Equal));
     remove_consequences(&mut found);
     move_names_up(&mut found);
     move_chains_up(&mut found);

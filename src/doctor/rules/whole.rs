@@ -37,7 +37,7 @@ const NO_TIMES: &str = "the log has no better times; names of code that never mo
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
-    let share = |percent| Share { percent, samples, frames: 0 };
+    let share = |percent| Share { percent, impact: percent, samples, frames: 0 };
     let mut found = Vec::new();
     if let Some(why) = damage {
         found.push(Finding::new(
@@ -57,7 +57,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(Finding::new(
             FindingKind::FewSamples,
             // The fewer samples there are, the higher this finding is listed.
-            share((ENOUGH - samples) as f64),
+            Share { impact: (ENOUGH - samples) as f64, ..share(100.0) },
             format!("it has only {samples} samples, too few for meaningful percentages"),
             remedy,
         ));
@@ -78,7 +78,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         let finding = Finding::new(
             FindingKind::NoCallChains,
             // Half of the recording counts as affected: without call chains, the innermost frames are still right.
-            share(50.0),
+            Share { impact: 50.0, ..share(100.0) },
             "no call chains were recorded, so only the innermost functions are known",
             "record with jitgraft record, which adds call chains",
         );
@@ -162,15 +162,13 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         };
         let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
-        let percent = match error {
-            // The times are only estimated. A name can only be wrong if its address held other code around the time of
-            // the sample.
-            Some(_) => percent(source.doubtful as f64, context.tally.frames),
-            // There are no usable times, so we don't know when code was at an address. Most code never moves, so most
-            // names are right, and only half of the samples count.
-            None => percent(samples as f64 / 2.0, context.tally.samples),
+        let share = match error {
+            // Names can only be wrong at addresses that held other code around that time.
+            Some(_) => Share { samples, ..Share::from_percent(percent(source.doubtful as f64, context.tally.frames)) },
+            // Without usable times, we don't know which code was at an address when. Most code never moves, so most
+            // names are right, and the impact is only half.
+            None => context.share_of_samples(samples, 0.5),
         };
-        let share = Share { percent, samples, frames: 0 };
         found.push(clock(&context.process(account.pid), share, &source, error, is_monotonic));
     }
     found

@@ -140,9 +140,12 @@ impl Recording {
                 }
                 Err(error) => {
                     let what = format!("feature section {} and those after it", Feature(number));
-                    warnings.push(
-                        Error::new(format!("{what} cannot be read")).because(error).at_offset(entry).into_warning(),
-                    );
+                    // The cause is usually that the file was truncated, perhaps long before this table.
+                    let error = match entry.saturating_add(16) > len {
+                        true => Error::new(format!("{what} are missing, because the file ends at byte {len:#x}")),
+                        false => Error::new(format!("{what} cannot be read")).because(error).at_offset(entry),
+                    };
+                    warnings.push(error.into_warning());
                     break;
                 }
             }

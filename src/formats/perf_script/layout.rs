@@ -176,6 +176,11 @@ pub fn may_be_text(head: &[u8]) -> bool {
         || sniff(head)
 }
 
+/// True if a text has lines that are neither blank nor comments.
+pub fn has_lines(head: &[u8]) -> bool {
+    first_lines(head).next().is_some()
+}
+
 /// The lines of a text, without the last one if its end is missing.
 pub(super) fn complete_lines(head: &[u8]) -> &[u8] {
     memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end])

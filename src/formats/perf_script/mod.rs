@@ -38,5 +38,5 @@ pub mod registers;
 pub mod rewrite;
 pub mod write;
 
-pub use layout::{Layout, may_be_text, sniff};
+pub use layout::{Layout, has_lines, may_be_text, sniff};
 pub use lines::{cut, cut_without_source_lines};

@@ -63,7 +63,8 @@ impl Reason {
                 format!("the kernel was set to record at most {limit} frames (jitgraft doctor says what helps)")
             }
             Self::CopySize => "they are larger than their copies (jitgraft doctor says what helps)".to_owned(),
-            Self::NoUnwindData => "there is no unwind data for some code (jitgraft doctor says what helps)".to_owned(),
+            // Often nothing helps, but `doctor` always names the code.
+            Self::NoUnwindData => "there is no unwind data for some code (jitgraft doctor says which)".to_owned(),
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::memo::Memo;
 use crate::formats::perf_script::rewrite::{Counts, FrameQuery, Needs, Rewriter, Rewritten, Style};
-use crate::formats::perf_script::{Layout, cut_without_source_lines};
+use crate::formats::perf_script::{Layout, cut_without_source_lines, has_lines, sniff};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::jit::{self, SourceOptions};
 use crate::model::Pid;
@@ -58,7 +58,9 @@ pub struct FilterOptions {
 }
 
 /// Runs the filter on a text.
-pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
+pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
+    let head = input.peek(HEAD)?;
+    let may_be_other = !sniff(head) && has_lines(head);
     let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
     let filter = TextFilter {
@@ -71,6 +73,10 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
     };
     let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
+    if may_be_other && counts.samples == 0 && counts.named + counts.unresolved + counts.native == 0 {
+        let remedy = "pass perf.data itself, or the text of perf script".to_owned();
+        return Err(Error::new("is not the text of perf script: it has no samples").with_remedy(Some(remedy)));
+    }
     commit(out, &mut outcome)?;
     outcome.summary.extend(map_remarks);
     summarize(&counts, &mut outcome);
@@ -370,8 +376,9 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map found for process {first}{more}. If it was forked or its dump is elsewhere, print the text \
-         with perf script --show-task-events --show-mmap-events; if the dump has another PID, pass FILE@PID"
+        "no dump or map found for process {first}{more}. If that is a thread, print the text with perf script -F \
+         +pid. If the process was forked or its dump is elsewhere, print it with --show-task-events \
+         --show-mmap-events; if the dump has another PID, pass FILE@PID"
     ))
 }
 

@@ -28,10 +28,13 @@ pub(in crate::commands::inject) struct PlainRecording<'i> {
 
 /// The error for an input that isn't a perf.data recording.
 fn refused(format: &Format) -> Error {
-    let instead = format.rewriter.map(|by| format!("use jitgraft {} for such files", by.command));
+    let instead = match format.rewriter {
+        Some(by) => format!("use jitgraft {} for such files", by.command),
+        None => "to convert it to another format, use jitgraft export; to look at it, jitgraft view".to_owned(),
+    };
     let what =
         format!("is a {} file; inject rewrites perf.data, pprof, OpenTelemetry and Firefox profiles", format.name);
-    Error::new(what).with_remedy(instead)
+    Error::new(what).with_remedy(Some(instead))
 }
 
 impl<'i> PlainRecording<'i> {
