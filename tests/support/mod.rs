@@ -15,7 +15,6 @@ pub(crate) mod page;
 pub(crate) mod perf;
 pub(crate) mod php_recording;
 pub(crate) mod protobuf;
-#[cfg(feature = "tables")]
 pub(crate) mod python;
 pub(crate) mod random;
 pub(crate) mod recordings;

@@ -129,7 +129,8 @@ impl Shown {
         let text = |row: &Value, key: &str| row[key].as_str().unwrap_or_default().to_owned();
         let number = |row: &Value, key: &str| row[key].as_u64().unwrap();
         let mut table = Table::new();
-        for row in &rows {
+        // The page shows one event at a time, at first the first one.
+        for row in rows.iter().filter(|row| row["event"] == rows[0]["event"]) {
             let sums = Sums { own: number(row, "self"), total: number(row, "total"), samples: number(row, "samples") };
             add(&mut table, (text(row, "module"), text(row, "symbol")), sums);
         }

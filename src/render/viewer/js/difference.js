@@ -102,7 +102,7 @@ class DifferencePart {
 
   legend() {
     const entries = LEGEND.map(([letter, text]) => element("span", { "data-letter": letter }, colorSquare(letter), text));
-    return element("div", { id: "difference-legend", class: "flame-legend" }, ...entries);
+    return element("div", { id: "difference-legend", class: "flame-legend", role: "group", tabindex: "0", "aria-label": "Legend" }, ...entries);
   }
 
   tableElement() {

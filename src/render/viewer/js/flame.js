@@ -32,7 +32,7 @@ class FlamePart {
       callers: new FlameView(page, "flame-callers", "Callers", this.handlers()),
       callees: new FlameView(page, "flame-callees", "Callees", this.handlers()),
     };
-    this.legend = element("div", { id: "flame-legend", class: "flame-legend" });
+    this.legend = element("div", { id: "flame-legend", class: "flame-legend", role: "group", tabindex: "0", "aria-label": "Legend" });
     this.kept = element("div", { id: "flame-kept", class: "flame-kept" });
     this.sandwich = element("div", { class: "flame-sandwich" }, this.views.callers.root, this.views.callees.root);
     root.append(this.toolbar(), this.kept, this.legend, this.views.whole.root, this.sandwich);

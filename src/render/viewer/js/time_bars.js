@@ -30,7 +30,7 @@ export class TimeBars {
     [this.#height, this.#page, this.#length] = [height, page, length];
     if (length !== null) this.#brush = new Brush(page, length, () => this.draw());
     this.#canvas = element("canvas", { id, class: "time-bars", role: "img", "aria-label": label });
-    this.#legend = element("div", { class: "flame-legend" });
+    this.#legend = element("div", { class: "flame-legend", role: "group", tabindex: "0", "aria-label": "Legend" });
     this.#read = element("p", { class: "time-read", "aria-hidden": "true" });
     root.append(this.#legend, this.#canvas, this.#read);
     this.#brush?.attach(this.#surface());
