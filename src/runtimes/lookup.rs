@@ -60,7 +60,7 @@ fn find_similar(name: &str) -> Option<&'static Runtime> {
         let known = known.to_ascii_lowercase();
         is_misspelled(&name, &known) || name.len() >= 3 && known.starts_with(&name)
     };
-    RUNTIMES.iter().find(|runtime| runtime.names().chain([runtime.called]).any(is_similar))
+    RUNTIMES.iter().find(|runtime| runtime.names().chain(runtime.programs.iter().copied()).any(is_similar))
 }
 
 impl Runtime {
