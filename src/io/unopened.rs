@@ -61,7 +61,9 @@ fn hint_for_missing(path: &Path) -> Option<String> {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
     if name == "perf.data.old" {
-        return Some("perf keeps the previous perf.data under this name; or name the earlier recording".to_owned());
+        return Some(
+            "perf renames perf.data to this when it records again; pass the name of a recording that exists".to_owned(),
+        );
     }
     if name == "perf.data" {
         return Some("record one with `jitgraft record -- PROGRAM`, or pass its path with -i FILE".to_owned());

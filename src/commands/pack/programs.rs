@@ -202,7 +202,7 @@ fn parent(path: &[u8]) -> &[u8] {
 fn warn_about_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
     for (path, frames) in missing {
         let message = format!(
-            "{}: not packed, because the version that ran is missing ({} in it)",
+            "{}: not packed, because the version that ran is missing (it has {})",
             readable(path),
             counted(frames, "frame")
         );

@@ -265,7 +265,7 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
             )
         }
         (Some(switch), _) if switch.by_hand.starts_with("with ") => {
-            format!("{start}; you can still get them {}", switch.by_hand.replace("PID", pid))
+            format!("{start}; you can still get names {}", switch.by_hand.replace("PID", pid))
         }
         (Some(switch), _) => format!("{start}; to get names, {}", switch.by_hand.replace("PID", pid)),
         (None, Some(switch)) => format!("{start}; to get names, {}", switch.instructions(runtime.called)),

@@ -46,8 +46,8 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         (None, Some(switch)) => {
             let leaves = switch.leaves.join(", ");
             match switch.variables.first() {
-                Some((name, value)) => format!("{name}={value} was set, but it wrote no {leaves}"),
-                None => format!("{} was set, but it wrote no {leaves}", switch.name()),
+                Some((name, value)) => format!("{name}={value} was set, but the process wrote no {leaves}"),
+                None => format!("{} was set, but the process wrote no {leaves}", switch.name()),
             }
         }
         (None, None) => {

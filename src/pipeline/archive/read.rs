@@ -98,7 +98,9 @@ impl<'a, R: Read> PlainFiles<'a, R> {
         for entry in &mut self.entries {
             let entry = entry.map_err(damaged)?;
             if self.others > MOST_OTHERS {
-                return Err(Error::new(format!("contains more than {MOST_OTHERS} directories and long names")));
+                return Err(Error::new(format!(
+                    "contains more than {MOST_OTHERS} entries for directories and long names"
+                )));
             }
             let name = || long_name.clone().unwrap_or_else(|| entry.path_bytes().into_owned());
             match entry.header().entry_type() {

@@ -21,6 +21,7 @@ mod use_finder;
 
 pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 
+use crate::analysis::quantity::counted;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::Warning;
@@ -75,10 +76,9 @@ impl Coverage {
                 return coverage;
             }
             if round == MAX_ROUNDS {
-                let message = format!(
-                    "{} mapping records hide code that is used again later, so some of its frames stay unnamed",
-                    hiding_insertions.len()
-                );
+                let records = counted(hiding_insertions.len() as u64, "inserted mapping record");
+                let message =
+                    format!("{records} covered JIT code that ran again later; some of its frames stay unnamed");
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;
             }

@@ -166,7 +166,7 @@ impl CallGraph {
             }
         }
         for _ in too_many {
-            skipped.add(Error::new(format!("the file has more than {MAX_FORMULAS} formulas")));
+            skipped.add(Error::new(format!("the file has more than {MAX_FORMULAS} formulas of derived events")));
         }
         for (name, _) in remaining {
             let name = String::from_utf8_lossy(&name);
