@@ -176,6 +176,7 @@ impl<'a> ProfileMembers<'a> {
         self.samples.extend(cpu_profile.samples);
         self.deltas.extend(time_deltas);
         self.deltas.extend(cpu_profile.time_deltas);
+        // Where the event states times instead of deltas, its first sample counts from the start of the profile.
         let mut last = self.start as i64;
         for time in cpu_profile.timestamps {
             self.deltas.push((time as i64).saturating_sub(last));
@@ -247,7 +248,8 @@ impl<'a> ProfileMembers<'a> {
         warnings.extend(skipped.into_warning());
     }
 
-    /// The samples sorted by time, each with the time until the next one.
+    /// The samples sorted by time, each with the time until the next one; the last one's lasts until the end of the
+    /// profile. A sample without a line of its own gets the next of its node's lines that no sample has got yet.
     fn timed_samples(&self) -> Vec<WeighedNode> {
         let mut time = self.start as i64;
         // The time in microseconds of each sample, with the sample's index.
@@ -289,6 +291,7 @@ impl<'a> ProfileMembers<'a> {
         let mut rows = Vec::new();
         for node in &self.nodes {
             let mut remaining = node.hit_count;
+            // Stands for all hits that are left after the stated lines.
             let unknown_line = LineTicks { line: 0, ticks: u64::MAX };
             for LineTicks { line, ticks } in node.position_ticks.iter().copied().chain([unknown_line]) {
                 let hits = ticks.min(remaining);
@@ -430,7 +433,8 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
     }
 
     /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes.
-    /// The tree is converted after all members were read, because its times depend on other members.
+    /// The tree is converted after all members were read, because its times depend on other members. It is ignored in a
+    /// file that has nodes, too.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {

@@ -88,6 +88,7 @@ impl Cells<'_> {
             if !stack.is_empty() {
                 stack.push(';');
             }
+            // In threads of Java programs, labels follow the rules for Java names.
             stack.push_str(self.label(frame, thread.is_java));
         }
         let (time, count) = (OptionalNumber(row.time.map(|time| time.0)), row.count);

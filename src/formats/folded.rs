@@ -29,6 +29,7 @@ const MANY_FRAMES: usize = 1000;
 /// folded stacks, and at least one has several frames. If all stacks have a single frame, there must be at least
 /// two lines, each a word and a number.
 pub fn sniff(head: &[u8]) -> bool {
+    // `head` may be only the beginning of one very long line, without the weight at its end.
     if !head.contains(&b'\n') && is_deep_stack(head) {
         return true;
     }
@@ -309,6 +310,7 @@ impl ReadLines for FoldedReader {
         for_each_stack(lines, scale, skipped, |names, weight| {
             let (thread, names) = split_thread(names);
             let track = thread.map_or(default_track, |thread| stacks.reader.profile.track(thread));
+            // A line may state a thread and no frames.
             let stack = if names.is_empty() { None } else { stacks.stack(names) };
             let row = Row { track, stack, weight, count: scale.count(weight), time: None };
             stacks.reader.profile.push(series, row);
@@ -449,6 +451,7 @@ impl<'o> FoldedLines<'o> {
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
+    // Only the user's options change how frames are spelled; the rest is for flame graphs and other reports.
     let spelling = Spelling {
         by,
         annotate,
@@ -461,6 +464,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
+    // 0: no stack is too small to be written.
     tree.stacks(0, |stack, weight| {
         if has_fractions { lines.push_fraction(stack.as_bytes(), weight) } else { lines.push(stack.as_bytes(), weight) }
     })?;

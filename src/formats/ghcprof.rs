@@ -167,6 +167,8 @@ impl<'d> CenterLine<'d> {
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, source, .., last] = words[..] else { return None };
         let (mut file, start) = parse_source(source).unwrap_or_default();
+        // The constants of a module have no source position. With the module as their file, those of several modules
+        // differ.
         if file.is_empty() && (name == b"CAF" || name.starts_with(b"CAF:")) {
             file = module;
         }

@@ -194,6 +194,7 @@ fn add_original_types(
     strings: &mut StringTable,
     file: &mut PprofProfile,
 ) -> Vec<ValueIndices> {
+    // These are placeholders: each event has a type for its weight among the original ones (`ValueTypes::cover`).
     let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
@@ -388,6 +389,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
         if function_id == next {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
+            // pprof's functions have a line but no column, so the column is kept in the system name.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });

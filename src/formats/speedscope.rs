@@ -153,6 +153,7 @@ fn thread_profile<'a>(
         _ => None,
     };
     let name = thread_name(&thread);
+    // Only times have a place on a time axis; other weights count from 0.
     let start_value = if unit == "nanoseconds" { first_sample(profile, &thread) } else { 0 };
     // The viewer computes the total weight as the difference between end and start.
     let end_value = weights.iter().fold(start_value, |sum: u64, weight| sum.saturating_add(*weight));

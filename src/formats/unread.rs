@@ -437,6 +437,7 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
 /// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of
 /// a profiler we know.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
+    // These are found by the names of files, so their signatures are never compared.
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
         remedy: "export it with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter \
@@ -461,6 +462,7 @@ impl Signature {
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
+            // The first word must begin the input; without one, nothing tells the format from others.
             Words([]) => false,
             Words([first, others @ ..]) => {
                 // Programs that write JSON may put blanks between its words, so blanks are ignored.

@@ -64,6 +64,7 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
         Report::Dhat => b"\"pid\":",
         Report::Xml => b"<pid>",
         Report::Text => return text_pid(head),
+        // These files don't state the process ID; only their names may contain it.
         Report::Massif | Report::Cachegrind => return None,
     };
     let start = memmem::find(head, key)? + key.len();
@@ -114,6 +115,7 @@ pub fn graft<'a>(
     match report {
         Report::Xml => grafter.copy_xml(input, out)?,
         Report::Massif | Report::Dhat | Report::Text => grafter.copy_lines(input, out)?,
+        // It contains no addresses, so nothing in it can be named.
         Report::Cachegrind => _ = std::io::copy(input, out)?,
     }
     Ok(grafter.frames)

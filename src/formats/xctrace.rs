@@ -255,6 +255,7 @@ impl<'d> XctraceReader<'d> {
         let text = String::from_utf8_lossy(&text);
         let (name, process) = text.rsplit_once(" (").unwrap_or((&text, ""));
         let (process, pid) = process.trim_end_matches(')').rsplit_once(", pid: ").unwrap_or((process, ""));
+        // The number is the thread's ID, which isn't part of the name.
         let name = name.rsplit_once(" 0x").map_or(name, |(name, _)| name);
         // Every process has a main thread, so the name of the process says more.
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };
@@ -313,6 +314,7 @@ impl<'d> XctraceReader<'d> {
     fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
         let Some(frame) = row.open_frame.take() else { return };
         let binary = match tag.number("ref") {
+            // A binary that wasn't defined only costs the frame its module.
             Some(id) => self.defined.binaries.get(&id).cloned().unwrap_or_default(),
             None => {
                 let path = tag.attribute("path").or_else(|| tag.attribute("name"));

@@ -192,6 +192,7 @@ impl CostReader {
             // Jumps have no costs, but the line may define the ID of a function.
             Keyword::Jfn => _ = self.function(field, self.object, self.file)?,
             _ => {
+                // Only keywords without a name have no namespace, and their lines aren't `Line::Name`.
                 let Some(space) = keyword.space() else { return Ok(None) };
                 // Even if the ID isn't defined, the previous object or file is no longer the current one.
                 let text = self.object_or_file(space, field);
@@ -211,11 +212,13 @@ impl CostReader {
             Keyword::Fi | Keyword::Fe => self.file = text,
             Keyword::Cob => self.cob = Some(text),
             Keyword::Cfi => self.cfi = Some(text),
+            // `jfi=`, the file of a jump's target: jumps have no costs, so only the ID that it may define matters.
             _ => {}
         }
     }
 
-    /// The name of an object or file. Fails if it is given by an undefined ID.
+    /// The name of an object or file. Fails if it is given by an ID that neither an earlier line nor, if the whole file
+    /// was searched for definitions, a later one defines.
     fn object_or_file(&mut self, space: IdSpace, field: NameField<'_>) -> Result<TextNumber> {
         match field {
             NameField::Define(id, name) => {

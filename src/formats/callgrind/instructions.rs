@@ -99,6 +99,7 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
     }
     warnings.extend(skipped.into_warning());
     let InstructionReader { mut costs, totals, summary, .. } = reader;
+    // Each is summed over the parts of the file. Writers may state either or both; `totals:` is preferred.
     costs.totals = if totals.is_empty() { summary } else { totals };
     costs
 }
@@ -227,7 +228,9 @@ impl InstructionReader {
         add_costs(costs, &mut instruction.costs)
     }
 
-    /// Adds calls from an instruction. `None` if a cost is not a number or a sum overflows.
+    /// Adds calls from an instruction, and their cost to the caller's and the callee's sums, from which
+    /// [`StatedFunction::inclusive`] chooses. The target of the first call is kept as the callee's entry. `None` if a
+    /// cost is not a number or a sum overflows.
     fn add_call(&mut self, call: &Call, costs: &[u8]) -> Option<()> {
         let &Call { caller, callee, addr, count, entry } = call;
         let caller = &mut self.costs.stated[caller];

@@ -86,6 +86,7 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
             && let Some(Level::Node(node)) = top
             && let Some(first_element) = start_of_list(tree, next)
         {
+            // The member stays, so that the commas around it are right; nobody reads its value.
             nodes[node].json.extend_from_slice(b"\"children\":0");
             levels.push(Level::Children);
             next = first_element;

@@ -59,6 +59,7 @@ pub enum BranchEnds {
 
 /// Appends a branch to `out`: its two ends, then its flags, each followed by a slash.
 pub fn write_branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &BranchLine<'_>) {
+    // As in perf, a blank precedes the address of a branch, but not its symbol.
     if ends == BranchEnds::Addresses {
         out.push(b' ');
     }

@@ -161,6 +161,7 @@ fn is_header(line: &[u8]) -> bool {
 /// Parses the header of a one-line sample that has no thread ID: `shop cycles:u:           401136 pack (/bin/shop)`.
 /// Only the padded address after the event distinguishes such a line from other text. `None` for other lines.
 pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
+    // A frame on a line of its own, or a comment.
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
@@ -195,11 +196,13 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
         let word = line[start..].split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty())?;
         let fields = line[..fields_end].trim_ascii();
         if !fields.is_empty()
+            // One blank separates the fields and isn't padding, hence `>`.
             && blanks + word.len() > ADDRESS_WIDTH
             && parse_address(word).is_some_and(|(addr, rest)| addr > FIRST_PAGE && rest.is_empty())
         {
             let tail = &line[fields_end..];
             let frame = Frame::parse_in_line(tail)?;
+            // If the fields hold an event, the line isn't such a sample but one with a usual header.
             return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
         }
         fields_end = start + word.len();

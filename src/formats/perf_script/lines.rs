@@ -327,6 +327,7 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     }
     // Some lines are headers only because a frame follows. Elsewhere, such a line could as well be part of a stack. So
     // it is only taken for a header below a field that ended the previous sample.
+    // A field belongs to a sample, so below one, `line` comes after the header of that sample.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

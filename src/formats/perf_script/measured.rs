@@ -45,7 +45,8 @@ impl Measured<'_> {
     };
 }
 
-/// Appends the values that are printed on the sample's first line.
+/// Appends the values that are printed on the sample's first line, in perf's order and in columns as wide as perf's.
+/// Nothing is printed for a field that isn't selected, or that the event doesn't record.
 pub(super) fn write_before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
     if fields.data_src
         && let Some(data_src) = measured.data_src

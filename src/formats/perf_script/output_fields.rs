@@ -161,6 +161,7 @@ impl FromStr for Fields {
                 _ => (true, word),
             };
             refuse_unsupported(name)?;
+            // `bpf-output` is the only name with a hyphen; its field in Rust has an underscore.
             let field = fields.field(&name.replace('-', "_")).ok_or_else(|| {
                 Error::new(format!(
                     "no field named {name}; choose from comm, pid, tid, cpu, time, period, event, trace, ip, sym, \
@@ -173,6 +174,8 @@ impl FromStr for Fields {
             // The file offset (`dsoff`) is printed as part of the object (`dso`), so it only appears if the object is
             // printed.
             fields.dso |= fields.dsoff && name == "dsoff";
+            // For tracepoints, the default list isn't the same, so it matters whether these two were named
+            // (`tracepoint_fields`).
             match name {
                 "period" => fields.asks_period = on,
                 "ip" => fields.asks_ip = on,

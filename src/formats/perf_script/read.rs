@@ -72,6 +72,7 @@ impl PartReader {
     /// lines before the part. Returns a count of the lines that were skipped because they are neither a part of a
     /// sample nor a record.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
+        // The memo of frame lines grows from part to part, so it is emptied if it is too large.
         self.lines.make_room();
         let layout = self.layout.clone();
         let mut reader = TextReader::new(self, facts);
@@ -267,11 +268,14 @@ impl<'t, 'p> TextReader<'t, 'p> {
             Some(text) => (text, true),
             None => (text, false),
         };
+        // A source line without a frame above it has nothing to describe.
         let Some(last) = self.frames.last_mut() else { return };
         let mut frame = *self.part.profile.frame_of(*last);
+        // A call that is inlined into JIT code stays JIT code.
         if is_inlined && !frame.kind.is_jit() {
             frame.kind = FrameKind::Inlined;
         }
+        // Where perf knows no source line, it prints object and address, `libc.so.6[28150]`, which aren't kept.
         if let Some(colon) = memchr::memrchr(b':', text)
             && let Some(line) = str::from_utf8(&text[colon + 1..]).ok().and_then(|line| line.parse().ok())
         {
@@ -301,6 +305,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
 
     /// Adds a frame to the profile.
     fn add_frame(&mut self, frame: &Frame<'_>) -> FrameId {
+        // simpleperf's `libc.so[+4f2b0]` names no function; as a symbol, each address would be a function of its own.
         let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
         // Mangled symbols begin with an underscore. Most symbols don't, so this test saves time.
         let demangled = if symbol.starts_with(b"_") { (self.part.demangle)(symbol) } else { None };
@@ -319,6 +324,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
+        // Where an inlined call is JIT code, it is taken to come from a symbol that listed several calls
+        // (`push_frames`).
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
             module,
@@ -361,7 +368,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         stack
     }
 
-    /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series.
+    /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series:
+    /// if the text shows no period, samples are counted; otherwise, the event's name tells what a period measures.
     fn find_series(&mut self, sample: &OpenSample<'t>) -> usize {
         if let Some((event, series)) = self.last_event
             && event == sample.event
@@ -397,6 +405,7 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
+    // The objects of the other two kinds are memory or images that only JIT code is in, never the kernel.
     let dso_kind = DsoKind::classify(Some(dso));
     if matches!(dso_kind, DsoKind::Other | DsoKind::MaybeJit) && frame.is_in_kernel() {
         return FrameKind::Kernel;
@@ -407,6 +416,7 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     match dso_kind {
         DsoKind::Anonymous(_) | DsoKind::FileBacked => FrameKind::Jit,
         DsoKind::Other if MappingKind::from_path(dso).is_kernel_object() => FrameKind::Kernel,
+        // What perf could name in a file that may hold JIT code is from the file's symbols, so it is a library.
         DsoKind::MaybeJit | DsoKind::Other => FrameKind::User,
     }
 }

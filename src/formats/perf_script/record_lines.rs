@@ -151,8 +151,9 @@ impl RecordLineFacts {
     }
 
     /// Converts a number that perf printed for code in the file `dso` to an offset in that file. `printed` says whether
-    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. The result is `None` if
-    /// no mapping contains the number, or if it could be either.
+    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. An offset is returned as
+    /// it is, even if no mapping is known. Otherwise, the result is `None` if no mapping contains the number, or if it
+    /// could be either.
     pub fn to_file_offset(
         &self,
         pid: Option<Pid>,
@@ -200,6 +201,7 @@ impl RecordLineFacts {
     pub fn apply(&mut self, line: &[u8]) {
         let Some(start) = memchr::memmem::find(line, RECORD) else { return };
         let (head, record) = (&line[..start], &line[start + RECORD.len()..]);
+        // In a text without times, everything happens at time 0.
         let time = Header::parse(head).and_then(|header| header.time).unwrap_or_default();
         if let Some(rest) = record.strip_prefix(b"MMAP2 ").or_else(|| record.strip_prefix(b"MMAP ")) {
             self.apply_map(rest, time);
@@ -226,6 +228,7 @@ impl RecordLineFacts {
         let map = Mapping { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
         let maps = facts.maps.entry(pid).or_default();
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
+        // An offset beyond any file is damage, or there is no file; the mapping then is only found by its address.
         if let Some(first) = file_key(map.path, pgoff)
             && let Some(end) = pgoff.checked_add(len).and_then(|end| file_key(map.path, end))
         {

@@ -57,7 +57,8 @@ struct State {
 impl State {
     /// Decodes one segment of the `mappings` field. Each number is relative to that of the previous segment. `first`
     /// and `counts` are where the section's sources and names start in the lists of the whole map, and how many there
-    /// are. `None` if the segment is invalid.
+    /// are. A segment has one number (the column in the script), four (also source, line and column there) or five (also
+    /// a name). `None` if the segment is invalid.
     #[inline(always)]
     fn decode_segment(&mut self, text: &mut &[u8], first: Numbers, counts: Numbers) -> Option<Segment> {
         let generated = i64::from(self.generated.column) + vlq::signed(text)?;
@@ -75,6 +76,8 @@ impl State {
         // Check three numbers at once: if one of them is negative or exceeds 32 bits, so does their bitwise or.
         u32::try_from(generated | self.line | self.column).ok()?;
         self.generated.column = generated as u32;
+        // A segment without a source (code of no authored file) repeats the last authored position, which then has no
+        // meaning.
         let authored = Place { line: self.line as u32, column: self.column as u32 };
         if !is_end(text) {
             return None;

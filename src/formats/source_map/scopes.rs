@@ -64,7 +64,7 @@ impl ScopesReader {
     fn read_item(&mut self, bytes: &[u8]) -> Option<()> {
         let mut item = ScopeItem(bytes);
         match item.tag()? {
-            // An empty item: the authored file has no scopes.
+            // An empty item: the authored file has no scopes. For other files, `end_scope` moves on to the next one.
             0 => self.source = self.source.checked_add(1)?,
             1 => self.start_scope(&mut item)?,
             2 => self.end_scope(&mut item)?,

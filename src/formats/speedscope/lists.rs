@@ -54,7 +54,7 @@ impl Depths {
     }
 
     /// True if the lists of all frames of each sample are so long that the changes between consecutive stacks should be
-    /// written instead.
+    /// written instead: the lists are long by themselves, and their text is also longer than that of the changes.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
         let listed = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));
         if listed < LONG {

@@ -106,6 +106,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     for frame in &file.shared.frames {
         frames.push(named.frame(&mut profile, stated_frame(frame, columns_are_starts, options.columns)));
     }
+    // If any profile without a unit has fractions, all of them are read in millionths, so that their weights can be
+    // compared.
     let has_fractions = file.profiles.iter().any(OneProfile::has_fractions_without_unit);
     let mut reading = SpeedscopeReading { profile, frames, has_fractions, skipped: Skipped::new("sample") };
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one_profile| &one_profile.event).collect();
@@ -118,6 +120,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         {
             name = name.strip_prefix(event.as_str()).and_then(|name| name.strip_prefix(' ')).unwrap_or(name);
         }
+        // Files with several profiles have one per thread, named like it. A single profile may be named after anything,
+        // such as the file, unless jitgraft wrote it.
         let track = if file.profiles.len() > 1 || is_ours { parse_track(name) } else { Track::default() };
         reading.add(one_profile, is_ours, track);
     }
@@ -339,6 +343,7 @@ impl RoundedRows {
         let exact = weight * self.scale + self.rounding_error;
         let weight = exact.round();
         self.rounding_error = exact - weight;
+        // A negative weight takes no time.
         self.sum += weight.max(0.0);
         let row = Row { track: self.track, stack, weight: weight.abs() as u64, count: 1, time };
         if weight < 0.0 {

@@ -134,6 +134,8 @@ impl Column {
             FrameLongs(_) => self.list(PhysicalType::INT64, None),
             Labels => {
                 let (bytes, text) = (PhysicalType::BYTE_ARRAY, Some(LogicalType::String));
+                // A list has one inner column, whose field ID is `PART` beyond its own; a map has two, so the second is
+                // twice as far.
                 let key = primitive("key", PART + self.id, Repetition::REQUIRED, bytes, text.clone())?;
                 let value = primitive("value", 2 * PART + self.id, Repetition::OPTIONAL, bytes, text)?;
                 self.nested(LogicalType::Map, "key_value", vec![key, value])

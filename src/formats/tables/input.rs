@@ -131,6 +131,8 @@ impl TableInput {
             let cells = self.track_cells(track);
             self.tracks.push(cells);
         }
+        // Threads and events are only appended to a profile from one part to the next, so those after the known ones
+        // are new.
         for series in &profile.series[self.events.len().min(profile.series.len())..] {
             let (name, unit) = (self.texts.number(&series.name), self.texts.number(series.unit.name()));
             self.events.push(EventCells { name, unit });
@@ -176,9 +178,10 @@ impl TableInput {
     }
 
     /// Computes the ID of a stack from its caller's ID (0 if there is no caller) and the cells of its innermost frame.
-    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. The hashed bytes
-    /// are the caller's ID, the function, a zero byte and the module. If anything is known about where the function
-    /// starts, a zero byte and the file follow, and the line and the column as four bytes each.
+    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive (and not 0, which
+    /// is the ID of the empty stack). The hashed bytes are the caller's ID, the function, a zero byte and the module.
+    /// If anything is known about where the function starts, a zero byte and the file follow, and the line and the
+    /// column as four bytes each.
     fn hash_stack(&self, caller: i64, frame: &FrameCells) -> i64 {
         let text = |number: TextNo| &*self.texts.items()[number as usize];
         let mut hash = Sha1::new();

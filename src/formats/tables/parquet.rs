@@ -33,7 +33,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
 
-/// Starts a file, to which rows are written as they arrive.
+/// Starts a file, to which rows are written as they arrive. In a partitioned data set, each file holds the rows of a
+/// single input, and lacks the columns whose values are in the names of its directories.
 pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box<dyn RowWriter + 'o>> {
     let mut columns: Vec<&Column> = COLUMNS.iter().collect();
     if options.partitioned {
@@ -292,7 +293,8 @@ impl<T: DataType> CellBatch<T> {
 }
 
 /// How the file is encoded and compressed, and which columns get Bloom filters. With `is_sorted`, each group is marked
-/// as sorted by the innermost function.
+/// as sorted by the innermost function. That is true only of files with a single input, because elsewhere a group may
+/// hold the rows of several inputs and events, one after the other.
 fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
     /// The number of rows per page of the sorted column. Readers skip whole pages.
     const PAGE_ROWS: usize = 1 << 13;

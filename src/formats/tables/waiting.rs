@@ -47,6 +47,7 @@ impl WaitingRows {
         if let Some(bucket) = bucket {
             time = time.map(|time| interval_start(time, bucket, epoch));
             let index = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
+            // A new index is the length of `rows`, where no row is yet; the row is then pushed below.
             if let Some(sum) = self.rows.get_mut(index) {
                 sum.weight = sum.weight.saturating_add(weight);
                 sum.count = sum.count.saturating_add(count);
@@ -62,6 +63,7 @@ impl WaitingRows {
         let mut rows = std::mem::take(self).rows;
         let function_of = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
         let mut functions: Vec<_> = rows.iter().map(function_of).collect();
+        // This sorts by number, which only serves to remove duplicates.
         functions.sort_unstable();
         functions.dedup();
         // Rows are sorted by the rank of their function's name: names are compared once per function, not once per row.
@@ -69,6 +71,7 @@ impl WaitingRows {
         let ranks: FxHashMap<_, _> = functions.into_iter().zip(0_u32..).collect();
         rows.sort_by_cached_key(|row| {
             let track = input.track(row.track);
+            // Of rows that are equal in all else, larger weights come first.
             (ranks.get(&function_of(row)).copied(), track.pid, track.tid, row.stack, row.time, Reverse(row.weight))
         });
         rows

@@ -78,6 +78,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
             Statement::Cost(text) => Line::SelfCost(self.decoder.read_self_cost(text)),
             Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
             Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => self.read_jump(keyword, value)?,
+            // These two say nothing about the costs and calls that follow, so their lines are only kept as text.
             Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
             Statement::Spec(keyword, value) => Line::Name(keyword, value),
             Statement::Other if text.trim_ascii().is_empty() => Line::Blank,
@@ -91,6 +92,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
             b"positions" => {
                 self.decoder.set_columns(Columns::required(value)?);
             }
+            // valgrind doesn't make the position of a call or jump the base of later relative positions; other writers
+            // follow the manual, by which it is one.
             b"creator" => self.decoder.every_line_is_base = !is_valgrind(value),
             _ => {}
         }
@@ -106,7 +109,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
     }
 
     /// Reads a `jump=` or `jcnd=` line, and the line with the jump's own position that follows. `value` is the text
-    /// after the `=`: the counts, then the target's position.
+    /// after the `=`: the counts, then the target's position. The target is only looked at (`peek`), because it never
+    /// becomes the base of relative positions; the jump's own position may.
     fn read_jump(&mut self, keyword: Keyword, value: &'a [u8]) -> Result<Line<'a>> {
         let conditional = keyword == Keyword::Jcnd;
         let value = value.trim_ascii();

@@ -147,6 +147,7 @@ impl PositionDecoder {
         if !matches!(first, b'+' | b'-' | b'*') {
             return number(word);
         }
+        // Remembered even if there is no base: a block with relative positions is written with relative ones again.
         self.saw_relative = true;
         let base = self.base?.0[column];
         match first {

@@ -186,6 +186,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             let file = item.file.or(self.writer.groups.context.fl);
             return (file.map(OutputName::Input).or(self.fl), position);
         }
+        // Without addresses nothing can be looked up, and without a column for lines there is no place for the result.
         let Columns { instr: Some(instr), line: Some(line), .. } = self.columns() else { return (self.fl, position) };
         let after = self.lines.partition_point(|code_line| code_line.addr <= position.0[instr]);
         let Some(code_line) = self.lines[..after].last() else { return (self.fl, position) };
@@ -305,6 +306,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let groups = self.writer.groups;
         let jit = groups.names.jit;
         let Some(column) = self.columns().instr else { return };
+        // Nothing is written if no JIT function or no group of this block contains the target. Without a `jfn=`, the
+        // target is in the function that is being written.
         let Some(entry) = jit.find(jump.target.0[column]) else { return };
         if self.entry == Some(entry) {
             return; // it is in this group

@@ -127,8 +127,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         self.names.resolve(callee.function, object)
     }
 
-    /// Adds the block's costs to the statistics. If it has JIT code, counts it as one of the blocks that were
-    /// rewritten.
+    /// Adds the block's self costs to the statistics, by the first event and without signs, so that negative costs
+    /// don't cancel others out. If the block has JIT code, counts it as one of the blocks that were rewritten.
     pub(super) fn count(&self, stats: &mut RewriteStats) {
         let mut has_code = false;
         for group in &self.groups {
@@ -148,6 +148,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
             }
         }
         if has_code {
+            // The first group (the head) gets one synthetic call to each other group.
             let others = self.groups.len() as u64 - 1;
             stats.blocks += 1;
             stats.split += u64::from(others > 0);

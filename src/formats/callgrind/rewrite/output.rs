@@ -41,7 +41,8 @@ struct AssignedId {
 }
 
 impl RewrittenText {
-    /// Creates an empty output. `max_ids` are the largest IDs in the input.
+    /// Creates an empty output. `max_ids` are the largest IDs in the input by [`IdSpace`]; new names get the IDs after
+    /// them, so that they never clash with an ID of the input.
     pub(super) fn new(max_ids: [u32; 3]) -> Self {
         Self {
             text: Vec::new(),

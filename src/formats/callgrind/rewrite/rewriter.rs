@@ -129,6 +129,7 @@ impl<'a> Rewriter<'a> {
             }
             Err(error) => self.stats.skipped.add(error.at_offset(chunk_offset + block.range.start as u64)),
         }
+        // No name in the block changes, or it wasn't understood: it is copied as it is.
         self.restore_context(context);
         self.output.put(&chunk[block.range]);
     }
@@ -214,6 +215,8 @@ impl<'a> CalleeEditor<'a> {
                 }
                 self.pending.clear();
             }
+            // The block is one of a known object, and jumps state no other object. Addresses in these names aren't those
+            // of JIT code; only callers in the names may be.
             Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, ObjectKind::Known), output),
             Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, ObjectKind::Known), output),
             _ => {}

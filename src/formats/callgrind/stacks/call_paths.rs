@@ -96,7 +96,9 @@ pub(super) fn find_stacks(
     let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
     let mut finder = PathFinder {
         flow,
+        // The larger unit keeps both limits.
         unit: (inclusive / MAX_UNITS).max(self_costs / MAX_SELF_UNITS),
+        // One more than there are functions: the last element is that of `self_taker`.
         arrivals: vec![Vec::new(); count + 1],
         owed: vec![0.0; count],
         costliest: vec![None; count],
@@ -104,6 +106,7 @@ pub(super) fn find_stacks(
     let mut found = Vec::new();
     for &function in order {
         let index = function as usize;
+        // Neither the function nor anything that it calls has costs, so no stack needs it.
         if flow.inclusive[index] <= 0.0 {
             continue;
         }
@@ -152,6 +155,7 @@ impl PathFinder<'_> {
         let whole = open.iter().map(|open| open.cost).sum();
         let mut parts = self.compute_parts(function, whole, largest);
         self.divide_large(&mut parts, whole, open);
+        // The self cost is the first part, so it is cut from the smallest remainders and ends these paths.
         open.sort_by(|a, b| a.remaining.total_cmp(&b.remaining));
         self.divide_rest(parts, whole, open);
         let self_taker = self.self_taker();

@@ -259,7 +259,8 @@ impl GraphReader {
         self.current_costs = None;
     }
 
-    /// Adds a record to the graph of the current thread. Fails if a cost is not a number.
+    /// Adds a record to the graph of the current thread. Fails if a cost is not a number, or if a line has more costs
+    /// than there are events; in the latter case, the costs that fit are added nevertheless.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value),

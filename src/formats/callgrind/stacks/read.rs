@@ -82,6 +82,7 @@ fn add_stacks(
             for (stack, weight) in split_by_line(parts, lines, graph, profile) {
                 let row = Row { track, stack: Some(stack), weight, count: weight, time: None };
                 let series = &mut profile.series[event];
+                // Weights have no sign, so the rows of negative costs are in a list of their own.
                 let rows = if self_cost < 0 { &mut series.negative } else { &mut series.rows };
                 rows.push(row);
             }
@@ -129,7 +130,9 @@ fn split_by_line(
     rows
 }
 
-/// Converts the thread's self costs and calls, as the file states them, to the profile's type for calls.
+/// Converts the thread's self costs and calls, as the file states them, to the profile's type for calls. Their functions
+/// are full frames, in which the recursion levels of a function (`fib'2`) are different functions; each also names the
+/// stack frame without the level, which is what the stacks contain.
 fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
     let events = profile.series.len();
     let mut functions = Vec::with_capacity(thread.functions.len());

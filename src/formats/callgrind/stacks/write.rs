@@ -19,7 +19,8 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes all events of a profile.
+/// Writes all events of a profile. An event whose input has a call graph gets the costs and calls of that graph; those
+/// of other events are computed from the stacks of their rows.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut sums = CostSums::new(profile);
     let mut walk = Walk::new(profile);
@@ -364,6 +365,7 @@ impl GraphWriter<'_> {
         self.write_name("ob", IdSpace::Object, id);
         self.write_name("fl", IdSpace::File, id);
         self.write_name("fn", IdSpace::Function, id);
+        // `true`: write positions relative to the previous one where possible.
         let mut encoder = PositionEncoder::new(self.columns(), true);
         let mut file = function_file(frame);
         for (site, costs) in &function.self_costs {

@@ -79,6 +79,8 @@ impl Memo {
     /// What is remembered about a frame; `None` if nothing is, or nothing that is valid at the sample's time. That a
     /// frame has no name is only valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<KnownFrame<'_>> {
+        // Texts without times are looked up at one fixed time, at which the namer's answers to queries without a time
+        // hold.
         let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
             Some(text) => {

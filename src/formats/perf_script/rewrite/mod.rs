@@ -195,6 +195,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let after_address = &text[start + digits..];
         // Most frames have names, so this test comes before parsing.
         let may_be_unnamed = after_address.is_empty()
+            // texts of simpleperf separate address and symbol by a tab
             || after_address.starts_with(b"\t")
             || after_address.starts_with(b" [unknown]")
             || after_address.starts_with(b" (");
@@ -236,6 +237,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     fn name_frame(&mut self, range: Range<usize>, role: FrameRole) {
         let block = self.block;
         let text = &block[range.clone()];
+        // `parse_unknown` only knows the most frequent form, but is faster.
         let Some(frame) = Frame::parse_unknown(text).or_else(|| Frame::parse(text)) else { return };
         let style = self.rewriter.style;
         if (frame.symbol != UNKNOWN && !style.rename) || frame.inlined || frame.addr >> 63 != 0 {
@@ -249,6 +251,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             self.name_jit_frame(tail, frame, dso_kind, role);
         } else if style.native
             && frame.symbol == UNKNOWN
+            // other objects, such as `[vdso]`, aren't files that could be opened
             && let Some(dso) = frame.dso.filter(|dso| dso.starts_with(b"/"))
         {
             self.name_native_frame(tail, dso, &frame, role);
@@ -296,6 +299,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             return;
         };
         let addr = match dso_kind {
+            // JIT code is looked up by its address in the process, but perf may have printed its offset in the file.
             DsoKind::FileBacked | DsoKind::MaybeJit => {
                 self.facts.to_process_address(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
             }
@@ -315,6 +319,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             FrameAnswer::Unknown if frame.symbol == UNKNOWN => self.counts.unresolved += counted,
             // The frame keeps the name that it has.
             FrameAnswer::Unknown => {}
+            // Not counted, because the block is rewritten again once the names are loaded.
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
             }
@@ -331,6 +336,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         };
         let addr = role.frame_addr(offset);
         let object = self.memo.file(dso);
+        // A file has the same symbols in every process, at any time and whichever jitdumps are mapped, so one entry of
+        // the memo serves all.
         let wanted = FrameQuery { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 };
         match self.replace_by_name(tail, object, wanted) {
             FrameAnswer::Named => self.counts.native += 1,
