@@ -201,6 +201,7 @@ fn function_row(
     columns: FunctionColumns,
 ) -> Vec<Cell> {
     let mut values = group.values(grouping);
+    // `FUNCTION`, the keys of this table, always gives both.
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
