@@ -238,8 +238,8 @@ enum SourceMapArg {
 }
 
 impl SourceMapArg {
-    /// Parses a value of `--source-maps`: `auto`, `off`, an existing path, or `PATH=SCRIPT`, where SCRIPT is the script that
-    /// the map is for. A path may contain `=`, so the whole value is tried as a path first.
+    /// Parses a value of `--source-maps`: `auto`, `off`, an existing path, or `PATH=SCRIPT`, where SCRIPT is the script
+    /// that the map is for. A path may contain `=`, so the whole value is tried as a path first.
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => return Ok(Self::Auto),

@@ -152,6 +152,7 @@ fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String
             names.extend(scene.count_column());
             names.extend(["kind", "tier", "module", "symbol", "source"]);
         }
+        // A table for a terminal has only the columns that it has room for.
         FunctionColumns::Fitted { samples, source } => {
             names.extend(scene.count_column().filter(|_| samples));
             names.extend(["kind", "module", "symbol"]);
