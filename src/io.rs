@@ -329,6 +329,7 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
         }
         InPath::Found(found) if input.is_directory() => open_directory(&found.path)?,
         InPath::Found(found) => open_found(found)?,
+        // Remembered, like the other inputs, so that no output replaces it.
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
             enlarge_pipe(&file);
@@ -438,6 +439,7 @@ impl Stream {
                     Err(error) => result = Err(error),
                 }
             }
+            // Also after an error, so that what was read until then isn't lost.
             head.truncate(filled);
             self.head = head;
             result?;

@@ -116,6 +116,7 @@ impl AnnotateArgs {
     /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (given, mut load) = self.inputs.into_options(Detail::Names, false);
+        // Source maps are used unless the user turned them off.
         load.sources.source_maps.usual = true;
         let (input, function) = input_and_function(self.function, given)?;
         let output: OutPath = self.output.into();
@@ -144,11 +145,14 @@ impl AnnotateArgs {
         // An inlined call has no machine code to list. So inlined calls aren't resolved, and their samples count for
         // the function that they were inlined into.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
+        // Listings show where samples were taken, so the innermost frame of each stack is enough.
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
             input,
             output,
             code: CodeOptions {
+                // The user who names functions, or merges their code ranges, wants all code ranges. `--limit 0` means
+                // no limit.
                 codes: if function.is_some() || self.merge { usize::MAX } else { CODES },
                 limit: self.limit.or(function.is_none().then_some(HOTTEST)).filter(|&functions| functions > 0),
                 function,
@@ -170,6 +174,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time; pass a single input"));
     }
+    // `into_options` returns the default input if the user named none. It then counts as not named.
     let named = given.into_iter().next().filter(|given| *given != default_input());
     let (input, word) = match (named, word) {
         (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),

@@ -58,6 +58,7 @@ fn piped_input() -> Result<InPath> {
     for name in io::typed_names(Path::new(".")).into_iter().flatten() {
         if let Ok(name) = name.into_string()
             && name.starts_with("callgrind.out")
+            // Outputs of `jitgraft callgrind` have this extension.
             && !name.ends_with(".jit")
         {
             profiles.push(name);

@@ -51,7 +51,8 @@ impl Common {
     }
 
     /// Prints the summary and the warnings, and determines the exit code. With `--strict`, warnings and unnamed JIT
-    /// frames are failures.
+    /// frames are failures. A program that was run for the command, such as perf, decides the exit code if it failed.
+    /// Otherwise, it is a failure if an input failed, or if `doctor` was asked to fail on findings and has some.
     pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
         if !job.quiet {
             for warning in outcome.warnings.iter() {
@@ -237,7 +238,8 @@ enum SourceMapArg {
 }
 
 impl SourceMapArg {
-    /// Parses a value of `--source-maps`.
+    /// Parses a value of `--source-maps`: `auto`, `off`, an existing path, or `PATH=SCRIPT`, where SCRIPT is the script
+    /// that the map is for. A path may contain `=`, so the whole value is tried as a path first.
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => return Ok(Self::Auto),
@@ -280,6 +282,7 @@ impl From<SourceArgs> for SourceOptions {
             map_pid,
             source_maps: SourceMapArg::to_options(source_maps),
             force,
+            // Only a start: commands with flags for files replace it by the options of those flags.
             search: SearchOptions { force, ..SearchOptions::default() },
         }
     }

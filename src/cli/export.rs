@@ -132,6 +132,8 @@ impl ExportArgs {
             }
             // If the user forgot `-o`, the output is among the inputs and probably doesn't exist. That error is more
             // helpful than one about the format.
+            // The empty list makes `check_name` refuse the extensions of all formats that another command writes, and
+            // name that command.
             let checked = check_name(&convert.output, "export", &[]).and_then(|()| check_further(&convert.inputs));
             if let Err(error) = checked {
                 return error;

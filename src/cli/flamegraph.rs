@@ -214,6 +214,7 @@ impl FlamegraphArgs {
             Style::Page => Shortening::Nothing,
         };
         let write = WriteOptions { shortening, ..write };
+        // An SVG file on a terminal is of no use, so draw it to a file.
         let is_on_terminal = output.is_terminal();
         let output = if is_on_terminal { picture_file()? } else { output };
         let difference =

@@ -169,6 +169,8 @@ impl InjectArgs {
         sources.search = self.files.into_search_options(sources.force, "inject", true, &mut warnings);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["data", "gz", "json", "pb", "pb.gz", "pprof", "otlp", "firefox.json", "zst"])?;
+        // perf report looks for the images below the directory of `--symfs`, so the mapping records name them relative
+        // to it.
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),

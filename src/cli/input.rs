@@ -179,6 +179,7 @@ impl CompareArgs {
 /// Fails if `before` is one of the inputs, so that a profile would be compared with itself: probably the user forgot
 /// one of the two profiles.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
+    // Standard input has no path, so it is never the same as another input.
     let Some(before) = before.and_then(normalized_path) else { return Ok(()) };
     if inputs.iter().filter_map(normalized_path).all(|input| input != before) {
         return Ok(());
@@ -196,14 +197,19 @@ fn normalized_path(path: &InPath) -> Option<PathBuf> {
 }
 
 impl InputArgs {
-    /// How JIT names are spelled. `usual` is the default, which flags override.
+    /// How JIT names are spelled. `usual` is the default, which flags override. `--merge-tiers` overrides any choice of
+    /// `--jit-names` and spells all names without tiers. `--no-merge-tiers` keeps tiers, whether the names are chosen
+    /// by flag or by default.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
             // Raw names state the tier, so the tiers of a function can't be merged.
             (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
             (Some(pretty), _, true) => pretty.into(),
+            // Pretty names for the input's own names, and at least pretty ones for those that jitgraft looks up: if the
+            // command merges tiers by default, it still does.
             (Some(_), _, false) => Naming { resolved: usual.resolved.max(JitNames::Pretty), given: JitNames::Pretty },
+            // `min`: from `Merged` to `Pretty`, but raw names stay raw.
             (None, _, true) => {
                 Naming { resolved: usual.resolved.min(JitNames::Pretty), given: usual.given.min(JitNames::Pretty) }
             }
@@ -242,6 +248,7 @@ impl InputArgs {
             branch_stack: self.branch_stack,
             max_stack: self.max_stack.map(NonZeroUsize::get),
             kernel,
+            // Sources that name JIT code are searched with the same flags as files with symbols.
             sources: SourceOptions { search: symbols.search.clone(), ..sources },
             symbols,
             read,

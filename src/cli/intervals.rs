@@ -53,6 +53,7 @@ impl IntervalArgs {
     /// The options for reading spans. `times` are the time ranges of `--time`.
     pub(super) fn into_options(self, times: &[TimeRange]) -> ReadOptions {
         let clock = match self.clock {
+            // The value of `--clock` has a placeholder for the owner, which `--owner` states.
             Clock::Active(_) => Clock::Active(self.owner),
             Clock::Wall => Clock::Wall,
         };

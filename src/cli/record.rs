@@ -48,6 +48,7 @@ impl RecordArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let Self { mut runtime, mut output, mut freq, mut pid, mut dry_run, words } = self;
         let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
+        // No words precede the options, because the user didn't type `perf record`.
         let typed = PerfCommand::parse_options(&[], &words);
         // clap passes on all words after the first unknown flag. So flags of `jitgraft record` may be among those of
         // perf.

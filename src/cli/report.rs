@@ -234,6 +234,7 @@ impl RowArgs {
     /// What the rows of the table are.
     fn rows(self, keys: Vec<Key>) -> Result<Rows> {
         let Self { diff, tree: TreeArgs { tree, callers, callees, cycles }, .. } = self;
+        // clap lets the user pass at most one of these flags, so their order doesn't matter.
         let rows = match (diff, callers, callees) {
             (Some(before), ..) => Rows::Changes(before.into()),
             (_, Some(function), _) => Rows::Callers(function),
@@ -291,6 +292,7 @@ impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
         let layout = layout_of("report", self.to, &output)?;
+        // Only text is laid out for a terminal; CSV and JSON on a terminal are written as to a file.
         let terminal = Terminal::from_output(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         if !self.rows.group_by.is_empty() && !job.quiet {

@@ -69,6 +69,8 @@ impl ScriptArgs {
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;
         let mut recording = load.recording();
+        // `script` prints samples one by one with their addresses, and reads fields that other commands don't need only
+        // if they are printed.
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
         recording.keep_trace = fields.trace;

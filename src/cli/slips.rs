@@ -135,6 +135,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
                 return None;
             }
             let lower = word.to_ascii_lowercase();
+            // `formats::FORMATS` is the table of all formats; `FORMATS` is the list of wrong words in this file.
             if formats::FORMATS.iter().any(|format| format.name == lower && format.write.is_some()) {
                 if words.iter().any(|word| ["export", "merge"].contains(&&word[..])) {
                     return Some(format!("names of formats are in lower case: --to {lower}"));
@@ -159,6 +160,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String], cli: &Command) -> Opti
             if let Some(commands) = commands_with_flag(flag, cli) {
                 return Some(format!("{flag} is a flag of {commands}"));
             }
+            // A word that isn't a flag is one input too many, probably meant as the output.
             let takes_one_input = |word: &String| ["inject", "script", "callgrind", "pack"].contains(&&word[..]);
             if word.starts_with('-') || !words.iter().any(takes_one_input) {
                 return None;
@@ -262,6 +264,7 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     }
     let text = error.render().to_string();
     let is_negative = find_text(error, ContextKind::InvalidValue).is_some_and(|value| value.starts_with('-'));
+    // clap's text is like `error: invalid value '0' for '--limit <N>': 0 is not in 1..=9`, followed by lines of help.
     if let Some((before, range)) = text.split_once(" is not in ") {
         let (range, behind) = range.split_once('\n').unwrap_or((range, ""));
         let (least, most) = range.split_once("..")?;

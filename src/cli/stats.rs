@@ -135,6 +135,7 @@ impl StatsArgs {
             (_, true) => Compare::Runs,
             _ => Compare::Merge,
         };
+        // `--to` states the format of the tables or, as in earlier versions, the end of the time.
         let (preset, asked) = (self.preset()?, self.layout());
         let mut hints = Vec::new();
         if self.from.is_some() || self.end().is_some() {
@@ -166,6 +167,7 @@ impl StatsArgs {
             inputs,
             output,
             preset,
+            // The built-in presets have no file.
             preset_file: self.preset.filter(|path| path.as_os_str() != "miri" && path.as_os_str() != "clang"),
             compare,
             limit: self.limit.filter(|&rows| rows > 0),
@@ -194,7 +196,7 @@ impl StatsArgs {
     }
 
     /// The questions of the preset, followed by those of the flags. Time limits given by flags override those of the
-    /// preset.
+    /// preset, but a list of excluded spans in the preset overrides that of `--exclude`.
     fn preset(&self) -> Result<Preset> {
         let mut preset = match &self.preset {
             None => Preset::default(),
@@ -206,6 +208,7 @@ impl StatsArgs {
                 Preset::parse(&text, duration).map_err(|error| error.in_file(path))?
             }
         };
+        // The preset's own questions are first; a trace that can't answer one of them isn't a failure.
         preset.optional = preset.questions.len();
         if self.spans {
             preset.questions.push(Question::Spans);
@@ -221,6 +224,7 @@ impl StatsArgs {
         if preset.exclude.is_none()
             && let Some(names) = &self.exclude
         {
+            // `--exclude ''` gives an empty list: nothing is excluded, not even by default.
             preset.exclude = Some(names.iter().filter(|name| !name.is_empty()).cloned().collect());
         }
         let mut times: Vec<TimeRange> = self.time.iter().flat_map(|TimeRanges(ranges)| ranges).copied().collect();

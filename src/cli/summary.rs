@@ -27,9 +27,12 @@ impl SummaryArgs {
     pub(super) fn run(self, job: &Job, cli: &Command) -> Result<Outcome> {
         let (mut inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
+        // The last input, and whether it is the only one.
         match (inputs.pop(), inputs.is_empty()) {
             (Some(input), true) => summary::run(&SummaryOptions { input, load }, job),
             (last, _) => {
+                // If one of several words is no file but the name of a command, the user put the command after the
+                // file.
                 let mut words = inputs.iter().chain(&last).filter_map(|input| match input {
                     InPath::Path(path) if !io::is_there(path) => path.to_str(),
                     _ => None,
@@ -62,6 +65,8 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
             return words;
         }
         let Some(known) = find(command, own, option) else { return words };
+        // The value may be in the option's own word (`--to=text`, `-ofile`); otherwise it is the next word, which is
+        // skipped.
         let in_one = option.contains('=') || !option.starts_with("--") && option.len() > 2;
         if known.get_action().takes_values() && !in_one {
             rest.next();

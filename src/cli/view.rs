@@ -63,6 +63,7 @@ impl ViewArgs {
         if let Some(output) = &output {
             check_name(output, "view", &["html", "htm"])?;
         }
+        // By default, all tiers of a function share a name, and names that the input already had stay as they are.
         let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let jit_names = self.input.naming(usual);
         let (inputs, mut load) = self.input.into_options(Detail::Lines, true);

@@ -21,6 +21,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let path = shown(&options.input);
     let annotated = Input::open(&options.input).and_then(|input| match input.format.read {
         Read::Addresses => recording::annotate(&input, &path, options, job, &mut outcome.warnings),
+        // `sniff` recognizes callgrind files.
         _ if sniff(&input.bytes) => callgrind::annotate(&input.bytes, options, job, &mut outcome.warnings),
         _ => Err(Error::new(format!(
             "is a {} file, which has no addresses; annotate reads perf.data and callgrind.out",
@@ -29,6 +30,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     });
     let annotation = annotated.map_err(|error| error.in_file(&path))?;
     let is_filtered = options.recording.filter != Filter::default() || !options.recording.event.is_empty();
+    // Filters that match nothing are a mistake of the user, so that is an error. A recording without samples isn't.
     if annotation.events.is_empty() && is_filtered {
         let recording = &options.recording;
         let why = explain_no_samples(

@@ -34,6 +34,7 @@ pub struct FlamegraphOptions {
 /// Draws the flame graph. If there are several events, each gets an SVG file of its own.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
+    // A flame chart shows samples in the order of time; a flame graph only their sums.
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
     let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
@@ -42,6 +43,7 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let before = match &options.before {
         Some((before, difference)) => {
             let before = load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?;
+            // `each_event` warns about negative weights of the later profile only.
             before.series.iter().for_each(|series| report_negative(series, &mut outcome));
             Some((align(&before, &profile, difference.compare.exact_names), *difference))
         }
@@ -112,6 +114,7 @@ fn draw_difference(
     if look.style == Style::Page {
         return write_picture(&flamegraph::draw_difference(before, after, write, look, difference)?, job, out);
     }
+    // inferno compares folded stacks as text.
     let (before, after) = (folded_lines(before, write)?, folded_lines(after, write)?);
     flamegraph::draw_inferno_difference(&before, &after, difference, look, out)
 }

@@ -69,6 +69,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         let next = if has_findings { "doctor" } else { "view" };
         Ok(writeln!(out, "next: jitgraft {next} {}", quoted(file))?)
     })?;
+    // The five lines replace what loading would print as its summary.
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
 }
 

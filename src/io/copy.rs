@@ -61,6 +61,7 @@ fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
         Ok(end) => end,
         Err(_) => file.metadata()?.len(),
     };
+    // Without support for holes, `from` may already be the end of the file.
     Ok((start < end).then_some(start..end))
 }
 

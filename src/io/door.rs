@@ -144,6 +144,7 @@ impl Named {
 impl Door<'_> {
     /// Opens a file, after checking its type and owner. `None` if there is no such file.
     pub fn open(&self, path: &Path, kind: Kind) -> Option<Result<Opened>> {
+        // A member was extracted to a file of our own, so only its owner is checked, not its path or its kind.
         if let Some(Member { bytes, about, owner }) = archive::member(path) {
             let mode = about.mode();
             let opened = self.check_owner(owner).map(|()| Opened { bytes, about, mode, is_everybodys: true });
@@ -151,6 +152,7 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let (file, mode, is_everybodys) = (place.open_for_reading()?, place.mode(), place.is_everybodys());
+            // Whoever else could truncate the file while it is mapped could end this program.
             let bytes = if self.is_ours(&place.about) { self.map(&file, kind) } else { copied(&file, kind) };
             Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys })
         })
@@ -219,6 +221,7 @@ impl Door<'_> {
             Named::Recording | Named::Part => Links::Trusted,
         };
         let place = match self.start {
+            // With all links followed, the path is resolved by the kernel, like any path that the user types.
             Start::Here | Start::Typed(_) if links == Links::All => Place::resolve_typed(path),
             Start::Here => Walk::to_file(path, links),
             Start::Typed(directory) => Walk::to_file_below(directory, path, links),
@@ -257,7 +260,8 @@ impl Door<'_> {
         self.check_owner(about.uid())
     }
 
-    /// Fails if the rules don't permit files of this user.
+    /// Fails if the rules don't permit files of this user. A marker or an input directory is followed whoever owns the
+    /// file ([`Named`]), and the files of a process's own user are trusted inside its root directory.
     fn check_owner(&self, owner: u32) -> Result<()> {
         let is_anybodys = self.force || matches!(self.named, Named::Marker | Named::Part);
         let is_its_own = matches!(self.start, Start::Inside(root) if root.uid == owner);

@@ -70,6 +70,7 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     };
     let Some(most) = most else { return Ok(()) };
     let old = getrlimit(Resource::Data);
+    // Never raise a limit that is already lower.
     let current = match old.current {
         Some(limit) => limit.min(most),
         None => most,
@@ -214,6 +215,7 @@ fn group_memory_limit(line: &str) -> Option<u64> {
     let (root, file) = match controllers {
         "" => ("/sys/fs/cgroup", "memory.max"),
         "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        // A group of version 1 for other resources, such as CPU time.
         _ => return None,
     };
     // A group without a limit has no number in its file.

@@ -137,6 +137,7 @@ impl NameSlot {
 pub(super) fn each(mut remove: impl FnMut(i32, &CStr, TemporaryKind)) {
     for slot in &TABLE {
         let directory = slot.directory.load(Ordering::Acquire);
+        // Negative values mark slots that are free or being reserved.
         if directory >= 0 {
             let number = slot.number.load(Ordering::Relaxed);
             let kind = if number & IS_DIRECTORY == 0 { TemporaryKind::File } else { TemporaryKind::Directory };

@@ -174,6 +174,8 @@ impl DestinationKind {
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
         };
+        // No new file is created for these outputs: bytes are written right away. They are still claimed, because the
+        // file behind the descriptor may be an input or the target of another output.
         let place = OutputPlace::open(&file);
         place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
         Ok(Self::Open(file, place))

@@ -56,7 +56,8 @@ impl ClaimedPlaces {
         }
     }
 
-    /// Reserves a place.
+    /// Reserves a place. For a named output, this includes the file that it will replace: another output of the run must
+    /// not be written to that file by its descriptor.
     fn insert(&mut self, place: OutputPlace) {
         match place {
             OutputPlace::Name(place) => {
@@ -135,6 +136,7 @@ impl Run {
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let start = &self.state.start;
         match place {
+            // A recording may be a directory of files. The directory then counts as an input itself.
             OutputPlace::Name(NamedPlace { directory, .. }) if start.was_opened(*directory) => {
                 Err(Error::usage("is in the directory of an input recording; choose another output"))
             }

@@ -29,7 +29,9 @@ fn size_from_environment(name: &str) -> Option<usize> {
 }
 
 impl Terminal {
-    /// The terminal that an output goes to; `None` if it goes elsewhere.
+    /// The terminal that an output goes to; `None` if it goes elsewhere. The size is that in `COLUMNS` and `LINES`, or
+    /// the terminal's own, or 80 by 24. Color is used unless `NO_COLOR` is set, `CLICOLOR` is 0 or `TERM` is `dumb`;
+    /// forcing color overrides these.
     pub fn from_output(output: &OutPath) -> Option<Self> {
         let stdout = std::io::stdout();
         if *output != OutPath::Stdout || !stdout.is_terminal() {

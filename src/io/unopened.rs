@@ -56,6 +56,7 @@ fn hint_for_missing(path: &Path) -> Option<String> {
         return Some(format!("no such directory: {}", directory.display()));
     }
     let name = path.file_name()?.to_str()?;
+    // Comparing names takes time, so only a limited number of them is considered.
     let names = typed_names(directory).into_iter().flatten().take(NAMES);
     if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
@@ -76,11 +77,13 @@ fn hint_for_missing(path: &Path) -> Option<String> {
 const NAMES: usize = 10_000;
 
 /// The name that is most similar to `name`: one that starts with `name`, or differs from it in at most a third of its
-/// characters, and in no more than two. `None` if there is none.
+/// characters, and in no more than two. `None` if there is none. So a name with fewer than three characters only
+/// matches itself, and nothing is proposed for it.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
     let mut near = Vec::new();
     for other in names {
+        // A longer name that starts with this one counts as one difference, however much longer it is.
         let distance = if other.starts_with(name) { 1 } else { distance(name, &other) };
         if distance <= longest_distance {
             near.push((distance, other));

@@ -33,6 +33,7 @@ pub(super) fn run(
     let pid = sources.pid;
     let loaded = sources.load(&job.pool, &mut outcome.warnings);
     outcome.summary.extend(loaded.source_maps.remarks());
+    // No object file is written for a report, so its name is empty.
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {
         let entry = names.find(addr)?;

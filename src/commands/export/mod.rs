@@ -19,7 +19,8 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{labels_remark, load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// Exports the inputs.
+/// Exports the inputs. A format that can be partitioned into files of a data set comes first, then spans that are
+/// copied, then formats that are written row by row; for all others, the whole profile is loaded.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;

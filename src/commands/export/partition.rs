@@ -32,6 +32,7 @@ pub(super) fn run(
     job: &Job,
 ) -> Result<Outcome> {
     let root = data_set_root(options)?;
+    // Also without `--skip-existing`: this refuses data sets to which nothing can be added safely.
     let existing = existing_stems(&root.join(SAMPLES))?;
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let mut writer = DataSetWriter {
@@ -170,6 +171,8 @@ impl DataSetWriter<'_> {
         }
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
         let pushed = self.feeder.push(opened, path, Some(hash), &mut parted, job, &mut self.outcome);
+        // If an output can't be written, the next inputs would fail as well, so the job ends. An input that can't be
+        // read is only skipped.
         pushed.map_err(if parted.has_failed() { WriteFailure::Job } else { WriteFailure::Input })?;
         self.written.insert(stem);
         self.counts.written += 1;
@@ -187,12 +190,14 @@ impl DataSetWriter<'_> {
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
             // An input that the data set already has will be skipped, so it isn't checked.
+            // `existing` is empty unless `--skip-existing` was passed; then no input needs its hash.
             if !self.existing.is_empty() {
                 let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
                 if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {
                     continue;
                 }
             }
+            // A sink that drops all rows.
             let mut nowhere = Batches { len: NonZeroUsize::MAX, each: |_: &Profile| Ok(()) };
             any::run(std::slice::from_ref(path), self.load, &mut nowhere, job, &mut Outcome::default())?;
         }
@@ -202,6 +207,7 @@ impl DataSetWriter<'_> {
     /// Finishes the job: reports what was read, and adds the summary.
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
+        // If nothing was written, there is nothing to say about samples or events.
         if written > 0 {
             self.feeder.finish(inputs, job, &mut self.outcome)?;
         }

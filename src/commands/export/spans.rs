@@ -181,9 +181,12 @@ impl<'o> SpanFilter<'o> {
 
 impl SpanSink for SpanFilter<'_> {
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
+        // Selection by percentages of the time needs this input's bounds, which `new` didn't know.
         self.bounds = (file.first, file.last);
         self.selection = SpanSelection::new(self.options, self.selection.filter, file.first, file.last);
         self.threads = SyntheticThreads::new(file.threads);
+        // The first input that states its start gives the epoch, and so has offset 0. An input that doesn't state it
+        // isn't shifted.
         if let Some(start) = file.since_1970 {
             self.offset = start.wrapping_sub(*self.epoch.get_or_insert(start)).cast_signed();
         }
@@ -217,6 +220,7 @@ impl SpanSink for SpanFilter<'_> {
 
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         let keep = match event.kind {
+            // Names of threads and processes are needed whatever the filters select.
             OtherKind::Metadata => true,
             OtherKind::Counter => event.time.is_some_and(|time| self.selection.overlaps_times(time, time)),
             OtherKind::Unknown => false,

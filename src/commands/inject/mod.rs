@@ -129,6 +129,7 @@ fn run_recording(
     output::write(&survey, planned, &images, output, context)?;
     summary.report(context);
     output::fill_cache(&images, &sources, context);
+    // Until here, images that this run created were deleted if it failed.
     images.keep();
     Ok(())
 }

@@ -94,6 +94,7 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
     // unknown. jitdumps use the monotonic clock, so the processes are said to use it, too.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
+        // Without mappings, it is unknown which processes ran JIT code. So sources are looked for as if all did.
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });
     }
     processes
@@ -103,6 +104,7 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
 fn summarize(loaded: &Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings("pass --jitdump FILE@PID or --perf-map FILE@PID"));
     let AddressCounts { asked, in_files, .. } = *counts;
+    // Unnamed addresses that aren't in files count as JIT code.
     let jit = asked - in_files;
     outcome.frames += FrameCounts { jit, jit_unnamed: jit - counts.named, ..FrameCounts::default() };
     let summary = &mut outcome.summary;

@@ -64,6 +64,7 @@ impl<'a> Contents<'a> {
     pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
         // The modification time is that of the recording. If the input is a directory, it is that of the main file in
         // it, `data`.
+        // The owner doesn't matter: this file is the input itself, which was read already.
         let main = Named::Part.door(true).look(&path.join("data"));
         let about = main.or_else(|| io::typed_metadata(path));
         let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());
@@ -90,6 +91,7 @@ impl<'a> Contents<'a> {
                     continue;
                 }
                 Kind::Log(_) => Role::Log,
+                // Its address is only on the command line, so a copy would be of no use.
                 Kind::PlacedElf => continue,
             };
             let Some(name) = name.to_str() else {
@@ -118,6 +120,7 @@ impl<'a> Contents<'a> {
     pub(super) fn add_others(&mut self, others: &'a [RequestedFile], warnings: &mut Warnings) {
         for RequestedFile { role, path, from, bytes } in others {
             match role {
+                // Where perf, too, has the list in a recording that is a directory.
                 Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
                 _ => match path_in_archive(path) {
                     Some(packed_path) => self.add(Content::new(packed_path, *role, from, bytes, None)),

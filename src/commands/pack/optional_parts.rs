@@ -83,6 +83,7 @@ fn add_sources(
         names.extend(examined.named.frames(PlaceId(place)).filter_map(|frame| frame.file.map(<[u8]>::to_vec)));
     }
     let names = names.iter().map(|name| name.strip_prefix(b"file://").unwrap_or(name));
+    // A relative path doesn't say where the file is.
     for name in names.filter(|name| name.starts_with(b"/")) {
         let own_path = PathBuf::from(OsStr::from_bytes(name));
         let paths_below_roots = examined.resolution.search().recorded_paths(name).into_iter();

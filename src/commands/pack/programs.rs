@@ -84,6 +84,7 @@ pub(super) fn find<'a>(
                 continue;
             }
         }
+        // Prefer the file in the container: at the same path on this machine, there may be another one.
         let container_image = open_in_container(dso, examined, warnings).map(Opened::own);
         let found = container_image.or_else(|| examined.resolution.images.get(id).map(Opened::Shared));
         let Some(image) = found else {
@@ -109,6 +110,7 @@ fn count_frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
         for place in chains.places_up(row.chain) {
+            // JIT code and unknown memory have no file to pack.
             if let Location::File(dso, _) = chains.places()[place.0 as usize].location {
                 *frames.entry(dso).or_default() += row.count;
             }

@@ -81,6 +81,7 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
         // each.
         let name_start = number * entry_size;
         let type_start = name_start + 4;
+        // Name 0 is the empty string.
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
             headers.get_mut(name_start..type_start)?.copy_from_slice(&[0; 4]);
         }
@@ -103,6 +104,7 @@ fn byte_range(bytes: &[u8], offset: u64, len: u64) -> Option<Range<usize>> {
 fn is_kept(name: &[u8], kind: elf::SectionType) -> bool {
     const UNWINDING: &[&[u8]] =
         &[b".eh_frame", b".eh_frame_hdr", b".debug_frame", b".ARM.exidx", b".ARM.extab", b".gnu_debugdata"];
+    // Calls to other libraries go through these stubs and tables; relocations tell which function each stub calls.
     const STUBS: &[&[u8]] = &[b".plt", b".got", b".iplt"];
     let is_table = [elf::SHT_SYMTAB, elf::SHT_DYNSYM, elf::SHT_STRTAB, elf::SHT_NOTE, elf::SHT_DYNAMIC];
     let is_relocation = kind == elf::SHT_REL || kind == elf::SHT_RELA;

@@ -32,6 +32,7 @@ impl Plan {
         let called = [b"perf".to_vec(), b"record".to_vec()];
         let typed = PerfCommand { perf_words: &called, ..options.typed() };
         let command = RecordCommand::from_perf(typed).with_clock();
+        // `with_option` adds nothing if the user typed the option under any of these names.
         let command = command.with_option(&["F", "freq", "c", "count"], "-F", &options.frequency);
         let command = match machine.event {
             Some(event) => command.with_option(&["e", "event"], "-e", event),
@@ -75,6 +76,7 @@ impl Plan {
             self.command = self.command.with_stacks(Stacks::FramePointers);
             return Ok(self);
         };
+        // If the program is a script, such as `npm`, its interpreter is the runtime that states the version.
         let version = version(runtime, &options.program)
             .or_else(|| version(runtime, &script_interpreter(options.program.first()?)?));
         let environment = environment();
@@ -105,6 +107,7 @@ impl Plan {
             ));
         }
         self.command = self.command.with_stacks(plan.stacks);
+        // Other files, such as those with a PID in their names, are found later, by the recorded processes.
         let is_fixed = |file: &&str| file.starts_with("./") && !file.contains("PID") && !file.contains('*');
         self.leaves = switch.leaves.iter().copied().filter(is_fixed).collect();
         Ok(self)
@@ -135,6 +138,7 @@ impl Plan {
             if runtime_stacks == Stacks::Copies {
                 stacks = runtime_stacks;
             }
+            // A process that has mapped a jitdump writes names, however it was told to.
             if active.is_none() && running.markers().is_empty() {
                 self.note(not_switched_on(number, runtime, facts));
             }
@@ -240,6 +244,7 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
 /// A note about libraries with compilers of their own that this runtime's programs may load. The runtime doesn't name
 /// the code that they compile. `None` if no such library is known.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
+    // The table has such a library as a runtime without programs of its own; `called` is the program that loads it.
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());
     let inside: Vec<_> = inside.map(|library| library.name).collect();
@@ -258,12 +263,14 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
     let name = runtime.name;
     let start = format!("process {pid} ({name}) was started without the switch that makes it write names");
     match (by_hand, runtime.best_switch(facts)) {
+        // Names registered for debuggers are in the process's memory, which jitgraft copies.
         (Some(switch), _) if switch.leaves == ["./core.PID"] => {
             format!(
                 "process {pid} ({name}) has registered its code for debuggers; jitgraft saves it as core.{pid} next \
                  to the recording"
             )
         }
+        // The text is part of a sentence, such as `with jcmd PID …`; otherwise, it is an imperative.
         (Some(switch), _) if switch.by_hand.starts_with("with ") => {
             format!("{start}; you can still get names {}", switch.by_hand.replace("PID", pid))
         }

@@ -47,6 +47,7 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
     functions.retain(|function| wanted.contains(&group_of(function)));
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
+    // Percentages that limit the list are of the listed functions, not of the whole event.
     let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
     let min_weight = scene.min_weight_of(if is_text { DEFAULT_PERCENT } else { 0.0 }, whole);
     let lines: Vec<CallLine> = functions.into_iter().flat_map(|function| report.lines(function, min_weight)).collect();
@@ -65,6 +66,7 @@ impl CallReport<'_> {
         // Each listed call, with the function at its other end.
         let mut others: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
+            // Calls of the function itself, also if callees are listed.
             if edge.callee == frame {
                 calls = calls.saturating_add(edge.count);
             }

@@ -152,6 +152,7 @@ fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String
             names.extend(scene.count_column());
             names.extend(["kind", "tier", "module", "symbol", "source"]);
         }
+        // A table for a terminal has only the columns that it has room for.
         FunctionColumns::Fitted { samples, source } => {
             names.extend(scene.count_column().filter(|_| samples));
             names.extend(["kind", "module", "symbol"]);
@@ -201,6 +202,7 @@ fn function_row(
     columns: FunctionColumns,
 ) -> Vec<Cell> {
     let mut values = group.values(grouping);
+    // `FUNCTION`, the keys of this table, always gives both.
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));

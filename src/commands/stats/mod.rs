@@ -28,6 +28,8 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
         return Err(Error::usage("no input given"));
     }
     let (run, mut outcome) = (Run::begin(), Outcome::default());
+    // The preset was read when flags were parsed, before the run began. As an input, it can't be replaced by the
+    // output.
     options.preset_file.iter().for_each(|file| run.has_read(file));
     let mut output = Output::create(&options.output, &run)?;
     let mut tables = match (options.compare, &options.preset.questions[..]) {

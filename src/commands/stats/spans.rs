@@ -356,6 +356,7 @@ fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Sel
     let self_times = timeline.self_times();
     for (index, value) in values {
         let slice = &timeline.slices[*index as usize];
+        // A span that never ended has a negative duration (`UNFINISHED`).
         if slice.duration < 0 || !selection.overlaps(slice) {
             continue;
         }
@@ -524,6 +525,7 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection, rule: GapRule) 
     let input = input_name(path);
     let mut rows = Vec::new();
     for gap in timeline.gaps(selection, rule) {
+        // The gap comes after the span `after` and before the span `before`.
         let after = &timeline.slices[gap.after];
         let before = &timeline.slices[gap.before];
         rows.push(GapRow {

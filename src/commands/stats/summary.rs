@@ -236,6 +236,7 @@ fn variation(runs: &[LabelSummary]) -> TitledTables {
         };
         table.rows.push(vec![
             text(label),
+            // The number of runs that have the label.
             Cell::Count(self_times.count),
             Cell::Count(count),
             optional(self_times.mean()),

@@ -23,6 +23,7 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
         return Vec::new();
     }
     let extents = extents(profile, paths.len());
+    // Times are unsigned, so shift all to the latest start: no shift is negative.
     let latest = extents.iter().flatten().map(|extent| extent.first).max().unwrap_or_default();
     let mut shifts = Vec::with_capacity(extents.len());
     for extent in &extents {
@@ -34,6 +35,7 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
     move_rows(profile, &shifts);
     let mut inputs_by_path: FxHashMap<&Path, usize> = FxHashMap::default();
     for (input, path) in paths.iter().enumerate() {
+        // The same file may be given twice. Its data then belong to the first of the two inputs.
         inputs_by_path.entry(path).or_insert(input);
     }
     for recording in recorded {

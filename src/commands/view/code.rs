@@ -35,6 +35,7 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     let listings = Listings::new(all);
     let mut section = listings.columns(Section::new("code").json(listings.json(all, profile, limit)));
     for (event, series) in profile.series.iter().enumerate() {
+        // The page sums the costs of sampled events itself, from the instructions that samples hit.
         if let Some(total) = find_exact_event(all, &series.name) {
             section = section.numbers(format!("cost.{event}"), listings.costs(total.number));
         }

@@ -111,6 +111,7 @@ impl CompiledCode {
         examined.resolution.found.each_code(&survey.processes, &job.pool, |listed: &ListedCode<'_>| {
             let ListedCode { time, pid, code, is_move } = *listed;
             if is_move {
+                // A move without a time can't be shown.
                 compiled.moves.extend(time.map(|time| CodeMove { time, input: 0 }));
                 return;
             }
@@ -265,6 +266,7 @@ impl Timed<'_> {
             .numbers("input", rows.iter().map(|row| row.input.into()))
             .texts("function.name", functions().map(|function| &function.name))
             .numbers("function.pid", functions().map(|function| u64::try_from(function.pid.0).unwrap_or(0)));
+        // Each row is one code range, so the page can count code ranges and recompilations itself.
         if self.is_whole() {
             return section;
         }
@@ -280,6 +282,7 @@ impl Timed<'_> {
             counts[code.function as usize] += 1;
         }
         let mut listed: Vec<u32> = (0..counts.len() as u32).collect();
+        // Too many code ranges for rows of their own: only the functions compiled most often keep theirs.
         if !self.is_whole() {
             listed.sort_by_key(|&function| Reverse(counts[function as usize]));
             listed.truncate(FUNCTIONS);

@@ -21,6 +21,7 @@ pub(super) fn hottest(limit: usize) -> CodeOptions {
     CodeOptions {
         function: None,
         limit: Some(limit),
+        // Without selection by name, each code range counts toward `limit`, and `codes` has no effect.
         by_name: false,
         codes: usize::MAX,
         weight: Weight::Period,

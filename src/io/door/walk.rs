@@ -212,6 +212,7 @@ impl Walk {
         } else if is_last {
             return Ok(Some(next));
         } else {
+            // A directory on the way: the next component is looked up in it.
             self.directories.push(next.file);
         }
         Ok(None)
@@ -225,6 +226,7 @@ impl Walk {
             let is_last = walk.remaining.is_empty();
             let step = walk.step(&name);
             let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
+            // A missing directory on the way is an error; a missing last component is a new output.
             let existing = if is_last && is_new { None } else { step? };
             // If `name` was a link that was followed, its components remain, so the output's name is still to come.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
@@ -238,6 +240,8 @@ impl Walk {
                 return Err(Stop::Descriptor(number));
             }
         }
+        // The path ends with `..`, or with a link to such a path or to `/`: no entry of a directory is left that an
+        // output could replace.
         Err(Stop::Failed(io::ErrorKind::IsADirectory.into()))
     }
 
@@ -256,6 +260,7 @@ impl Walk {
                 }
                 step => step?,
             };
+            // `None`: the step went up, followed a link, or entered a directory on the way.
             if let Some(last) = step {
                 if !last.about.is_dir() {
                     return Err(Errno::NOTDIR.into());
@@ -318,6 +323,7 @@ impl Walk {
         }
         let here = self.here()?;
         let is_trusted = is_trusted(link.about.uid()) && !may_be_changed_by_others(here)?;
+        // True for links in /proc that stand for open files or directories of a process.
         let leads_anywhere = leads_anywhere(link, here)?;
         // Outputs may also be named by a link to an open file of a process (/proc/PID/fd). Such a link that isn't at
         // the end of the path must lead to a directory, which is opened through the link. At the end, the walk

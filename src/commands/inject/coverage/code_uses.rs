@@ -121,6 +121,7 @@ impl SampleCounts {
         weights.whole = weights.whole.saturating_add(weight);
         match innermost {
             Some((_, FramePlace::Known)) => weights.known = weights.known.saturating_add(weight),
+            // The summary calls neither of them known: no code is known there at the sample's time.
             Some((pid, FramePlace::Unknown | FramePlace::OtherTime)) => {
                 let sum = weights.unknown.entry(pid).or_default();
                 *sum = sum.saturating_add(weight);
@@ -177,6 +178,7 @@ impl CodeUses {
     pub(super) fn note(&mut self, epoch: CodeEpoch, found: CodeUse) -> UseId {
         let next = UseId::new(self.list.len());
         let id = *self.by_epoch.entry(epoch).or_insert(next);
+        // `next` is only returned if the epoch was new.
         if id == next {
             self.list.push(found);
         } else {

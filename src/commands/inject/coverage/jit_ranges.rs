@@ -151,6 +151,7 @@ impl AddrRanges {
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= REGION_GAP).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
+        // Room for the region that starts with the first range.
         starts.truncate(MAX_REGIONS - 1);
         starts.push(0);
         starts.sort_unstable();
@@ -164,6 +165,7 @@ impl AddrRanges {
             // to know that there are too many.
             hulls.extend(Hull::cut(ranges).take(MAX_HULLS + 1));
         }
+        // Without hulls, no block of stack words is skipped at once; each word is then looked up in the regions.
         let hulls = (hulls.len() <= MAX_HULLS).then_some(hulls);
         Self { list, regions, hulls }
     }
@@ -249,7 +251,8 @@ impl Region {
     }
 }
 
-/// Sorts the ranges, and joins ranges with less than a page between them.
+/// Sorts the ranges, and joins ranges with less than a page between them. The list stays short that way, and an address
+/// in such a small gap is only looked up in vain.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {

@@ -29,7 +29,7 @@ pub(in crate::commands::inject) struct FirstUse {
 
 impl<'c, 'data> CodeSelection<'c, 'data> {
     /// Selects the code that samples use. If the options ask for all functions, selects all code except that of
-    /// processes injected earlier.
+    /// processes injected earlier. The recording already has mapping records for the code of those.
     pub(in crate::commands::inject) fn new(
         codes: &'c CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,

@@ -57,7 +57,8 @@ impl Shadowings {
         shadowings
     }
 
-    /// Adds mappings that will be inserted.
+    /// Adds mappings: those of the recording itself, or more that will be inserted. Keeps them in the order of the
+    /// recording, which lookups by time rely on.
     pub(in crate::commands::inject) fn extend(&mut self, more: Vec<(Pid, Shadowing)>) {
         let mut by_pid: FxHashMap<Pid, Vec<Shadowing>> = FxHashMap::default();
         for (pid, shadowing) in more {

@@ -199,6 +199,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             Some(DeferredChain { sample: later, offset }) => {
                 // The chain comes in two parts, each with a time of its own: the sample has the kernel's part, and a
                 // later record has the user part. Like perf, look up each part at the time of its own record.
+                // Without frames, `read_chain` would look up the sample's own address, although the user part has its
+                // frames.
                 let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(record, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 let deferred = self.read_chain(self.using_record(pid, later.time, *offset), later);
@@ -206,6 +208,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             }
             None => self.read_chain(record, sample),
         };
+        // Branches and stack copies are only read to find used JIT code, so skip them if the process has none.
         if !record.ranges.is_empty() {
             self.read_branches(record, sample);
             self.read_stack_copy(record, sample);
@@ -240,6 +243,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let cached_chain = key.and_then(|(key, time)| self.chains.get(&key, time));
         let ChainCounts { frames, bad_entries, innermost } = match cached_chain {
             Some(cached) => {
+                // The code that the chain uses is told about all these samples at once, when the chain leaves the
+                // cache.
                 cached.again.get_or_insert(record.as_use()).join(record.as_use());
                 cached.counts
             }
@@ -280,6 +285,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
                     counts.innermost.get_or_insert(place);
                     counts.frames.add(place);
                 }
+                // A frame of the kernel, for example.
                 Some(_) => {
                     counts.innermost.get_or_insert(FramePlace::Elsewhere);
                 }

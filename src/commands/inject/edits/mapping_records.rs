@@ -110,6 +110,7 @@ impl<'a> MappingInserter<'a> {
         if self.last_sample.is_none_or(|last| last.offset != sample.offset) {
             self.last_sample = self.read_anchor(sample.offset);
         }
+        // Always there: first uses are samples or deferred call chains.
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
@@ -180,6 +181,7 @@ impl<'a> MappingInserter<'a> {
         let trailer = attr.sample_id_all().then_some((&anchor.id, attr.sample_type));
         match mmap.to_mmap2(trailer, recording.header.endian) {
             Some(insert) => self.edits.push(Edit { at: anchor.offset, remove: 0, insert }),
+            // The image's path is too long for a record.
             None => self.unplaced += 1,
         }
     }

@@ -29,6 +29,8 @@ impl<'data> JitCode<'data> {
         let processes = &survey.first_pass.processes;
         let loaded = found.load(processes, &context.job.pool, &mut context.outcome.warnings);
         context.outcome.summary.extend(loaded.source_maps.remarks());
+        // The recording's machine or, if it isn't stated, that of the jitdumps. perf maps don't state any, so take the
+        // most common one.
         let machine = processes.machine.or(loaded.machine).unwrap_or(EM_X86_64);
         Self { loaded, machine, mode: found.mode() }
     }

@@ -58,6 +58,7 @@ impl<'i> PlainRecording<'i> {
         }
         let mut recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
+        // Records that are neither compressed nor in several streams are used where they are, without a copy.
         let in_place = if input.streams.is_none() { PlainStream::in_place(&recording, main, pool) } else { None };
         if let Some(stream) = in_place {
             return Ok(Self { recording, input, stream, shown, stored_as: None });

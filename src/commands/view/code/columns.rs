@@ -120,6 +120,7 @@ impl InstructionColumns {
             let text = InstructionText { text: text_without_target(instruction), len: instruction.len };
             self.instructions.push(self.texts.number(text));
             self.add_target(number, row_index, instruction, listing, names);
+            // File 0 means that the source is unknown, so files are numbered from 1.
             let (file, line) = match row.source {
                 Some(source) => (self.files.number(listing.files[source.file].name.clone()) + 1, source.line),
                 None => (0, 0),

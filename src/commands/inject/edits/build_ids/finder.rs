@@ -91,6 +91,7 @@ impl BuildIdFinder {
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
+        // Unlike `is_recorded_kernel`, this doesn't compare build IDs, because it is used to find them.
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
             (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());
@@ -100,7 +101,8 @@ impl BuildIdFinder {
         Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })
     }
 
-    /// The build ID of a file. `None` if the file has no build ID or isn't on this machine.
+    /// The build ID of a file. `None` if the file has no build ID or isn't on this machine. An ID from the user's list
+    /// comes first, then one that the recording states or that was found before, then that of the file.
     pub(super) fn find(&mut self, file: &ListedFile) -> Option<BuildId> {
         let ListedFile { path, cpumode } = file;
         if let Some(known) = &self.known
@@ -114,6 +116,7 @@ impl BuildIdFinder {
         // Kernel modules are files like others. Only the kernel itself has a name in brackets, such as
         // `[kernel.kallsyms]`.
         let is_kernel = *cpumode == CpuMode::Kernel && path.starts_with(b"[");
+        // `None`: no file was found. `Some(None)`: the file has no build ID, which is no reason for a warning.
         let found =
             if is_kernel { self.find_kernel(path) } else { self.open_image(path).map(|image| image.build_id()) };
         if found.is_none() {

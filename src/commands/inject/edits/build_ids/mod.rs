@@ -152,6 +152,7 @@ fn count_samples(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, FileSa
     for raw in records {
         let Some(Ok(sample)) = input.recording.chain_sample(&raw) else { continue };
         let (pid, _) = sample.pid_tid.unwrap_or_default();
+        // Without a time, take what was mapped last.
         let time = sample.time.unwrap_or(Nanos(u64::MAX));
         for (mode, frame) in sample.frames() {
             let Some(place) = spaces.lookup(pid, frame.for_lookup(), time, mode) else { continue };
@@ -160,6 +161,7 @@ fn count_samples(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, FileSa
     }
     let mut by_file: FxHashMap<ListedFile, FileSamples> = FxHashMap::default();
     for (dso, FileSamples { first, frames }) in hits {
+        // Several code objects may be one file in lists of build IDs, so join their counts.
         let Some(file) = ListedFile::from_dso(spaces.dsos().get(dso)) else { continue };
         let hits = by_file.entry(file).or_insert(FileSamples { first, frames: 0 });
         hits.first = hits.first.min(first);

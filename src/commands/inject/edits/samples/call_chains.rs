@@ -54,6 +54,8 @@ impl PlainChains {
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.convert_to_plain_chains();
+        // From pipe to pipe, the records with the attrs are copied, so edit them. Otherwise, the output's attrs are
+        // built from `recording`.
         if survey.input.is_pipe() && context.options.writes_pipe() {
             edits.extend(edit_attrs(&recording, survey));
         }
@@ -206,10 +208,13 @@ impl ChainConverter<'_, '_> {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
+        // An ID that no process has: nothing is mapped there.
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
         let time = sample.time.unwrap_or(UNTIMED);
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         self.unwinder.unwind(&stack, &mut self.cache, &mut self.chain);
+        // The stack ends before the thread's first function. Count the file of its last frame, whose unwind data may be
+        // missing.
         if self.chain.truncated
             && let Some(last) = self.chain.frames.last()
             && let Some(place) = self.spaces.lookup(pid, last.for_lookup(), time, CpuMode::User)

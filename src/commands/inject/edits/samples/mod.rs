@@ -82,8 +82,8 @@ fn drop_bad_entries(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) 
     edits
 }
 
-/// The edit that removes the invalid entries from the call chain in a record; `None` if it has none. With `unwinds`,
-/// samples with a stack copy are skipped.
+/// The edit that removes the invalid entries from the call chain in a record; `None` if it has none, is damaged, or is
+/// of another kind. With `unwinds`, samples with a stack copy are skipped, because they get a new chain.
 fn drop_bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     match raw.kind {
         kind::SAMPLE => drop_bad_entries_of_sample(recording, unwinds, raw),

@@ -116,6 +116,7 @@ impl RelocationFinder<'_> {
         // Damaged samples are not changed. `coverage` counts them.
         let Some(Ok(sample)) = self.recording.chain_sample(raw) else { return };
         let Ok(words) = self.recording.code_addresses(raw) else { return };
+        // The code of a process that was injected before isn't in images of this run, so it doesn't move.
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
