@@ -533,7 +533,7 @@ impl<'a> Unwinder<'a> {
         let addr = frame.for_lookup().0;
         let start = addr.checked_sub(hit.offset)?;
         let Cache { in_code, scratch, .. } = cache;
-        // Code can be moved, and pointers in its call frame information are relative to it. So the key has the start, too.
+        // Code can be moved, and pointers in its call frame information are relative to it. So the start is in the key.
         let row = in_code.entry((hit.code.0, start, hit.offset)).or_insert_with(|| {
             let table = FrameTable::from_code(machine, unwind.eh_frame, start, code.size)?;
             table.row(addr, scratch).map(Rc::new)
