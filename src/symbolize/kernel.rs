@@ -323,8 +323,8 @@ enum KernelList {
 }
 
 /// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
-/// whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is tried, too,
-/// and the caller accepts it only if the list is from the boot that was recorded.
+/// whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is tried,
+/// too, and the caller accepts it only if the list is from the boot that was recorded.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,

@@ -487,8 +487,8 @@ impl SearchOptions {
 fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {
-            // A file that is nearly all hole takes hours to read, so it was probably made to exhaust resources. `blocks`
-            // counts units of 512 bytes.
+            // A file that is nearly all hole takes hours to read, so it was probably made to exhaust resources.
+            // `blocks` counts units of 512 bytes.
             let on_disk = opened.about.blocks().saturating_mul(512);
             if is_mostly_hole(opened.about.len(), on_disk) {
                 let message = format!("not used: it has {} bytes, but only {on_disk} on disk", opened.about.len());

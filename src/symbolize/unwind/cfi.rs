@@ -97,8 +97,8 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// Reads the call frame information of a file. `None` if it has none, if its machine isn't supported, or if the file
-    /// can't be parsed.
+    /// Reads the call frame information of a file. `None` if it has none, if its machine isn't supported, or if the
+    /// file can't be parsed.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
