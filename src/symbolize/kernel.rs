@@ -202,7 +202,8 @@ impl KernelSymbols {
         )))
     }
 
-    /// Parses a list. Fails if the kernel in the list ends elsewhere than at `end`, unless `end` is `None`.
+    /// Parses a list. Fails if the kernel in the list ends elsewhere than at the recorded address `end`, which is
+    /// `None` if the recording doesn't state it, or if the list is known to be the right one without it.
     fn parse_and_check(
         text: io::Bytes,
         reference: Option<&KernelReference>,
@@ -242,7 +243,8 @@ impl KernelSymbols {
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
-            // Only functions count: symbols in the text section, and weak ones.
+            // Only functions count: symbols in the text section, and weak ones. A name more than 4 GiB into the list is
+            // skipped, because the offsets of names are stored in 32 bits.
             let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
             if previous.is_none_or(|previous| addr < previous.addr) || addr > lowest_wanted {
@@ -321,7 +323,8 @@ enum KernelList {
 }
 
 /// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
-/// whether the recorded kernel is the one running here; `None` if unknown.
+/// whether the recorded kernel is the one running here; `None` if unknown. Then the running kernel's list is tried,
+/// too, and the caller accepts it only if the list is from the boot that was recorded.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,

@@ -73,8 +73,8 @@ impl Authored {
         self.to_authored(name).map_or(Cow::Borrowed(name), |authored| Cow::Owned(authored.into_bytes()))
     }
 
-    /// V8's name with the authored function, file and position in it; `None` if nothing is known about the function. If
-    /// only the position is known, the function keeps its name.
+    /// V8's name with the authored function, file and position in it. If only the position is known, the function keeps
+    /// its name. `None` if nothing is known about the function, or if its script and source map contradict each other.
     fn to_authored(&self, name: &[u8]) -> Option<String> {
         if self.scripts.is_empty() {
             return None;

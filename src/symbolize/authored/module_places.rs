@@ -78,7 +78,8 @@ impl<'a> ModulePlaces<'a> {
     }
 }
 
-/// The positions where the functions of a DWARF unit were declared, by address.
+/// The positions where the functions of a DWARF unit were declared, by the address of their code. Functions without
+/// an address (only declared, or inlined everywhere) are left out. Stops at damage, and keeps what was read before it.
 fn read_declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
     let mut functions = FxHashMap::default();
     let mut entries = unit.entries();

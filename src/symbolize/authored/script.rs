@@ -306,6 +306,8 @@ impl AuthoredScript {
     /// which must be in the same scope. `None` if the list has no usable name.
     fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
+        // Only the lines are compared at the start: the segment may lead to a keyword or name that comes before the
+        // scope's start on the same line.
         let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
@@ -334,6 +336,7 @@ impl AuthoredScript {
             // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
+            // The author didn't bind the function to this word, only a tool did. So the word isn't the function's name.
             if function_text.is_bound
                 && is_last
                 && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
@@ -501,6 +504,7 @@ impl AuthoredScript {
         match name {
             Some(name) if is_on_line(content, offset, name) => Some(true),
             Some(_) => None,
+            // A word of one letter may be on the line by chance, so it proves nothing.
             None if generated_word.len() > 1 && is_on_line(content, offset, generated_word.as_bytes()) => Some(true),
             // Tools add and remove keywords, so a word that is missing in the authored line proves nothing.
             None => None,

@@ -559,6 +559,7 @@ impl ThumbText {
     /// #2`), as objdump shows it.
     fn show_shift_as_move(&mut self) {
         for shift in ["lsl", "lsr", "asr", "ror"] {
+            // The mnemonic must be the shift alone, or with the `s` of an instruction that sets the flags.
             if let Some(flags @ ("" | "s")) = self.stem.strip_prefix(shift)
                 && let Some((registers, by)) = self.operands.rsplit_once(", ")
                 && by.starts_with('#')

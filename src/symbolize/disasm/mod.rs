@@ -67,7 +67,8 @@ impl Disassembler {
         let mut instructions = Vec::new();
         for (range, kind) in code_kinds(image, addr..addr.saturating_add(code.len() as u64)) {
             let (start, end) = ((range.start - addr) as usize, (range.end - addr) as usize);
-            // Also on 64-bit Arm, data is shown by the 32-bit decoder, as words.
+            // Also on 64-bit Arm, data is shown by the 32-bit decoder, as words. There is no Thumb code on 64-bit Arm,
+            // so a symbol that says so doesn't matter.
             let mut decoder = match (machine, kind) {
                 (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
                 _ => Self::Arm(arm::Arm::new(kind)),

@@ -94,6 +94,7 @@ impl X86 {
     fn text(&mut self, decoded: &Decoded, target: Option<Target>) -> String {
         let mut text = String::new();
         self.formatter.format(decoded, &mut text);
+        // objdump leaves out the size suffix of some mnemonics, such as `pushq`.
         for (suffixed, plain) in IMPLIED_SIZES {
             if text.contains(suffixed) {
                 text = text.replacen(suffixed, plain, 1);

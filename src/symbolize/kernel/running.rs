@@ -49,7 +49,8 @@ fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// The first symbols of a list that belong to the kernel itself, not to a module: address relative to the first symbol,
-/// and name. Leaves out symbols outside the kernel's half of the addresses, such as offsets of per-CPU variables.
+/// and name. Absolute addresses can't be compared, because each boot loads the kernel elsewhere. Leaves out
+/// symbols outside the kernel's half of the addresses, such as offsets of per-CPU variables.
 fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
     /// How many symbols are compared at most. This is more than enough to tell two kernels apart, even if both were
     /// built from the same source.

@@ -52,6 +52,7 @@ impl Variables {
                 }
             }
         }
+        // By the order of the fields: lookups take the last symbol at an address, which is the largest.
         list.sort();
         Self { list }
     }

@@ -262,13 +262,14 @@ impl SearchOptions {
         let is_64 = image.object().is_ok_and(|object| object.is_64());
         let is_ours = match dso.build_id {
             Some(_) => image.has_build_id(dso.build_id),
+            // A 32-bit process has another vDSO (`Vdso32`) than a 64-bit one, also on the same kernel.
             None => self.kernel_runs_here && is_64 == (dso.kind == DsoKind::Vdso),
         };
         is_ours.then_some(image)
     }
 
-    /// Finds the image of the recorded kernel; `None` if there is none. Unless the user chose it, it must have the
-    /// recorded build ID.
+    /// Finds the image of the recorded kernel; `None` if there is none. It must have the recorded build ID. If the user
+    /// chose an image, no other is tried, and it may be used if it or the recording has no build ID.
     fn find_vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(vmlinux) = &self.vmlinux {
             // The user typed the path, so the file may have any owner.
@@ -386,6 +387,7 @@ impl SearchOptions {
             paths.extend(self.paths_by_id(id, "debug"));
         }
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, DEBUGGING, warnings));
+        // A file without a build ID is accepted, too.
         images.find(|found| found.has_build_id(id))
     }
 
@@ -485,6 +487,8 @@ impl SearchOptions {
 fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {
+            // A file that is nearly all hole takes hours to read, so it was probably made to exhaust resources.
+            // `blocks` counts units of 512 bytes.
             let on_disk = opened.about.blocks().saturating_mul(512);
             if is_mostly_hole(opened.about.len(), on_disk) {
                 let message = format!("not used: it has {} bytes, but only {on_disk} on disk", opened.about.len());

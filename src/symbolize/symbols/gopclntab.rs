@@ -213,9 +213,11 @@ impl<'a> GoTable<'a> {
             Version::Go116 => {
                 (parts.names, parts.units, parts.files) = (word(2)?, word(3)?, word(4)?);
                 (parts.values, parts.functions) = (word(5)?, word(6)?);
+                // The function table has the offsets of the functions' records, which count from its own start.
                 parts.records = parts.functions;
             }
             Version::Go118 | Version::Go120 => {
+                // 0 since Go 1.26; `read` then finds out where the text starts.
                 text = table.pointer_at(8 + 2 * table.pointer)?;
                 (parts.names, parts.units, parts.files) = (word(3)?, word(4)?, word(5)?);
                 (parts.values, parts.functions) = (word(6)?, word(7)?);

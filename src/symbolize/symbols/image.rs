@@ -95,6 +95,7 @@ impl Image {
             machine,
             methods: Vec::new(),
             blank,
+            // `from_opened` fills in what is known of the file in which the bytes were.
             metadata: None,
             is_everybodys: true,
         })
@@ -118,6 +119,7 @@ impl Image {
             machine: image.machine,
             methods: image.methods,
             blank: Vec::new(),
+            // `from_opened` fills in what is known of the file in which the bytes were.
             metadata: None,
             is_everybodys: true,
         })

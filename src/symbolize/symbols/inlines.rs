@@ -176,6 +176,7 @@ impl<'data> DebugSections<'data> {
         self.own.debug_aranges = aranges.into();
         let mut lacks_units = is_cut;
         let mut needs_lines = true;
+        // If `.debug_aranges` or a unit is damaged, all units and line tables are kept.
         if let Some(listed) = &listed
             && let Some(tables) = Tables::new(&self.dwarf(), listed)
         {
@@ -238,6 +239,7 @@ impl<'data> DebugSections<'data> {
             Some(whole)
         });
         let mut dwarf = whole.as_ref()?.borrow_with_sup(self.supplementary.as_ref(), |bytes| self.reader(bytes));
+        // As in `dwarf`, abbreviation tables that several units share are parsed once.
         dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
         Context::from_dwarf(dwarf).ok()
     }
@@ -248,6 +250,7 @@ impl<'data> DebugSections<'data> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
         let Some(context) = self.context() else { return units };
+        // `addr2line` can't look up the last address of the address space.
         for &addr in addresses.iter().filter(|&&addr| has_next(addr)) {
             for (load, _) in context.preload_units(addr) {
                 if seen.insert(load.dwo_id.0)
@@ -319,6 +322,7 @@ impl<'a> Inlines<'a> {
     /// The functions that were active at a link-time address, innermost first, from the units of one context. `None` if
     /// the debug information is damaged, or refers to a unit that the context lacks.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
+        // `addr2line` can't look up the last address of the address space.
         if !has_next(addr) {
             return None;
         }

@@ -161,6 +161,7 @@ fn resolve_file(
         return vec![Frames::with_addresses(request.offsets.len())];
     };
     let loaded = load(request, file, options, pool);
+    // With DWARF, each shard parses the units that it needs, so small shards don't pay.
     let min_size = if loaded.sections.is_some() { MIN_SHARD } else { MIN_SHARD_WITHOUT_DWARF };
     let size = request.offsets.len().div_ceil(pool.threads()).max(min_size);
     let frames = pool.map(request.offsets.chunks(size).collect(), |offsets| {
@@ -197,6 +198,7 @@ fn open<'a>(
     let debugging = if is_complete { None } else { options.search.find_debugging(running, warnings) };
     let has_no_symbols = !running.has_symtab() && debugging.is_none();
     let mini = if has_no_symbols { mini::image(running) } else { None };
+    // The file with the DWARF.
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
     let mut files = None;
     if wants_dwarf && main.has_dwarf() {
@@ -215,6 +217,7 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     let lines = if options.lines { LineTables::Needed } else { LineTables::NotNeeded };
     let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, lines);
     let (sections, mut table) = pool.install(|| join(load_sections, || load_table(file, &wanted)));
+    // Go's own table is used if there is no DWARF, or none is wanted. It also names functions of stripped programs.
     let go = if sections.is_none() { GoTable::read(file.running) } else { None };
     if let Some(go) = &go {
         table.add_go_functions(go, &wanted);

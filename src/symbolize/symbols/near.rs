@@ -52,6 +52,7 @@ impl Listed {
         }
         let mut unlisted = Vec::new();
         for (index, &addr) in addresses.iter().enumerate() {
+            // An address just after a listed one is only looked up if nothing is found at that one.
             let follows_listed = index > 0 && is_listed[index - 1] && addresses[index - 1] == addr.wrapping_sub(1);
             if !is_listed[index] && !follows_listed {
                 unlisted.push(addr);

@@ -236,6 +236,7 @@ impl AddressSlots {
         let max_slots = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
+        // One entry per slot (the last one is `span >> bits`), and one for the number of all addresses.
         let mut before = vec![0; (span >> bits) as usize + 2];
         // First counts the addresses in each slot. The count of a slot is stored in the entry after it, so adding up
         // all entries so far gives the number of addresses before each slot.
@@ -305,6 +306,7 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
         match symbol.st_type() {
             _ if symbol.st_name(endian) == 0 => return None,
+            // `sections` has only those with code, so these objects are code, such as some functions in assembly.
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT | elf::STT_COMMON => {}
             elf::STT_NOTYPE if section.is_text && is_label(symbol, name()?) => {}
             _ => return None,

@@ -97,7 +97,8 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// Reads the call frame information of a file. `None` if it has none, or if its machine isn't supported.
+    /// Reads the call frame information of a file. `None` if it has none, if its machine isn't supported, or if the
+    /// file can't be parsed.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
@@ -251,6 +252,7 @@ impl<'a> FrameTable<'a> {
         let mut rules = Vec::new();
         for (register, rule) in row.registers() {
             let rule = match rule {
+                // A register without a rule keeps its value.
                 RegisterRule::SameValue => continue,
                 RegisterRule::Offset(offset) => Rule::SavedAtOffset(*offset),
                 RegisterRule::ValOffset(offset) => Rule::CfaPlusOffset(*offset),
@@ -267,6 +269,7 @@ impl<'a> FrameTable<'a> {
             rules: rules.into(),
             return_register: cie.return_address_register().0,
             is_signal: cie.is_signal_trampoline(),
+            // The format matters only for references to other DWARF sections, which these expressions don't have.
             encoding: Encoding {
                 address_size: self.machine.word(),
                 format: Format::Dwarf32,
@@ -411,6 +414,7 @@ impl UnwindRow {
         let fp_offset = self.saved_offset(machine.fp())?;
         let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
         let is_frame_record = self.saved_offset(self.return_register) == Some(fp_offset.checked_add(8)?);
+        // The record must be in the part of the stack that was copied.
         if !is_frame_record || read(fp).is_none() {
             return None;
         }

@@ -94,6 +94,7 @@ impl<'a> ExidxTable<'a> {
     fn read_extab(&self, addr: u64) -> Option<Box<[u8]>> {
         let bytes = self.image.loaded(addr..addr.checked_add(4 * (MAX_WORDS as u64 + 2))?)?;
         let first = read_word(bytes, 0)?;
+        // If the highest bit is set, the entry has one of the standard formats (the compact model).
         if first >> 31 == 1 {
             return read_compact(first, &bytes[4..]);
         }
@@ -255,6 +256,7 @@ pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let Some(word) = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else { return is_thumb_blx_register };
     let first = word as u16;
     let is_thumb_bl = first & 0xf800 == 0xf000 && second & 0xc000 == 0xc000;
+    // In Arm code, `bl` has 1011 in bits 24 to 27, after any condition. The second pattern is `blx` with an address.
     let is_bl = word >> 24 & 15 == 0b1011 || word >> 25 == 0b111_1101;
     let is_blx_register = word & 0x0fff_fff0 == 0x012f_ff30;
     is_thumb_blx_register || is_thumb_bl || is_bl || is_blx_register

@@ -102,6 +102,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     };
     caller.set(machine.pc(), machine.code_address(return_addr));
     match stage {
+        // In these stages, all that the function has put on the stack is known, so `frame_end` is exact.
         Stage::InLink { lowered: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
         Stage::InLink { lowered: None } | Stage::Framed => caller.set_low_sp(frame_end),
     }

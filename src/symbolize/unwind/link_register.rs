@@ -183,6 +183,7 @@ impl<'c> Position<'c> {
                     prologue.lowered += by;
                     prologue.saved_link = true;
                 }
+                // Anything else isn't part of a prologue, such as an instruction that raises the stack pointer.
                 _ => break,
             }
         }

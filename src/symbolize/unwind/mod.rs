@@ -325,6 +325,8 @@ impl<'a> Unwinder<'a> {
     fn returns_by_link(&self, moment: Moment, rules: &Rules, frame: FrameAddr) -> bool {
         match rules {
             Rules::Row(row) if row.returns_by_link(moment.machine) => true,
+            // Within a prologue, the rules say that the return address has been saved. But `x29` is still the caller's,
+            // so a chain by frame pointers lacks the caller, whose address is also still in the link register.
             Rules::Row(_) if moment.machine == Machine::Aarch64 => {
                 let Some(place) = self.find_mapping(moment, frame.raw()) else { return false };
                 self.file_stage(place, link_register::stage_if_half_framed) != Stage::Framed
@@ -422,6 +424,7 @@ impl<'a> Unwinder<'a> {
             && caller.and_then(|caller| caller.pc()) != Some(moment.machine.code_address(link))
             && self.was_called_from(moment, pc, link)
         {
+            // `None`: how far the function has lowered the stack pointer isn't known.
             return frame_pointer::caller(registers, Stage::in_link(None), read);
         }
         caller
@@ -449,6 +452,7 @@ impl<'a> Unwinder<'a> {
         {
             return Ok(Some(caller));
         }
+        // Before the prologue and after the epilogue, the stack pointer is the caller's: it is lowered by 0 bytes.
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
         // If it isn't certain that the link register has the return address, an address in the running function itself
         // isn't accepted: a call that the function made may have left it there.
@@ -529,6 +533,7 @@ impl<'a> Unwinder<'a> {
         let addr = frame.for_lookup().0;
         let start = addr.checked_sub(hit.offset)?;
         let Cache { in_code, scratch, .. } = cache;
+        // Code can be moved, and pointers in its call frame information are relative to it. So the start is in the key.
         let row = in_code.entry((hit.code.0, start, hit.offset)).or_insert_with(|| {
             let table = FrameTable::from_code(machine, unwind.eh_frame, start, code.size)?;
             table.row(addr, scratch).map(Rc::new)

@@ -44,6 +44,7 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
         }
     }
     let widening_shift = WIDENING_SHIFTS.iter().find(|(name, _)| *name == mnemonic);
+    // A widening shift by 0 only widens. objdump shows it by the name of that instruction, without the `#0`.
     if let (Some((_, alias)), Some(registers)) = (widening_shift, operands.strip_suffix(", #0")) {
         (mnemonic, operands) = (alias, registers.to_owned());
     }

@@ -16,6 +16,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     if !(text.starts_with("_Z") || text.starts_with("_R") || text.starts_with("__Z") || text.starts_with("__R")) {
         return None;
     }
+    // The suffix isn't part of the mangled name.
     let (text, suffix) = text.split_at(text.find('@').unwrap_or(text.len()));
     let name = match rustc_demangle::try_demangle(text) {
         Ok(rust) => strip_number(format!("{rust:#}")),

@@ -40,7 +40,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
         // The class may start with a prefix that says that it is defined in another file. `ahead` looks for it without
-        // moving on.
+        // moving on: it reads the prefix as a number, then the number of the file, which is 0 for this file.
         let mut ahead = blob;
         is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
         owner = Some(argument(metadata, &mut blob)?);
@@ -61,6 +61,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
         argument(metadata, &mut blob)?;
     }
     let function = native.runtime_function(blob.offset())?;
+    // An entry point without a name is added, too. Without it, its code would seem to belong to the method before it.
     out.push(function, || {
         if is_of_other_file {
             return None;

@@ -135,6 +135,7 @@ impl ImageHeader {
 /// Translates the machine number of a PE file to an ELF machine number; `None` if it is unknown. In images for a single
 /// operating system, the PE number is XORed with a number that stands for that system.
 fn elf_machine(pe_machine: u16) -> Option<u16> {
+    // 0 for an image of any system or of Windows, then Linux, macOS, FreeBSD, NetBSD and Solaris.
     const SYSTEMS: [u16; 6] = [0, 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992];
     SYSTEMS.iter().find_map(|system| match pe_machine ^ system {
         0x8664 => Some(elf::EM_X86_64.0),

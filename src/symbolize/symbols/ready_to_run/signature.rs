@@ -168,6 +168,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         }
         let kind = self.blob.byte()?;
         if let Some(simple) = SIMPLE.iter().find(|simple| simple.0 == kind) {
+            // The name in a signature (`int32`), or that of the class (`System.Int32`).
             self.put(if self.spelling == Spelling::Signature { simple.1 } else { simple.2 });
             return Some(());
         }
@@ -292,6 +293,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
             self.put("...");
         }
+        // The limit stops damaged signatures with billions of dimensions.
         for dimension in 0..usize::try_from(rank).ok()?.min(DEPTH) {
             if dimension > 0 {
                 self.put(",");

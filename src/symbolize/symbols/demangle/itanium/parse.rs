@@ -313,6 +313,7 @@ impl<'a> Parser<'a> {
                 if let Some(scope) = scope {
                     name = parser.add(Node::Nested { scope, name });
                 }
+                // Back references can lead to the template alone, so it is remembered without its arguments.
                 if parser.peek() == b'I' {
                     parser.remember(name);
                     name = parser.with_arguments(name, facts)?;
@@ -809,6 +810,7 @@ impl<'a> Parser<'a> {
             "Ds" => "char16_t",
             "Du" => "char8_t",
             "Dn" => "decltype(nullptr)",
+            // `DF16_` is `_Float16`, `DF32x` is printed without its `x`, and `DF16b` is `std::bfloat16_t`.
             "DF" => {
                 let digits = self.digits();
                 let extended = self.take("x");
@@ -838,7 +840,7 @@ impl<'a> Parser<'a> {
             self.expect("E")?;
             suffix = " noexcept";
         } else if self.take("Dw") {
-            // `throw(…)`: the types aren't printed.
+            // `throw(…)`: nothing is printed for it.
             while !self.take("E") {
                 self.ty()?;
             }
@@ -900,6 +902,7 @@ impl<'a> Parser<'a> {
     /// function or variable.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
+        // Old versions of GCC left out the `_`.
         if self.take("_Z") || self.take("Z") {
             let encoding = self.encoding()?;
             self.expect("E")?;
