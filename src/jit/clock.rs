@@ -123,6 +123,7 @@ impl DumpTimes {
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
         // time and the records' times are from different clocks.
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
+        // The errors are in nanoseconds: how far each of the two may be from the moment when the marker was mapped.
         let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",

@@ -270,7 +270,7 @@ impl<'data> CodeMap<'data> {
         // `name` was found by a lookup, in which timed loads win. So if there are timed loads at `addr`, it is the name
         // of one of them, and is compared only with names of timed loads. A source that fills gaps may spell the same
         // function's name differently.
-        // `None`: what ancestors had counts at whatever time, because the time of the sample isn't known exactly.
+        // Without a time (`None`), these are the process and the ancestors whose code it still has at the end.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {
