@@ -71,6 +71,7 @@ impl<'data> Core<'data> {
         let (segments, pid, files) = (Vec::new(), None, Vec::new());
         let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
         core.read_program_headers(headers, count)?;
+        // Both are searched by address from here on.
         core.segments.sort_by_key(|segment| segment.addr.start);
         core.files.sort_by_key(|file| file.start);
         Ok(core)
@@ -102,6 +103,7 @@ impl<'data> Core<'data> {
         self.is_cut |= available < size;
         match elf::ProgramType(kind) {
             elf::PT_LOAD if available > 0 => {
+                // A segment that would extend beyond the address space is damaged, and left out.
                 let Some(end) = addr.checked_add(available) else { return Ok(()) };
                 let is_writable = flags & elf::PF_W.0 != 0;
                 self.segments.push(CoreSegment { addr: addr..end, offset: start, is_writable });

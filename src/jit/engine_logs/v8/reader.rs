@@ -136,6 +136,7 @@ impl<'a> V8LogReader<'a> {
     /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the
     /// record's end in the log.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
+        // A record about other code is ignored. The `code-creation` that it belongs to may have been damaged.
         let Some(last) = self.last_created.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
             self.sources.set_script(function, info.script);
