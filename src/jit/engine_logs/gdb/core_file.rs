@@ -58,6 +58,7 @@ impl<'data> Core<'data> {
             return Err(Error::new("is a core dump of a 32-bit process, which jitgraft does not read"));
         }
         let endian = if bytes[5] == elf::ELFDATA2LSB.0 { Endian::Little } else { Endian::Big };
+        // `e_ident` has 16 bytes, and `e_type` has 2.
         let mut header = Cursor::new(&bytes[18..], 18, endian);
         let machine = header.u16("e_machine")?;
         header.bytes(12, "e_version and e_entry")?;
