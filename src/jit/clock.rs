@@ -176,6 +176,8 @@ pub(super) fn explain_other_process(
     last: u64,
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
+    // The marker is the process's own, so its time is preferred. Without fork and marker, the first exec is the
+    // earliest that is known of the process.
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
     // A time at which the process can't have written these records: it began after the last one, or ended before the
     // first one.
