@@ -228,7 +228,8 @@ impl Cuts {
             }
             let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
             let file = MappedFile { path: &mapping.path, first_byte: range.start.wrapping_sub(mapping.pgoff) };
-            // False for anonymous memory, which runtimes map again to grow it, and for jitdumps and ELF images of JIT code.
+            // False for anonymous memory, which runtimes map again to grow it. Also false for jitdumps and ELF
+            // images of JIT code, because they don't replace code.
             if mapping.kind().ends_jit_code() {
                 // Mapping a file again where the same bytes of it are already mapped ends no code. It happens if a
                 // compiler maps its code from a file and then changes the protection. Code ends only in the gaps
