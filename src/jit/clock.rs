@@ -123,6 +123,7 @@ impl DumpTimes {
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
         // time and the records' times are from different clocks.
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
+        // The errors are in nanoseconds: how far each of the two may be from the moment when the marker was mapped.
         let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
@@ -175,6 +176,8 @@ pub(super) fn explain_other_process(
     last: u64,
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
+    // The marker is the process's own, so its time is preferred. Without fork and marker, the first exec is the
+    // earliest that is known of the process.
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
     // A time at which the process can't have written these records: it began after the last one, or ended before the
     // first one.

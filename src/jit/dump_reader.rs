@@ -46,6 +46,7 @@ pub(super) fn read<'data>(
     };
     let is_timed = has_times(&dump);
     let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
+    // A cache. It is filled when a process is first looked up by the ID in its own PID namespace.
     let in_namespaces = NamespacePids::default();
     let pids = Pids { source, header_pid: Pid(header.pid), processes, options, in_namespaces };
     pids.warn_if_foreign(warnings);
@@ -72,6 +73,8 @@ pub(super) fn read<'data>(
     {
         warnings.push(Warning::new(message).in_file(&source.path, None));
     }
+    // Only at the end it is known whether most line entries have V8's bias, and whether the jitdump begins with a list
+    // of code that is older than the file (a rundown).
     reader.unbias_lines();
     rundown::correct_times(&mut reader.list, source.pid, source.marker_time, processes);
     let first = times.first_time.and_then(|time| conversion.apply(time));
@@ -239,6 +242,7 @@ impl<'data> DumpReader<'_, 'data> {
                 // These fields are overwritten by every record, so that in the end they describe the last one.
                 end.last_time = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
+                // The file ends in this code. Its name and address are still used, but the record counts as skipped.
                 if end.torn {
                     end.skipped = 1;
                     warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(offset)));
@@ -274,6 +278,7 @@ impl<'data> DumpReader<'_, 'data> {
                 self.loads.insert(load.index, list_index as u32);
             }
             Body::Move(moved) => {
+                // A move of code that was never loaded is ignored, because that code has no name.
                 if let Some(load) = self.loads.get(&moved.index).map(|load| *load as usize) {
                     let pid = self.pids.find_owner(Pid(moved.pid));
                     self.list.move_to(pid, time, load, Addr(moved.to));
@@ -283,6 +288,7 @@ impl<'data> DumpReader<'_, 'data> {
                 self.pending_lines.insert(info.addr, info);
             }
             Body::Unwinding(unwind) => self.pending_unwind = unwind,
+            // These say nothing about code.
             Body::Close | Body::Other(_) => {}
         }
     }
@@ -295,6 +301,8 @@ impl<'data> DumpReader<'_, 'data> {
         if let Some(first_line_addr) = info.first_addr {
             self.loads_with_lines += 1;
             let offset = first_line_addr.wrapping_sub(addr);
+            // The first line may begin a few bytes after the start of the code, so the offset need not be exactly the
+            // bias.
             if (ELF_HEADER..ELF_HEADER + 8).contains(&offset) {
                 self.loads_with_bias += 1;
             }

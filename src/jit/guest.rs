@@ -208,6 +208,7 @@ impl GuestNames {
         for addr in relative {
             if let Some(symbol) = table.find(addr) {
                 let name = demangle(&symbol.name).map_or_else(|| symbol.name.to_vec(), |name| name.into());
+                // A name from an earlier file stays.
                 self.names.entry(base + addr).or_insert_with(|| name.into());
             }
         }
@@ -232,8 +233,8 @@ fn first_candidates(files: GuestFiles<'_>) -> Vec<GuestCandidate> {
     candidates
 }
 
-/// Appends the loader and libraries that an ELF file requires, except those that are already candidates. `root` is the
-/// directory with the guest's files.
+/// Appends the loader and libraries that an ELF file requires, except those that an earlier file required as well.
+/// `root` is the directory with the guest's files.
 fn add_required_files(candidates: &mut Vec<GuestCandidate>, object: &object::File<'_>, root: &Path) {
     let mut required = Vec::new();
     for path in required_files(object, root) {
@@ -274,10 +275,12 @@ fn required_files(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     let loader = object.section_by_name(".interp").and_then(|section| section.data().ok());
     let Some(loader) = loader.and_then(|name| name.strip_suffix(b"\0")) else { return Vec::new() };
     let loader = root.join(OsStr::from_bytes(loader.strip_prefix(b"/").unwrap_or(loader)));
+    // The loader's path may be a link. The libraries are next to the file that it leads to.
     let real_loader = std::fs::canonicalize(&loader).unwrap_or_else(|_| loader.clone());
     let directory = real_loader.parent().unwrap_or(Path::new("/"));
     let mut files = vec![loader];
     for name in required_libraries(object) {
+        // A name with a slash is a path in itself, so it isn't in the loader's directory.
         if !name.contains(&b'/') {
             files.push(directory.join(OsStr::from_bytes(&name)));
         }
@@ -415,6 +418,7 @@ impl GuestFunctions {
         // 80% of the functions that ran must have run from their start.
         let first = self.ranges.first().map_or(0, |&(start, _)| index_of(start));
         let all = last_end.saturating_sub(first);
+        // Fewer than three functions could fit by chance.
         ran >= 3 && inside * 2 >= all && ran_from_start * 5 >= ran * 4
     }
 }

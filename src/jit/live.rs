@@ -107,8 +107,8 @@ impl LiveProcess {
     }
 }
 
-/// Opens a file by the path that a process in a container uses. `None` if the process isn't running, if it sees the
-/// same files as we do, or if the file doesn't exist.
+/// Opens a file by the path that a process in a container uses. `None` if the process isn't running or its files can't
+/// be accessed, if it sees the same files as we do, or if the file doesn't exist.
 pub(crate) fn open_inside(
     pid: Pid,
     path: &Path,

@@ -68,6 +68,8 @@ impl Found {
         // Sources that couldn't be used come last. So each other account is at the index that its source's `OriginId`
         // states.
         accounts.extend(self.failed.iter().cloned());
+        // Later lists win over earlier ones, and ranges to hide only affect the lists before theirs. So the order
+        // matters.
         lists.extend(extra_lists);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let source_maps = self.find_source_maps(&lists, warnings);
@@ -98,6 +100,8 @@ impl Found {
                 return SourceMaps::default();
             }
             let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
+            // WebAssembly functions whose names don't say which module they belong to. If the user named a module that
+            // has all of them, its debugging information names their sources.
             let mut native = NativeFunctions::default();
             for list in lists {
                 native.add(list.names());
@@ -211,6 +215,7 @@ fn read_perf_map<'data>(
     let mut events = untimed_events(source.pid, codes);
     if let SourceState::Loaded { skipped: count, torn, .. } = &mut events.state {
         *count = skipped.count();
+        // Without a line break at its end, the last line may be incomplete.
         *torn = source.contents.bytes.last().is_some_and(|last| *last != b'\n');
     }
     skipped.report(&source.path, warnings);

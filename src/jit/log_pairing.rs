@@ -64,6 +64,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         let mut has_perf_map = false;
         for &other_index in &by_pid[&source.pid] {
             let other = &sources[other_index];
+            // If a jitdump's times couldn't be converted, there is nothing to compare the log's times with.
             if other.kind == Kind::JitDump && read[other_index].has_times() {
                 dumps.push(other_index);
             }
@@ -149,6 +150,7 @@ impl<'data> LogCodeIndex<'data> {
         if let Some(start) = start {
             let conversion = Conversion::from(start);
             for (time, code) in loads(log) {
+                // A log's times aren't negative. They have a sign only to compute differences.
                 let time = conversion.apply(time.unsigned_abs()).unwrap_or_default();
                 codes.entry((code.addr, code.size)).or_default().push((time.0, code));
             }
@@ -165,6 +167,7 @@ impl<'data> LogCodeIndex<'data> {
         let dump_time = listed.time?.0;
         let candidates = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
         let (log_time, code) = candidates.iter().min_by_key(|(log_time, _)| log_time.abs_diff(dump_time))?;
+        // Then even the nearest is other code, which was at the same address at another time.
         if log_time.abs_diff(dump_time) > MAX_DELAY {
             return None;
         }

@@ -88,6 +88,7 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
         Some(bytes) => Some(log.texts.get(bytes)),
         None => source.contents.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty()),
     };
+    // A log has no `.eh_frame_hdr`, and nothing says that its `.eh_frame` is in memory after the code (0).
     let unwind =
         code.unwind.map(|unwind| Unwind { eh_frame: log.texts.get(unwind), eh_frame_hdr: &[], mapped_size: 0 });
     Code {
@@ -102,7 +103,8 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
     }
 }
 
-/// The log's source lines for a piece of code.
+/// The log's source lines for a piece of code. They are decoded later, by the source. Empty if the log states none, or
+/// is of a kind that has none.
 pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let raw = match code.position_key {
         Some(key) => log.texts.get(key),
@@ -132,6 +134,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     let first_time = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
     let conversion = match log.clock {
+        // Without times, there is nothing to convert or to warn about.
         LogClock::None => return (Conversion::None, None),
         // Such times are converted like those of a jitdump of which neither header nor marker is known.
         LogClock::Monotonic => {
@@ -144,6 +147,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
             return (Conversion::choose(clock, &times).0, None);
         }
         // The log's times are wall-clock times, so their moment 0 is 0 on the wall clock, too.
+        // The error is 0, too, because nothing is estimated.
         LogClock::Wall => conversion_from_wall(clock, 0, 0),
         LogClock::SinceStart { began } => {
             // The log may say when it began.

@@ -55,6 +55,7 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
             return Some(Err(Error::new(why).because(error)));
         }
     };
+    // A core dump states the ID that the process has in its own PID namespace.
     let process = SnapshotProcess { pid: live.inner.unwrap_or(pid).0, machine };
     let core = snapshot(&memory, &data_ranges, process)?;
     Some(Ok(CopiedObjects { path: mem, core }))

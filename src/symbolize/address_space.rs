@@ -149,6 +149,7 @@ impl AddressSpaces {
                     spaces.kernel_reference = read_kernel_reference(mapping);
                 }
                 let builder = builders.entry((realm.pid(pid), realm)).or_default();
+                // An exec ends what the process itself had mapped. What the kernel or a guest has mapped stays.
                 if realm == Realm::User {
                     builder.replay_execs(mapping.time, process);
                 }
@@ -234,6 +235,7 @@ impl AddressSpaces {
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
             same_exec.cut(period.clone());
         }
+        // What the process inherited at a fork is seen from the fork to its next exec.
         let holds = intersect(intersect(self.ancestry.inherited_code_period(pid, time), same_mapping), same_exec.range);
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
@@ -386,6 +388,8 @@ fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
         && Realm::from_mapping(pid, one) == realm
 }
 
+/// What is mapped by a mapping in this realm. The kind depends on the path and, for the vDSO and for data, also on
+/// where and how it is mapped.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // All memory of a 32-bit process, including its vDSO, lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
@@ -405,6 +409,7 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // A build ID tells different builds of a file apart, and anonymous memory has none. If a recording gives it a build
     // ID anyway, that is dropped, so that all memory with the same name shares one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
+    // Device and inode tell whether a file found here is the recorded one. Memory may have them, too (memfd).
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
@@ -536,6 +541,7 @@ impl SpaceBuilder {
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
+            // A gap before this entry, or an entry of something else.
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
                 return false;
             }
@@ -672,6 +678,7 @@ impl ParentReplay<'_> {
             let exec = self.execs.first().copied();
             let next_mapping = self.regions.first().map(|region| region.from);
             let Some(next) = [self.forked, exec, next_mapping].into_iter().flatten().min() else { return };
+            // The rest is replayed when `advance` is called for a later fork.
             if next > until {
                 return;
             }

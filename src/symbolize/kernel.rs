@@ -129,6 +129,7 @@ impl KernelSymbols {
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
+            // The build ID in the path of a given list from perf's cache shows that the list is another kernel's.
             if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| is_for_other_kernel(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
@@ -142,6 +143,7 @@ impl KernelSymbols {
                 }
             };
             let is_cached = matches!(list, KernelList::Cached { .. });
+            // perf inject may have stored the list of the kernel running here under the build ID of the recorded one.
             if is_cached && is_running == Some(false) && running.has_list(&text) {
                 warnings.push(Warning::new(LIST_OF_RUNNING_KERNEL).in_file(list.path(), None));
                 continue;
@@ -295,6 +297,7 @@ impl KernelSymbols {
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;
         let offset = addr - symbol.addr;
+        // No function is that long: the address is in a gap, for example between two modules.
         if offset >= MAX_FUNCTION_LEN {
             return None;
         }
@@ -343,6 +346,7 @@ fn candidate_lists(
             lists.push(KernelList::Cached { path, force: search.force });
         }
     }
+    // Without knowing which kernel was recorded, the list is only used if a reference symbol shows that it fits.
     if is_running != Some(false) {
         lists.push(KernelList::Running(running.kallsyms.clone()));
     }

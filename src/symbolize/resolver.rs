@@ -87,6 +87,7 @@ impl Resolver<'_> {
             pool.install(|| join(resolve_files, load_kernel_symbols));
         warnings.append(file_warnings);
         warnings.append(kernel_warnings);
+        // The parts come in the order of the requests, which are in the order of `sorted.files`.
         let mut indices = sorted.files.iter().map(|location| location.index);
         for part in parts {
             frames.absorb(&part, indices.by_ref().take(part.len()));
@@ -123,8 +124,11 @@ impl Resolver<'_> {
             }
             match self.symbolizer.spaces.dsos().get(dso).kind {
                 DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => sorted.files.push(location),
+                // If there is an image of the kernel, it is used instead of a symbol list: it has lines and inlined
+                // calls, too.
                 DsoKind::Kernel if self.images.get(dso).is_some() => sorted.files.push(location),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => sorted.kernel.push(location),
+                // JIT code in such memory was a `Location::Code`. Nothing names what is left, or what is in a guest.
                 DsoKind::Anonymous | DsoKind::Data | DsoKind::Guest => {}
             }
         }
@@ -185,6 +189,7 @@ impl Resolver<'_> {
 
     /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
+        // BPF programs and trampolines have names of their own.
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
         // For code of the kernel, a location's offset is its recorded address.
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
@@ -205,6 +210,7 @@ impl Resolver<'_> {
     /// Names locations in the kernel by its symbol list. BPF programs and trampolines have names of their own.
     fn resolve_kernel(&self, locations: &[FileLocation], symbols: &KernelSymbols, frames: &mut Frames) {
         for &FileLocation { dso, offset, index } in locations {
+            // A BPF program or trampoline is a DSO of its own. Its path is its name, and offsets count from its start.
             let (name, offset_in_function) = if self.is_kernel_symbol(dso) {
                 (&self.symbolizer.spaces.dsos().get(dso).path[..], offset)
             } else if let Some(symbol) = symbols.lookup(offset) {
@@ -242,6 +248,7 @@ impl Resolver<'_> {
         for in_code in locations.chunk_by(|a, b| a.code == b.code) {
             let code = self.symbolizer.codes.code(in_code[0].code);
             // Even if lines aren't requested, they are needed to find the inlined calls around an address.
+            // `positions` decodes the lines of formats that may also have inlined calls.
             let needs_lines = self.options.lines || (self.options.inlines && code.lines.positions.is_some());
             let source = if needs_lines { code.lines.source_map() } else { SourceMap::default() };
             // Java agents may report a function and the calls that were inlined into it under one joined name.
@@ -249,6 +256,7 @@ impl Resolver<'_> {
             if let Some(calls) = &mut joined_calls
                 && calls.expanded.len() > MOST_INLINED
             {
+                // The list begins with the outermost call, so the deepest calls are dropped.
                 calls.expanded.truncate(MOST_INLINED);
                 too_deep += 1;
             }
@@ -302,6 +310,7 @@ impl Resolver<'_> {
         }
         let name = joined_calls.map_or(code.name, |calls| calls.root);
         let name = frames.intern(&self.options.display_name(name));
+        // The frame of the compiled function differs from that of an inlined call only in these two fields.
         let compiled = self.inlined_frame(name, position, frames);
         functions.push(AddressFrame { offset: Some(offset), inlined: false, ..compiled });
         functions

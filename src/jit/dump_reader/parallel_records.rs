@@ -21,6 +21,7 @@ pub(super) fn for_each_record<'data>(
     let extent = dump.extent();
     if let Some(pool) = pool
         && pool.threads() > 1
+        // A shorter file has too few pieces to be worth it.
         && extent.end - extent.start > 2 * piece_size
     {
         let starts = (extent.start..extent.end).step_by(usize::try_from(piece_size).unwrap_or(usize::MAX));

@@ -102,6 +102,7 @@ impl<'a> Head<'a> {
             return Some(Self::Flush);
         }
         let (number, rest) = split_word(rest);
+        // Sections without a number, or of an unknown kind, only end the section before.
         let Some(trace) = decimal(number) else { return Some(Self::Other) };
         let (what, rest) = split_word(rest);
         Some(match what {
@@ -182,6 +183,7 @@ impl TraceReader {
                 self.in_code = true;
                 self.has_code = true;
             }
+            // The machine code before this is complete. A dump that ends without it was cut off.
             Head::Stop => self.in_code = false,
             Head::Flush => self.flush(),
             Head::Other => {}

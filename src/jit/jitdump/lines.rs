@@ -34,6 +34,7 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let mut last_file = None;
     for _ in 0..lines.count {
         let Some(Entry { line, file }) = read_entry(&mut cursor, lines) else { break };
+        // A file name that is a mark (`SAME_FILE`) stands for the file of the entry before, which may be lost, too.
         let file = if file == Some(SAME_FILE) { last_file } else { file };
         if let Some(file) = file {
             entries.push(Line { file, ..line });

@@ -82,6 +82,8 @@ pub fn sniff(head: &[u8]) -> bool {
 }
 
 impl<'data> JitDump<'data> {
+    /// Reads the header. Records are only read when they are asked for. Fails if the file is empty or not a jitdump, or
+    /// if its header is incomplete or damaged.
     pub fn parse(bytes: &'data [u8]) -> Result<Self> {
         let endian = match bytes.first_chunk() {
             Some(b"DTiJ") => Endian::Little,
@@ -101,6 +103,7 @@ impl<'data> JitDump<'data> {
         cursor.bytes(4, "magic")?;
         let version = cursor.u32("version")?;
         let total_size = cursor.u32("header total_size")?;
+        // `elf_mach` has 32 bits, but values of ELF's `e_machine` have 16.
         let machine = cursor.u32("elf_mach")? as u16;
         cursor.u32("pad1")?;
         let pid = cursor.u32("pid")? as i32;
@@ -420,6 +423,7 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }
 
+/// Reads a JIT_CODE_LOAD record with its code. Fails if the record is too short for the code.
 fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let load = read_load_header(payload)?;
     let size = load.size;
@@ -432,6 +436,7 @@ fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { code: Some(code), ..load })
 }
 
+/// Reads a JIT_CODE_MOVE record. The size isn't kept, because it is that of the load that `index` refers to.
 fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;

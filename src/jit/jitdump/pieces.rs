@@ -37,6 +37,7 @@ impl<'data> JitDump<'data> {
         // The first record is right at the start of the file's records. The other pieces begin anywhere, so the start
         // of a record must be found.
         if range.start > self.extent().start {
+            // `None` if no such position is in the range.
             walk.go_to_a_row(range.end)?;
         }
         let start = walk.cursor.offset();
@@ -68,7 +69,8 @@ impl<'data> Records<'data> {
     }
 
     /// True if [`IN_A_ROW`] plausible records follow each other from this position, or at least one if the dump ends
-    /// after them.
+    /// after them. Several in a row are needed because code in the middle of a record may look like one record by
+    /// chance.
     fn begins_row(&self, position: Cursor<'data>) -> bool {
         let mut next = position;
         for number in 0..IN_A_ROW {

@@ -40,6 +40,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for CoreFile { named_path, id, pid: pid_in_name } in core_files(search) {
         let inner = match scene.open(&named_path) {
+            // The file is gone since its directory was listed.
             None => continue,
             Some(Ok(opened)) => match logs::read_process(id, &opened.bytes) {
                 Some(LogProcess { pid: Some(inner), .. }) => Pid(inner),

@@ -83,7 +83,7 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
         for given in list {
             let path = given.path.as_path();
-            // The user may have passed the same file twice.
+            // A marker may have led to the file in an earlier round, or the user may have passed the same file twice.
             if search.used_paths.contains(path) || planned.contains(path) || is_directory(path) {
                 continue;
             }
@@ -109,6 +109,7 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
     let opened = scene.open(&NamedPath::new(path, Named::User));
     let opened = match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
         Ok(opened) => opened,
+        // A report of a source needs its kind, which is unknown for a log that can't be opened: only a warning is left.
         Err(error) => {
             return match kind {
                 Some(kind) => Step::Refuse { path: path.clone(), kind, pid: UNKNOWN_PROCESS, error },
@@ -163,6 +164,7 @@ pub(super) fn placed_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
     let mut pids = scene.jit_processes.clone();
     if pids.is_empty() && !scene.options.elf.is_empty() {
+        // ID 0 is the kernel's idle task, and negative IDs stand for no process.
         pids = scene.processes.by_pid.keys().copied().filter(|pid| pid.0 > 0).collect();
     }
     let mut steps = Vec::new();

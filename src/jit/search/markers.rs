@@ -22,6 +22,7 @@ impl<'a> Markers<'a> {
         let mut markers = Self::default();
         for marker in &processes.markers {
             markers.by_pid.entry(marker.pid).or_default().push(marker);
+            // Without device and inode, it can't be told whether two markers at one path are the same file.
             if let Some(file) = marker.file {
                 let files = markers.by_path.entry(marker.path.as_os_str()).or_default();
                 files.entry(file).or_default().insert(marker.pid);

@@ -110,6 +110,7 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
         reported: BTreeSet::new(),
         warnings,
     };
+    // The rounds are in order of precedence: each sees what the ones before it have found.
     for plan in ROUNDS {
         for step in plan(&search) {
             search.carry_out(step);

@@ -92,6 +92,7 @@ pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     if files.is_empty() {
         return steps;
     }
+    // Reading the samples takes long, so this comes after everything that may make it unnecessary.
     let sampled = samples();
     let Some(times) = sampled.times else { return steps };
     // Processes that have a source are compared, too: a file that may be theirs isn't certain to be another's.
@@ -160,6 +161,7 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
     let Orphan { path, kind, named, .. } = file;
     match verdict {
         Verdict::Used(Fit { pid, sign, .. }) => {
+            // It was closed after it was compared. If it is gone since, nothing is done.
             let opened = scene.open(&NamedPath::new(path, *named))?.ok()?;
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);
@@ -286,6 +288,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
             ranges.extend(entries.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
         }
         Kind::Log(id) => ranges = logs::code_ranges(id, bytes)?,
+        // An object that the user placed is never an orphan, so this is a jitdump.
         Kind::JitDump | Kind::PlacedElf => {
             let dump = JitDump::parse(bytes).ok()?;
             for record in dump.records().flatten() {
@@ -354,7 +357,7 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
 }
 
 /// Explains why a file can't belong to a process, judged by the process ID in its name and by when it was written (the
-/// times of its records are compared elsewhere). `None` if nothing contradicts.
+/// times of its records are compared elsewhere). `None` if nothing contradicts, or if the times needed are unknown.
 fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<String> {
     if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
         && in_name != inner

@@ -61,6 +61,7 @@ impl<'a> Search<'a> {
         if candidate.excludes_used_files() && paths.iter().any(|named| self.used_paths.contains(&named.path)) {
             return;
         }
+        // For an unexpected candidate, nothing shows that the process ran JIT code, so what can't be used isn't missed.
         let is_reported = !matches!(candidate.clue, Clue::Unexpected);
         for named_path in &paths {
             let opened = match self.scene.open(named_path) {
@@ -147,6 +148,7 @@ impl<'a> Search<'a> {
         let warning = error.in_file(path).into_warning();
         // Accounts are displayed after "not used:", so they don't need these words.
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
+        // Another path may lead to the same file, so files are compared by device and inode.
         let file = self.scene.door(path, Named::Convention).look(path).map(|about| file_id(&about));
         if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
             return;

@@ -55,7 +55,8 @@ pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {
         let inner = process.inner_pid.unwrap_or(pid);
-        // ID 0 is the kernel's idle task, and negative IDs stand for no process.
+        // ID 0 is the kernel's idle task, and negative IDs stand for no process. The names of injected code are already
+        // in the recording, so no file is needed for it.
         let is_candidate = pid.0 > 0 && !process.has_jit_memory && !process.is_injected();
         if !is_candidate || search.scene.shared_pids.contains(&inner) || search.kinds_of(pid).next().is_some() {
             continue;
@@ -141,6 +142,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         let inner_pids = search.scene.inner_pids(pid);
         let mut indices: Vec<usize> =
             inner_pids.iter().filter_map(|inner| by_pid.get(inner)).flatten().copied().collect();
+        // In the order of `named_logs`, in which directories that the user named come first.
         indices.sort_unstable();
         for index in indices {
             let log = &logs[index];

@@ -56,6 +56,7 @@ impl<'a> Scene<'a> {
             in_namespaces: NamespacePids::default(),
         };
         scene.find_running_processes();
+        // This needs the running processes, which tell their IDs in their own PID namespaces.
         scene.shared_pids = scene.find_shared_pids();
         scene
     }

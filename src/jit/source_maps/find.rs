@@ -204,6 +204,7 @@ impl<'a> Finder<'a> {
             Err(why) => return Refusal { map, why }.into(),
         };
         let recorded_map = map_file.as_ref().map(|map_file| recorded_map_path(paths, map_file));
+        // For `pack`: where to look for each file on the recorded machine, and where it is here.
         let mut places = vec![(recorded, actual)];
         places.extend(recorded_map.zip(map_file));
         let script = if is_given { script.given() } else { script };
@@ -228,6 +229,7 @@ impl<'a> Finder<'a> {
         if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
             return Err("the paths of its sources are too long".to_owned());
         }
+        // A map that the user passed for the script is used in spite of another ID.
         if let (Some(map_id), Some(script_id)) = (&map.debug_id, debug_id)
             && !is_given
             && !map_id.eq_ignore_ascii_case(&script_id)
@@ -400,6 +402,7 @@ impl<'a> Finder<'a> {
                 Some(suffix) if !script.ends_with(suffix) => None,
                 // The user stated the script for which the map is (`MAP=SCRIPT`), so the map isn't asked.
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
+                // Maps from a directory aren't marked as given: they are only used if they fit the script.
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
             };
@@ -485,6 +488,7 @@ impl<'a> Finder<'a> {
             let index = maps.paths.len();
             maps.paths.push(path);
             let Ok(About { debug_id, script }) = About::read(&bytes) else { continue };
+            // A map that states an ID is found only by that ID, even if it states a script, too.
             if let Some(id) = debug_id {
                 maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(index);
             } else if let Some(script) = script {

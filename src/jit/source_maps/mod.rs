@@ -268,6 +268,7 @@ impl SourceMaps {
                         self.names.insert(name.whole.into(), name.spell(authored, file, line, column));
                     }
                 }
+                // The map doesn't cover the function, which keeps its name.
                 Ok(None) => {}
                 Err(_) => account.contradicted += 1,
             }
@@ -336,7 +337,8 @@ impl MapAccount {
         }
     }
 
-    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say.
+    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say. If the map
+    /// was not used (`trouble`), there is a warning instead.
     fn remark(&self) -> Option<String> {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
@@ -361,7 +363,8 @@ impl MapAccount {
         ))
     }
 
-    /// A warning that the map was not used, or may not fit; `None` if there is no trouble.
+    /// A warning that the map was not used, or may not fit; `None` if there is no trouble. A map that may not fit was
+    /// used only because the user named it; for this there is a warning of its own.
     fn warning(&self) -> Option<Warning> {
         if self.is_doubtful
             && let Some(map) = &self.map

@@ -148,6 +148,7 @@ impl Finder<'_> {
         Lookup::Found {
             map: best.path.display().to_string(),
             found: AuthoredModule::new(url, &modules, functions),
+            // For modules, the path on the recorded machine is the same as here.
             places: files.iter().map(|file| (file.path.clone(), file.path.clone())).collect(),
             size: modules.iter().map(|module| module.file.bytes().len()).sum(),
             is_given: false,

@@ -117,7 +117,7 @@ impl<'data> CodeList<'data> {
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// All loads and moves, in the order of the source.
+    /// All loads and moves, in the order of the source. Those without a time (untimed entries) are included.
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
         // Code is numbered in the order of loads. A number that was seen before therefore belongs to a move.
         let mut next_code = 0;
@@ -125,6 +125,7 @@ impl<'data> CodeList<'data> {
             let time = match change.kind {
                 ChangeKind::Load | ChangeKind::Move => Some(change.time),
                 ChangeKind::Untimed => None,
+                // These bring no code into memory.
                 ChangeKind::Gone | ChangeKind::Hidden | ChangeKind::Nothing => return None,
             };
             let is_move = change.code.0 < next_code;
@@ -170,6 +171,7 @@ impl<'data> CodeList<'data> {
     }
 
     /// Calls `find_lines` for each load and stores the source lines that it returns. Returns how many loads got lines.
+    /// Moves are left out, because moved code keeps the lines of its load.
     pub fn take_lines(&mut self, mut find_lines: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
         let found: Vec<Option<Lines<'data>>> = loads.map(|listed| find_lines(&listed)).collect();
@@ -220,7 +222,8 @@ impl<'data> CodeList<'data> {
         }
     }
 
-    /// Appends all events of another source. The numbers of its code are increased by the number of codes in this list.
+    /// Appends all events of another source. Each code of the other source gets a new number: its number there plus the
+    /// number of codes that are already in this list.
     pub(super) fn append(&mut self, other: Self) {
         if self.changes.is_empty() {
             *self = other;
@@ -290,7 +293,8 @@ impl<'data> Codes<'data> {
         }
     }
 
-    /// Appends all code of `other`. Its numbers grow by the number of pieces of code that are already stored here.
+    /// Appends all code of `other`. The number of each of them ([`CodeId`]) becomes its number in `other` plus the
+    /// number of pieces of code that are already stored here.
     fn append(&mut self, other: Self) {
         let first_details = self.details.len() as u32;
         self.details.extend(other.details);

@@ -124,7 +124,9 @@ impl<'data> CodeMap<'data> {
         let (mut timed, mut gap_filling, mut untimed) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match change.kind {
+                // These only held a position in their list.
                 ChangeKind::Nothing => {}
+                // Hidden ones are replayed together with the untimed entries that they cancel.
                 ChangeKind::Untimed | ChangeKind::Hidden => untimed.push(change),
                 _ if change.fills_in => gap_filling.push(change),
                 _ => timed.push(change),
@@ -185,7 +187,8 @@ impl<'data> CodeMap<'data> {
 
     /// The index of the segment that wins at this address and time, and the kind of entry in which it was found. Timed
     /// code wins over code that fills gaps, which wins over untimed code. Among entries of one kind, the process's own
-    /// code wins over what it inherited from its ancestors.
+    /// code wins over what it inherited from its ancestors. Without a time, finds the last code that was at the
+    /// address, in the same order of precedence.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
         // The process comes first, then its ancestors. An ancestor is looked at as of the fork.
         let family = self.family(pid, time);
@@ -267,6 +270,7 @@ impl<'data> CodeMap<'data> {
         // `name` was found by a lookup, in which timed loads win. So if there are timed loads at `addr`, it is the name
         // of one of them, and is compared only with names of timed loads. A source that fills gaps may spell the same
         // function's name differently.
+        // Without a time (`None`), these are the process and the ancestors whose code it still has at the end.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {

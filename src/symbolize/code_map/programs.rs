@@ -57,6 +57,7 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
             (best, best_count) = (program, count);
         }
     }
+    // Program 0 ran before the first exec, so it is there from the beginning of the recording.
     let began = if best == 0 { Nanos(0) } else { execs[best - 1] };
     let ended = execs.get(best).copied().unwrap_or(Nanos(u64::MAX));
     began..ended

@@ -204,6 +204,7 @@ impl SegmentIndex {
             tree,
             reaches: self.reaches.len() as u32,
         });
+        // The reaches must be in the order of the segments, which building the tree may just have changed.
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
@@ -373,6 +374,7 @@ impl SegmentTree {
         }
         // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass,
         // because `arrange` works on halves of the segments in parallel.
+        // It has 2^(levels + 1) - 1 nodes.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);

@@ -164,6 +164,8 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
             ChangeKind::Gone => live.remove(change),
             // Earlier entries end here and nothing takes their place. This doesn't count as an overlap, because no name
             // is wrong.
+            // Untimed entries begin at time 0, and a hidden range also has time 0. So no segment is left of what is cut
+            // here.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {
@@ -226,6 +228,8 @@ impl Cuts {
             }
             let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
             let file = MappedFile { path: &mapping.path, first_byte: range.start.wrapping_sub(mapping.pgoff) };
+            // False for anonymous memory, which runtimes map again to grow it. Also false for jitdumps and ELF
+            // images of JIT code, because they don't replace code.
             if mapping.kind().ends_jit_code() {
                 // Mapping a file again where the same bytes of it are already mapped ends no code. It happens if a
                 // compiler maps its code from a file and then changes the protection. Code ends only in the gaps

@@ -58,6 +58,7 @@ impl<'data> Core<'data> {
             return Err(Error::new("is a core dump of a 32-bit process, which jitgraft does not read"));
         }
         let endian = if bytes[5] == elf::ELFDATA2LSB.0 { Endian::Little } else { Endian::Big };
+        // `e_ident` has 16 bytes, and `e_type` has 2.
         let mut header = Cursor::new(&bytes[18..], 18, endian);
         let machine = header.u16("e_machine")?;
         header.bytes(12, "e_version and e_entry")?;
@@ -71,6 +72,7 @@ impl<'data> Core<'data> {
         let (segments, pid, files) = (Vec::new(), None, Vec::new());
         let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
         core.read_program_headers(headers, count)?;
+        // Both are searched by address from here on.
         core.segments.sort_by_key(|segment| segment.addr.start);
         core.files.sort_by_key(|file| file.start);
         Ok(core)
@@ -102,6 +104,7 @@ impl<'data> Core<'data> {
         self.is_cut |= available < size;
         match elf::ProgramType(kind) {
             elf::PT_LOAD if available > 0 => {
+                // A segment that would extend beyond the address space is damaged, and left out.
                 let Some(end) = addr.checked_add(available) else { return Ok(()) };
                 let is_writable = flags & elf::PF_W.0 != 0;
                 self.segments.push(CoreSegment { addr: addr..end, offset: start, is_writable });

@@ -114,6 +114,7 @@ impl ObjectLines {
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
+        // The context takes `dwarf`, so the edges of inlined calls are read first.
         let edges = inlined_edges(&dwarf);
         let context = Context::from_dwarf(dwarf).ok()?;
         // Each line and each inlined call takes at least one byte of the object, which limits their number.
@@ -220,6 +221,7 @@ impl LineProgramReader<'_> {
         points.extend(self.edges[first..].iter().take_while(|edge| **edge < range.end));
         if let Ok(rows) = self.context.find_location_range(range.start, range.end) {
             let edges = rows.flat_map(|(addr, len, _)| [addr, addr.saturating_add(len)]);
+            // A function can't have more rows than the object has room for; see `room`.
             points.extend(edges.filter(|addr| range.contains(addr)).take(self.room));
         }
         points.sort_unstable();

@@ -145,6 +145,7 @@ impl List {
                 return self.add_damage(addr, "cannot be read");
             };
             // An object is read only once, even if several entries refer to it.
+            // Entries and objects share `seen`, because they can't be at the same address.
             if seen.insert(symfile) {
                 self.entries.push(Entry { addr, symfile, size });
             }

@@ -38,6 +38,7 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     for addr in &list.descriptors {
         pages.add(*addr, DESCRIPTOR as u64);
     }
+    // The small entries of all lists come first, so that large objects don't use up the room for them.
     for entry in &list.entries {
         pages.add(entry.addr, ENTRY);
     }

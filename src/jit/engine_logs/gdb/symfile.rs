@@ -48,6 +48,7 @@ impl<'data> Symfile<'data> {
         // Names may overlap in the string table of a damaged object, and be far longer in total than the object. So
         // their total length is limited.
         let mut name_bytes_left = self.size.saturating_mul(4);
+        // A name that exceeds what is left is dropped together with its function; shorter ones may still follow.
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)
                 && let Some(rest) = name_bytes_left.checked_sub(function.name.len())

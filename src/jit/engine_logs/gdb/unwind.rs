@@ -78,6 +78,7 @@ impl<'data> UnwindRecords<'data> {
             return None;
         };
         self.room = self.room.saturating_sub(records.len());
+        // The object has no records for this function.
         if records.is_empty() {
             return None;
         }

@@ -73,10 +73,12 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let rest = words.next()?;
     let bracket = memchr::memmem::rfind(rest, b" [0x")?;
     let (header, range) = split_once(rest[bracket + 2..].strip_suffix(b"]")?, b", ")?;
+    // The header isn't code. Its address is only checked, to recognize the line.
     address(header)?;
     let (start, end) = split_once(range, b" - ")?;
     let (start, end) = (address(start)?, address(end)?);
     let mut name = Method::from_joined(&rest[..bracket])?.spell();
+    // A code list states no compiler (empty), so the level tells which it was.
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
     if start <= end { Some((name, start..end)) } else { None }
 }

@@ -99,6 +99,7 @@ impl CompilationReader {
             } else if bytes[..name].ends_with(b"<relocated ") {
                 name - b"<relocated ".len()
             } else {
+                // This is part of another name or of a text.
                 continue;
             };
             let Some(tag) = tag(&bytes[start..]) else {
@@ -151,6 +152,7 @@ impl CompilationReader {
             // A task without an end, as in the log of a killed JVM, extends at most to the start of the next one.
             let task = &bytes[start..starts.peek().copied().unwrap_or(bytes.len())];
             let id = tag(task).and_then(|tag| attribute(tag, b"compile_id")).and_then(number::<u32>);
+            // Tasks whose compilation gave no code, for example because it failed, are left out.
             if let Some(load) = id.and_then(|id| self.loads_by_id.get(&id))
                 && let LogEventKind::Load(code) = &mut self.log.events[*load].kind
             {

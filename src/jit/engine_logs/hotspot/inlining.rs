@@ -48,6 +48,7 @@ impl LogPositions for Inlining {
             if let Some(tag) = tag(rest) {
                 task.read_element(tag);
             }
+            // The `<` may have been part of a text, so the search goes on right after it.
             rest = &rest[1..];
         }
         task.callers_first()
@@ -112,6 +113,7 @@ impl<'a> CompileTask<'a> {
                     self.methods.insert(id, tag);
                 }
             }
+            // From here on, calls are at this bytecode index of the innermost open method.
             b"bc" => {
                 if let (Some(open), Some(bci)) = (self.open.last_mut(), attribute(tag, b"bci").and_then(number)) {
                     open.bytecode = bci;

@@ -58,6 +58,7 @@ impl LogPositions for Positions {
         let Some(operations) = self.operations.get(&start) else { return SourceMap::default() };
         let mut walk = OperationWalk::default();
         if operations.is_location {
+            // A loop without listed operations: all of its code gets its only known location.
             walk.enter(0, None, SourceLocation::parse(entry));
             walk.add_operation(0);
             return walk.map;

@@ -152,6 +152,7 @@ impl PypyLogReader<'_> {
         if is_patch
             && let Some(block) = self.code.find_block(start)
             && let Some(&trace) = self.traces_by_block.get(&block)
+            // A patch of the current trace's own code attaches nothing.
             && Some(trace) != self.current_trace
         {
             self.patched_trace = Some(trace);
@@ -161,6 +162,7 @@ impl PypyLogReader<'_> {
     /// Reads the line that announces a loop or bridge and its addresses.
     fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
+            // Other lines may begin with the same word. They aren't damaged.
             if memmem::find(line, b" has address ").is_some() {
                 self.log.skipped.add(Error::new("a loop or bridge has no addresses").at_offset(offset as u64));
             }
@@ -233,6 +235,7 @@ impl PypyLogReader<'_> {
         self.end_backend();
         self.end_operations(self.bytes.len());
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
+        // Helpers and traces are put into the order of the log below, because later code replaces earlier code.
         let mut parts = self.helpers();
         let mut operations = FxHashMap::default();
         // For each trace so far, the name of the loop that it belongs to. A bridge may take its name from there,

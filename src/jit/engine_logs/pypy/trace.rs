@@ -79,6 +79,7 @@ impl Trace {
             b"gc table" => self.block_start = Some(addr),
             b"function" | b"jump target" => self.code.start = addr,
             b"end" => self.code.end = addr,
+            // These addresses are within the code and aren't needed.
             b"resops" | b"failures" => {}
             _ => return false,
         }

@@ -42,6 +42,7 @@ impl<'a> SourceInfo<'a> {
     pub(super) fn parse(mut fields: Fields<'a>) -> Result<Self, &'static str> {
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
         let script = fields.next().and_then(decimal).ok_or("has no script")?;
+        // Where the function starts and ends in the script isn't needed.
         fields.next().and_then(decimal).ok_or("has no start")?;
         fields.next().and_then(decimal).ok_or("has no end")?;
         let positions = fields.next().ok_or("is incomplete")?;

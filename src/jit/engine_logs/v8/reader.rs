@@ -28,6 +28,7 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
     let mut next = 0;
     while let Some(record) = LogRecord::parse(file, next) {
         next = record.end();
+        // Each record overwrites this. Only the last one can be incomplete.
         reader.log.torn = !record.is_whole;
         if record.is_whole
             && let Err(why) = reader.read_record(&record)
@@ -90,6 +91,7 @@ impl<'a> V8LogReader<'a> {
             // A tick states its time after the sampled address, a deoptimization states it first.
             Some(b"tick") => self.advance_time(fields.nth(1)),
             Some(b"code-deopt") => self.advance_time(fields.next()),
+            // Other records say nothing about code.
             Some(_) => {}
             None if record.text.is_empty() => {}
             None => return Err("has an unknown type"),
@@ -136,6 +138,7 @@ impl<'a> V8LogReader<'a> {
     /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the
     /// record's end in the log.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
+        // A record about other code is ignored. The `code-creation` that it belongs to may have been damaged.
         let Some(last) = self.last_created.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {
             self.sources.set_script(function, info.script);

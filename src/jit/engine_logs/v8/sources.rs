@@ -117,6 +117,7 @@ impl Sources {
         let prefix = self.texts.intern(&name_prefix(creation));
         let is_top_level = matches!(creation.tag, b"Script" | b"Eval");
         for id in info.functions() {
+            // No code was logged for this function, so its name is unknown.
             let Some(&function) = self.current_functions.get(&id) else { continue };
             if self.inlined_names.contains_key(&(function, prefix)) {
                 continue;
@@ -272,6 +273,7 @@ impl<'a> SourceMapDecoder<'a> {
         }
         let mut lines = Vec::new();
         for Position { code_offset, script_offset, inlined } in self.info.positions() {
+            // The position is damaged: it is outside of the code, or refers to an inlined call that isn't listed.
             if code_offset > self.creation.size || inlined.is_some_and(|call| call as usize >= self.inlined.len()) {
                 continue;
             }
