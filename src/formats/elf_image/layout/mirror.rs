@@ -81,6 +81,7 @@ pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>
             if !fits || item.layer >= MAX_LAYERS {
                 packed.push(item.slot);
             } else {
+                // A mirror starts with the whole page of the region's first code, so code keeps its offset in the page.
                 let mirror = next + u64::from(item.layer) * region.stride();
                 offsets[item.slot as usize] = Some(mirror + (item.addr - (region.start & !(PAGE - 1))));
             }
@@ -120,6 +121,7 @@ pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
     let mut items = Vec::with_capacity(slots.len());
     for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
         let end = addr.checked_add(code.size);
+        // One page less than the whole address space, so that rounding up to pages can't overflow.
         if code.size <= MAX_CODE_LEN && end.is_some_and(|end| end < u64::MAX - PAGE) {
             items.push(Item { addr, len: code.size, slot: index as u32, layer: 0 });
         }
