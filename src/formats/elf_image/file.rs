@@ -53,7 +53,7 @@ impl Image<'_, '_> {
             Addressing::FileOffset => 0,
         };
         let mut sink = ByteSink::new(out, self.layout.code.start)?;
-        // Between runs there are zeros. `fill` only goes into gaps between the pieces of a run, which viewers disassemble.
+        // Between runs there are zeros. `fill` is for the gaps between pieces of a run, which viewers disassemble.
         for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
             sink.skip_to(run.offset, 0)?;
             for (piece, code) in self.with_code(&self.layout.pieces[run.pieces.clone()]) {

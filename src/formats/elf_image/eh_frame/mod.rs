@@ -85,7 +85,7 @@ pub(super) fn write<W: Write + Seek>(
     sink.align(8)?;
     let start = sink.offset();
     let mut encoder = Encoder::new(image.target);
-    // Only images for perf have these sections. In them, addresses equal file offsets, so `sink.offset()` is an address.
+    // Only images for perf have these sections. Their addresses equal file offsets, so `sink.offset()` is an address.
     for piece in described {
         match encoder.encode_piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
             Some(count) => counts.with_unwind += u64::from(count > 0),

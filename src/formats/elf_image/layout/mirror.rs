@@ -101,8 +101,8 @@ pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<SlotPla
 
 /// Converts file offsets to the two lists of a [`Layout`](super::Layout). `offsets` has the offset of each slot's code
 /// in the image, or `None` for code that isn't in the image. Returns the [`SlotPlace`] of each slot, and the
-/// [`SlotPiece`]s of code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
-/// image is equal to the file offset.
+/// [`SlotPiece`]s of code in the image, sorted by address. In this layout, each slot's code is a single piece, and an
+/// address in the image is equal to the file offset.
 fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {
