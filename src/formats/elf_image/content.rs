@@ -25,6 +25,7 @@ impl Image<'_, '_> {
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
+        // The unwinding table before the code needs no mark: it moves the code, which the offsets below show.
         content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {

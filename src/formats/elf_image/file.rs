@@ -53,6 +53,7 @@ impl Image<'_, '_> {
             Addressing::FileOffset => 0,
         };
         let mut sink = ByteSink::new(out, self.layout.code.start)?;
+        // Between runs there are zeros. `fill` is for the gaps between pieces of a run, which viewers disassemble.
         for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
             sink.skip_to(run.offset, 0)?;
             for (piece, code) in self.with_code(&self.layout.pieces[run.pieces.clone()]) {
@@ -111,6 +112,7 @@ fn encode_start(image: &Image, end: &FileEnd, build_id: BuildId) -> Result<Vec<u
     }
     let run_time = image.addressing == Addressing::RunTime;
     let header = FileHeader {
+        // At run-time addresses the image looks like a program; for perf it is a library, which can be mapped anywhere.
         e_type: if run_time { elf::ET_EXEC } else { elf::ET_DYN },
         e_machine: elf::Machine(image.target.machine),
         ..FileHeader::default()

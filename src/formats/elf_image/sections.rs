@@ -48,7 +48,9 @@ impl Sections {
     /// Starts with the section of the build ID.
     pub(super) fn new(image: &Image) -> Self {
         let mut sections = Self {
+            // Beside the code sections there are at most about a dozen.
             headers: Vec::with_capacity(image.layout.runs.len() + 12),
+            // String tables start with the empty name.
             names: vec![0],
             has_addresses: image.addressing == Addressing::FileOffset,
             first_text: 0,
@@ -108,6 +110,7 @@ impl Sections {
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         } else {
+            // For callgrind's viewers, names without code have no program header, so nothing is loaded here.
             let in_segment = if self.has_addresses { elf::SHF_ALLOC } else { elf::SectionFlags(0) };
             (&b".text.names"[..], elf::SHT_NOBITS, in_segment)
         };

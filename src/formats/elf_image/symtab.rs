@@ -35,6 +35,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     let encoder = image.target.encoder();
     sink.align(8)?;
     let start = sink.offset();
+    // A batch is written after the symbol that fills it, so there is room for one more than `BATCH` bytes.
     let mut batch = Vec::with_capacity(BATCH + 64);
     encoder.null_symbol(&mut batch);
     // Names are scattered all over the dump, so each is fetched only once and collected here.
@@ -57,6 +58,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     }
     // The sentinels after all code, for viewers that lose the last symbols.
     let sentinels = sentinel_symbols(image);
+    // The last code section, which `Layout::for_viewers` has extended over the sentinels.
     let last_text = sections.first_text + (image.layout.runs.len() as u32).saturating_sub(1);
     for &addr in &sentinels {
         encoder.symbol(&mut batch, &function_symbol(names.add(SENTINEL_NAME), last_text, addr, SENTINEL_LEN));

@@ -63,7 +63,7 @@ impl Categories {
     pub(super) fn find(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
         let category =
             if in_gc { GC } else { Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER) };
-        // Subcategory 0 is for frames without a library.
+        // Subcategory 0 is for frames without a library. Libraries follow in the order in which they are first found.
         let Some((number, name)) = library else { return CategoryPair { category, subcategory: 0 } };
         let list = &mut self.list[category].subcategories;
         let subcategory = *self.subcategories.entry((category, number)).or_insert_with(|| {

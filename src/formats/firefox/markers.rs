@@ -35,6 +35,7 @@ impl MarkerTable {
         let mut table = Self::default();
         for moment in moments {
             let (name, text) = name_and_description(&moment.kind);
+            // Events aren't code, so no other category fits.
             table.category.push(OTHER);
             table.data.push(MarkerData { r#type: TYPE, text });
             table.end_time.push(None);

@@ -33,6 +33,7 @@ pub(super) fn write(
     // The wall-clock time of the first sample, which has the time 0 in the file: in milliseconds since 1970, or 0 if
     // unknown.
     meta.field("startTime", &(epoch as f64 / 1e6))?;
+    // The format requires the next three fields, which describe how Firefox itself was recorded.
     meta.field("processType", &0)?;
     meta.field("stackwalk", &1)?;
     meta.field("debug", &false)?;

@@ -314,7 +314,9 @@ impl<'f> ThreadTables<'f> {
             line: small_number_in(&table.line, row),
             column: if self.keep_columns { small_number_in(&table.column, row) } else { 0 },
             start: function.start,
+            // `file` is the file of the function, so it is also where the function starts.
             is_start_unknown: false,
+            // -1 means that the frame has no address.
             addr: number_in(&table.address, row).filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, row, function_row),
             tier: None,

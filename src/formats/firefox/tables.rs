@@ -166,10 +166,12 @@ impl<'k> Tables<'k> {
             table.prefix.number_or_null(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
+            // `contexts` has one entry per row, for the callees of this stack.
             self.known.contexts.push(context);
             last = Some(table.length);
             table.length += 1;
         }
+        // Never `None`: the stack was either known or has just been added.
         last.unwrap_or(0)
     }
 
@@ -260,6 +262,7 @@ impl FuncTable {
         object.field("length", &self.length)?;
         object.column("name", &self.name)?;
         object.column("isJS", &self.is_js)?;
+        // Only Firefox's own labels are relevant for JavaScript without being JavaScript.
         object.column("relevantForJS", &Column::repeated("false", self.length))?;
         object.column("resource", &self.resource)?;
         object.column("fileName", &self.file_name)?;
@@ -290,6 +293,7 @@ impl FrameTable {
         object.column("category", &self.category)?;
         object.column("subcategory", &self.subcategory)?;
         object.column("func", &self.func)?;
+        // There are no native symbols (functions have names already), and window 0 stands for no browser page.
         object.column("nativeSymbol", &Column::repeated("null", self.length))?;
         object.column("innerWindowID", &Column::repeated("0", self.length))?;
         object.column("line", &self.line)?;

@@ -112,6 +112,8 @@ impl SampleColumns {
         let mut stack = Column::with_capacity(rows.len(), 7);
         let mut time = Column::with_capacity(rows.len(), 12);
         let mut weight = Column::with_capacity(rows.len(), 8);
+        // Time and cycles tell how busy the thread was, which the viewer draws. With other events, there is no such
+        // column.
         let mut cpu_delta = None;
         if writing.counted != Counted::Other && !rows.is_empty() {
             cpu_delta = Some(Column::with_capacity(rows.len(), 7));
@@ -132,6 +134,7 @@ impl SampleColumns {
         let weight_type = match &writing.series.unit {
             _ if counts_time => "tracing-ms",
             Unit::Named(unit) if unit == "bytes" && writing.weight == Weight::Period => "bytes",
+            // The viewer knows no other units, so other weights are shown as numbers of samples.
             _ => "samples",
         };
         Self { length: rows.len(), stack, time, weight, weight_type, cpu_delta }

@@ -34,6 +34,7 @@ impl<'a> Writing<'a> {
     /// Determines the times of the first and last sample, and the names of the main threads.
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
         let times = series.rows.iter().filter_map(|row| row.time);
+        // Without times, all samples are at time 0.
         let start = times.clone().min().map_or(0, |time| time.0);
         let last = times.max().map_or(0, |time| time.0);
         let mut main_threads = FxHashMap::default();

@@ -272,9 +272,12 @@ impl ProfileDraft {
 /// recording only, so that it is not counted twice.
 pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> Scope {
     let mut attributes = Vec::new();
+    // Names are spelled as perf spells them. After reading the profile back, that still decides how some formats write
+    // them.
     if profile.perf_names {
         attributes.push(scope_attribute(NAMES_KEY, text(String::from_utf8_lossy(PERF_NAMES))));
     }
+    // There are times, but without a wall clock: readers must not take them for dates.
     if profile.about.sampled.is_some() && !has_epoch {
         attributes.push(scope_attribute(CLOCK_KEY, text(String::from_utf8_lossy(OWN_CLOCK))));
     }
@@ -335,6 +338,7 @@ impl DictionaryTables {
     /// Creates tables that only have their first element, which is empty and means "none".
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
+        // `tag` is the number of the table's field: its `TableKind` plus 1.
         for (tag, table) in (1..).zip(&mut tables.tables) {
             // All tables but that of links start with an empty element. The first link, added below, has fields.
             if tag != TableKind::Links as u32 + 1 {

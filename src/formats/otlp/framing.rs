@@ -201,7 +201,8 @@ fn is_text(bytes: &[u8]) -> bool {
 }
 
 /// Examines the first field of a `Profile` message. If it has the number of the value type, it must be a message that
-/// holds nothing but string indices. All other fields are no evidence.
+/// holds nothing but string indices; anything else with this number, or a field number of 0, is a contradiction. Fields
+/// with higher numbers are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {

@@ -40,6 +40,8 @@ impl Owner {
         match &attribute.key[..] {
             b"host.name" => {
                 set_if_none(&mut about.host, text);
+                // There is a recording only with `keeps_labels`: then the host also keeps samples of several machines
+                // apart.
                 if let Some(recording) = &mut self.track.recording {
                     Arc::make_mut(recording).host = text.map(|text| String::from_utf8_lossy(text).into());
                 }

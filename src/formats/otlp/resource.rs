@@ -32,6 +32,7 @@ impl RecordingFacts {
             let words = recording.command.as_deref().unwrap_or_default().split(' ').filter(|word| !word.is_empty());
             words.map(|word| word.as_bytes().to_vec()).collect()
         };
+        // The operating system is only in `about`; a `Recording` has no field for it.
         let about = About { command, os: about.os.clone(), ..About::default() };
         Self { recording, about, labels }
     }

@@ -84,6 +84,7 @@ impl StackWriter {
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
         let mapping_index = if place.mapping == 0 { 0 } else { self.mappings[place.mapping as usize - 1] };
         let attribute_indices = attributes(profile, frame, runtimes, tables);
+        // Frames may have been added to the profile since the last call.
         self.files.update(profile);
         let lines = lines(frames, profile, names, &self.files, tables);
         let location = LocationMessage { mapping_index, address: place.address, lines, attribute_indices };

@@ -29,6 +29,7 @@ impl ProfilesData {
                 _ => {}
             }
         }
+        // If a message has its dictionary in several parts, decoding appends the tables of one to those of the other.
         let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
         let (strings, attributes) = (count(5), count(6));
         // A dictionary has at least the empty string.
@@ -129,6 +130,7 @@ impl Signs {
         // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10.
         if let Some(field_2) = field_2 {
             let mut numbers: Vec<u64> = field_2.numbers().collect();
+            // Index 0 means "no attribute", so no sample refers to it.
             let are_indices = numbers.iter().all(|number| (1..attributes as u64).contains(number));
             let count = numbers.len();
             numbers.sort_unstable();

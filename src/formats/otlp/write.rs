@@ -109,6 +109,7 @@ impl<'o> OtlpWriter<'o> {
             *profiles.entry(key).or_insert_with(|| draft.add_profile(resource, &profile.series[series], key.is_timed));
         let time = row.time.map(|time| unix_time(time, self.bucket, input.facts.epoch()));
         let observation = Observation { weight, count: clamp(row.count), time };
+        // With buckets, the time is the start of a bucket, and a stack's rows in a bucket become one value.
         let same_time = if self.bucket.is_some() { SameTime::AddUp } else { SameTime::Keep };
         draft.observe(index, &identity, observation, same_time);
         Ok(())
@@ -178,6 +179,7 @@ impl WrittenInput {
         const OF_ROW: usize = 4000;
         let mut len = OF_ROW;
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
+            // Twice, as a margin: the attribute for a label may have a longer name than the label.
             len += 2 * (key.len() + value.len());
         }
         if self.known.stacks.has(row.stack, runtimes) {

@@ -38,6 +38,7 @@ pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Optio
     let chain_end = (fields.body.offset() - start) as usize;
     let body = &raw.bytes[8..]; // without the record's header
     let Some(good) = good_words(chain) else { return Ok(None) };
+    // The record only gets shorter, so it always fits, and this is never `None`.
     Ok(encode_with_chain(raw, &body[..chain_start], &good, &[&body[chain_end..]]))
 }
 

@@ -33,6 +33,7 @@ impl Recording {
     /// stack copies are not included. Fails like [`Recording::sample`].
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
+            // Only other kinds of records have no chain, so this is always `Some` here.
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
             let before_chain = HEADER + WORD + WORD; // the cookie and the length of the chain
             return Ok(chain_addresses(&sample, before_chain).collect());

@@ -110,6 +110,7 @@ impl Header {
         let attr_entry_size = cursor.u64("attr size")?;
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
         let data = FileSection::parse(&mut cursor, "data section")?;
+        // Skipped: perf no longer writes event types.
         FileSection::parse(&mut cursor, "event types section")?;
         // The bitmap has 32 bytes. The width of its words is found out from the first half, which has HOSTNAME.
         let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);

@@ -277,6 +277,8 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         let (major, minor) = (device.u32("major")?, device.u32("minor")?);
         let says_build_id = raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
         match stated_build_id(identity).filter(|_| says_build_id) {
+            // A short build ID could also be a device number: its length would be the major number, its first bytes
+            // the minor one. It is only believed if these bytes are no valid minor number.
             Some(id) if id.len() >= 16 || minor > MAX_MINOR => build_id = BuildId::new(id),
             // The file has no build ID.
             Some([]) => {}

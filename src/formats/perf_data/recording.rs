@@ -69,6 +69,7 @@ impl Recording {
     /// Parses a recording that is completely in memory. In pipe form this walks all records for attrs and features.
     pub fn parse(bytes: &[u8], warnings: &mut Warnings) -> Result<Self> {
         let mut read_at = |offset: u64, len: u64| {
+            // Only bytes are copied, so the byte order doesn't matter.
             let mut cursor = Cursor::new(bytes, 0, Endian::Little);
             cursor.bytes(offset, "section offset")?;
             cursor.bytes(len, "section").map(<[u8]>::to_vec)

@@ -181,6 +181,7 @@ impl Features {
     /// The features of a recording, unchanged.
     pub fn from_recording(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
+        // Keep the gap that the recorder left before the first section. A pipe has no table, and so no gap.
         let mut gap = 0;
         let first_section = recording.features.values().map(|feature| feature.offset).min();
         if recording.header.form == Form::File
@@ -295,6 +296,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
             let payload = data.get(start..start.saturating_add(size)).unwrap_or_default();
             features.sections.insert(Feature::TRACING_DATA, payload.to_vec());
         }
+        // Other records of pipes, such as build IDs, stay: a file may have them among its records, too.
         if matches!(raw.kind, kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::HEADER_TRACING_DATA) {
             let end = raw.end().min(base + data.len() as u64);
             edits.push(Edit { at: raw.offset, remove: end - raw.offset, insert: Vec::new() });

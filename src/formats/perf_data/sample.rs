@@ -232,6 +232,7 @@ impl<'data> Sample<'data> {
         self.branches = fields.branches()?;
         self.user_regs = fields.registers(abi::PERF_SAMPLE_REGS_USER, fields.attr.sample_regs_user)?;
         self.user_stack = fields.user_stack()?;
+        // A sample has the weight in one of two forms, never both. Either is one word.
         self.weight = fields.word(abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT, "weight")?;
         self.data_src = fields.word(abi::PERF_SAMPLE_DATA_SRC, "data_src")?;
         self.transaction = fields.word(abi::PERF_SAMPLE_TRANSACTION, "transaction")?;
@@ -424,6 +425,7 @@ impl<'data> Fields<'data, '_> {
         let first = self.body.u64("read value")?;
         let time_enabled = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
         let time_running = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
+        // No words yet: the group stays empty unless the event reads one.
         let (mut single, mut group) = (None, self.words(0, "read values")?);
         if is_group {
             let words_per_event = 1 + u64::from(has_id) + u64::from(has_lost);

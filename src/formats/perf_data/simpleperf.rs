@@ -99,6 +99,7 @@ impl Recording {
         let Some((_, types)) = self.meta_info().find(|(key, _)| *key == b"event_type_info") else { return };
         let types = String::from_utf8_lossy(types).into_owned();
         for line in types.lines() {
+            // Split from the end, because names may contain commas. Lines without the two numbers are ignored.
             let mut words = line.rsplitn(3, ',');
             let config = words.next().and_then(|word| word.trim().parse::<u64>().ok());
             let kind = words.next().and_then(|word| word.trim().parse::<u32>().ok());
@@ -184,6 +185,7 @@ fn parse_symbol(message: &[u8]) -> Result<RecordedSymbol> {
     for field in Fields::new(message) {
         match field? {
             (1, addr) => symbol.addr = addr.number(),
+            // A field of type uint32: Protocol Buffers drop the upper half of a longer number.
             (2, len) => symbol.len = len.number() & u64::from(u32::MAX),
             (3, name) => symbol.name = name.bytes().into(),
             _ => {}

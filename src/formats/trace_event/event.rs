@@ -226,6 +226,7 @@ impl<'de> Visitor<'de> for EventVisitor {
                 Member::Scope => event.scope = Some(map.next_value::<Text<'_>>()?.0),
                 Member::Args => {
                     let args = next_raw(&mut map)?;
+                    // Arguments of another type, such as a text, count as none.
                     event.args = if args.starts_with(['{', '[']) { args } else { "" };
                 }
                 Member::Stack | Member::Sf => {

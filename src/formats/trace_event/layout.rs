@@ -66,6 +66,7 @@ impl EventLayout<'_> {
             let (parent, _) = self.writing.profile.stack_of(stack);
             let callees = &mut self.callees;
             let sum = self.sums.entry(stack).or_insert_with(|| {
+                // Seen for the first time, so it becomes a callee of its caller. `lay_out` keeps this order.
                 callees.entry(parent).or_default().push(stack);
                 ValueSum::default()
             });

@@ -57,9 +57,11 @@ pub fn sniff(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(head, key.as_bytes()).is_some();
     match head {
+        // An empty array is a trace, too, even if its end is missing.
         [b'[', rest @ ..] => has("\"ph\"") || matches!(rest.trim_ascii_start(), b"" | b"]"),
         [b'{', ..] => {
             let keys = ["\"traceEvents\"", "\"displayTimeUnit\"", "\"beginningOfTime\"", "\"stackFrames\""];
+            // If `head` ends within the object, one of the keys may still follow.
             keys.into_iter().any(has) || is_incomplete(head)
         }
         _ => false,

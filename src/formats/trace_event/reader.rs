@@ -384,6 +384,7 @@ impl<R: Read> EventReader<R> {
                 }
                 return Ok(spelled);
             };
+            // A number or word ends before a comma or closing bracket, which isn't consumed.
             if !in_string && depth == 0 && !spelled.is_empty() && matches!(byte, b',' | b'}' | b']') {
                 return Ok(spelled);
             }
@@ -399,6 +400,7 @@ impl<R: Read> EventReader<R> {
                 b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
                 _ => continue,
             }
+            // The byte closed a string, an object or a list.
             if depth == 0 && !in_string && !escaped {
                 return Ok(spelled);
             }

@@ -255,6 +255,7 @@ impl<'o> SpanBuilder<'o> {
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
+        // The start of a span states its action. Only Perfetto also takes it from ends and instants.
         let action = if begins || self.perfetto_compat { self.action(event) } else { Action::None };
         let ends = matches!(event.phase, b'E' | b'e' | b'F');
         let args = if begins || ends { self.argument_values(event) } else { Vec::new() };
@@ -277,6 +278,7 @@ impl<'o> SpanBuilder<'o> {
         let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
         let (phase, origin) = (event.phase, event.offset);
         let span = SpanEvent { time, duration, name, cat, action, args, function, thread, phase, origin };
+        // Events of async tracks, which are matched by ID. `S` and `F` are the older phases for start and end.
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
@@ -405,6 +407,7 @@ impl<'o> SpanBuilder<'o> {
         let Some(name) = event.argument("name") else { return };
         match &*event.name {
             "thread_name" => {
+                // Adds the thread, so that it is listed even if it has no spans.
                 self.thread_index(key);
                 self.thread_names.insert(key, name.as_bytes().into());
             }
@@ -532,6 +535,7 @@ impl<'o> SpanBuilder<'o> {
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
+        // The track stays empty if it is new and the end was already read.
         self.remove_if_empty(id);
         self.add_slice(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
@@ -593,6 +597,8 @@ impl<'o> SpanBuilder<'o> {
         }
         let has_complete_spans: Vec<bool> = self.threads.iter().map(|thread| thread.has_complete_spans).collect();
         self.timeline.tracks = self.threads.iter().map(|thread| self.make_track(thread.key)).collect();
+        // `hold_back` added complete spans without a depth, so it is computed for their threads. The depths on other
+        // threads are known from `process_event`.
         self.timeline.nest(&has_complete_spans);
         let (names, process_names) = (self.thread_names, self.process_names);
         Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }

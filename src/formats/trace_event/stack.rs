@@ -101,7 +101,8 @@ impl SpanStack {
                 self.closed -= 1;
                 kept -= 1;
             } else if span.duration > 0 {
-                // This span lasts longer, and so do all spans around it.
+                // This span lasts longer, and so do all spans around it. (An instant that isn't over yet says nothing
+                // about the spans around it, so the loop goes on after one.)
                 break;
             }
         }

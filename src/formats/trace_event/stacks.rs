@@ -60,6 +60,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
         let spans = match last {
             Some(last) => spans_in_time(writing, &thread.rows, last),
+            // Without times, the spans are as long as the sums of their weights.
             None => layout::lay_out_spans(writing, &thread.rows),
         };
         for span in &spans {

@@ -85,6 +85,7 @@ pub(super) fn write<W: Write + Seek>(
     sink.align(8)?;
     let start = sink.offset();
     let mut encoder = Encoder::new(image.target);
+    // Only images for perf have these sections. Their addresses equal file offsets, so `sink.offset()` is an address.
     for piece in described {
         match encoder.encode_piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
             Some(count) => counts.with_unwind += u64::from(count > 0),
@@ -121,6 +122,7 @@ fn encode_eh_frame_hdr(mut table: Vec<(u32, u32)>, endian: Endian, addr: u64, eh
         dw::DW_EH_PE_udata4.0,                          // of the table's length
         dw::DW_EH_PE_datarel.0 | dw::DW_EH_PE_sdata4.0, // of the table's addresses
     ]);
+    // The pointer is relative to its own position, which is after the 4 bytes above.
     out.u32((eh_frame as u32).wrapping_sub(addr as u32 + 4)).u32(table.len() as u32);
     for (pc, fde) in table {
         out.u32(pc.wrapping_sub(addr as u32)).u32(fde.wrapping_sub(addr as u32));

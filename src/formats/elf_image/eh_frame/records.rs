@@ -73,6 +73,7 @@ pub(super) fn parse<'data>(
     while !reader.is_empty() {
         let start = reader.offset_from(section);
         let len = reader.read_u32().ok()?;
+        // The end mark of the section.
         if len == 0 {
             break;
         }
@@ -192,7 +193,7 @@ impl<'data> Fde<'data> {
         };
         // Addresses of 32-bit programs wrap around.
         let start = if address_size == 4 { start & u64::from(u32::MAX) } else { start };
-        // The length has the same format, but is always unsigned.
+        // The length has the same format, but is always unsigned: `& 7` clears the bit for signed numbers.
         let len = read_pointer(&mut body, dw::DwEhPe(cie.encoding.format().0 & 7), address_size)?;
         if start.checked_add(len)? > code.size {
             return None;

@@ -67,6 +67,7 @@ impl Ranges {
         let mut addresses = addresses.peekable();
         let mut kept = Vec::new();
         for range in &self.0 {
+            // Ranges are sorted, too, so addresses before this one can't be in a later one.
             while addresses.next_if(|&addr| addr < range.start).is_some() {}
             if addresses.peek().is_none_or(|&addr| addr >= range.end) {
                 kept.push(range.clone());

@@ -81,6 +81,7 @@ pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>
             if !fits || item.layer >= MAX_LAYERS {
                 packed.push(item.slot);
             } else {
+                // A mirror starts with the whole page of the region's first code, so code keeps its offset in the page.
                 let mirror = next + u64::from(item.layer) * region.stride();
                 offsets[item.slot as usize] = Some(mirror + (item.addr - (region.start & !(PAGE - 1))));
             }
@@ -100,8 +101,8 @@ pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<SlotPla
 
 /// Converts file offsets to the two lists of a [`Layout`](super::Layout). `offsets` has the offset of each slot's code
 /// in the image, or `None` for code that isn't in the image. Returns the [`SlotPlace`] of each slot, and the
-/// [`SlotPiece`]s of code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
-/// image is equal to the file offset.
+/// [`SlotPiece`]s of code in the image, sorted by address. In this layout, each slot's code is a single piece, and an
+/// address in the image is equal to the file offset.
 fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {
@@ -120,6 +121,7 @@ pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
     let mut items = Vec::with_capacity(slots.len());
     for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
         let end = addr.checked_add(code.size);
+        // One page less than the whole address space, so that rounding up to pages can't overflow.
         if code.size <= MAX_CODE_LEN && end.is_some_and(|end| end < u64::MAX - PAGE) {
             items.push(Item { addr, len: code.size, slot: index as u32, layer: 0 });
         }

@@ -165,6 +165,7 @@ impl Layout {
         let mut end = header;
         for run in &mut runs {
             run.offset = end.next_multiple_of(16);
+            // A run of names without code takes no room in the file.
             end = run.offset + if run.has_bytes { run.size } else { 0 };
         }
         let mut places = vec![None; slots.len()];

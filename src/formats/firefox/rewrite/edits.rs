@@ -74,7 +74,8 @@ impl<'d> Edits<'_, 'd> {
     }
 
     /// The rows that get a name, each with its name. A row gets one if the lookup finds the same name in all processes
-    /// that use the row. `functions` must be sorted by row.
+    /// that use the row; otherwise it keeps its address, because a row has only one name. `functions` must be sorted by
+    /// row.
     fn named_rows<'a>(&self, functions: &[BareFunction], find_calls: &FindCalls<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
@@ -141,6 +142,7 @@ impl TableEdits<'_, '_, '_> {
         let RawFuncs { name, file_name, source, flags, .. } = self.tables.funcs;
         let new_name = self.strings.add(call.name);
         self.replace(name.get(row), new_name, splices);
+        // The file is unknown, so nothing but the name changes.
         if call.file.is_empty() {
             return;
         }

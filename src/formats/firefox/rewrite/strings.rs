@@ -72,7 +72,9 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// Reads the table of source files. `None` if it has a column that we don't know, or columns of different lengths.
+    /// Reads the table of source files, to which rows will be added. `None` if that isn't possible: if the table has no
+    /// `length` or `filename`, or has columns of different lengths or one of which we don't know what to put into a new
+    /// row.
     pub(super) fn read(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let rows = number(columns.get("length")?)?;
         columns.get("filename")?;

@@ -177,6 +177,7 @@ impl StackCopier<'_> {
                 self.copies.insert(locations, index);
                 index
             }
+            // Nothing was copied for this process, so its samples keep their stack.
             None => old,
         };
         self.known.insert((stack.stack_index, stack.pid), index);

@@ -80,6 +80,7 @@ impl LocationUses {
         let Some(dictionary) = &message.dictionary else { return Self::default() };
         let locations = &dictionary.location_table;
         let bare = locations.iter().map(|location| Bare::find(location, dictionary, files)).collect();
+        // `uses.get` below needs this to tell return addresses from interrupted code.
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
@@ -87,6 +88,7 @@ impl LocationUses {
         let mut stacks = FxHashSet::default();
         for resource in &message.resource_profiles {
             for sample in sample_stacks(resource, dictionary) {
+                // Stack 0 is the empty one, which stands for damaged samples, too.
                 if sample.stack_index > 0 {
                     stacks.insert((sample.stack_index, sample.pid));
                 }
@@ -100,6 +102,7 @@ impl LocationUses {
             }
         }
         uses.list = distinct_uses.into_iter().collect();
+        // A hash set has no fixed order, but the output must have one: which use keeps the location depends on it.
         uses.list.sort_unstable();
         uses
     }

@@ -226,6 +226,7 @@ impl<'data> RawProgram<'data> {
             };
             let addr = addrs.long(addr);
             let tag = tags.rows().nth(index).and_then(|tag| tag.first_chunk()).copied();
+            // `struct bpf_func_info`: u32 offset of the function, u32 type ID.
             let type_id = types.rows().nth(index).map(|row| types.word(row, 4));
             functions.push(FunctionInfo { addr, bytes, tag, type_id });
             code = rest;
@@ -247,6 +248,8 @@ impl ProgramInfo<'_> {
             let Some(&(start, function)) = starts[..after].last() else { continue };
             let offset = addr - start;
             if offset < self.functions[function].bytes.len() as u64 {
+                // `struct bpf_line_info`: u32 offset of the instruction, u32 file name, u32 source text, and a u32 with
+                // line and column. The offset is of BPF instructions; the machine code's addresses are in `line_addrs`.
                 lines_by_function[function].push(BpfLine {
                     offset: offset as u32,
                     file: BpfText(self.line_info.word(entry, 4)),

@@ -83,6 +83,7 @@ impl BpfSurvey {
             let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
             let until = next.map_or(usize::MAX, |next| next.position);
             let symbol = &mut symbols[moment.index];
+            // A record that removes a symbol needs no function. It only ends the time of the symbol before it.
             if !symbol.unregistered {
                 symbol.bpf = lives.find_function(moment, until, &symbol.name);
             }
