@@ -396,7 +396,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
-            // Functions with the same name that start in different columns are told apart by their system names, because
+            // Functions with the same name that start in different columns are told apart by their system names:
             // pprof has no field for the column.
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });

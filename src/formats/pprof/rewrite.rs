@@ -69,7 +69,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         }
     }
     warnings.extend(skipped.into_warning());
-    // Fields that we don't know would be lost if the profile is written with names. Without uses, it is copied as it is.
+    // Fields that we don't know would be lost if the profile is written with names. Without uses, it is copied.
     if !uses.is_empty() {
         let mut unknown = Skipped::new("unknown field");
         SCHEMA.find_unknown(bytes, &mut unknown);

@@ -90,8 +90,8 @@ impl TracepointFormat {
 }
 
 impl PrintLine {
-    /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood, or if
-    /// there are fewer arguments than conversions; further arguments are ignored.
+    /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood, or
+    /// if there are fewer arguments than conversions; further arguments are ignored.
     fn parse(line: &str, fields: &[Field]) -> Option<Self> {
         let mut parser = Parser::new(line, fields)?;
         let format = parser.parse_texts()?;

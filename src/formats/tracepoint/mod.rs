@@ -64,7 +64,7 @@ impl TracepointFormats {
             let size = cursor.u64("size of a header")?;
             cursor.bytes(size, "header")?;
         }
-        // The formats of ftrace's own tracepoints are in one list, all others in a list for each system, such as `sched`.
+        // The formats of ftrace's own tracepoints are in one list, all others in a list per system, such as `sched`.
         for _ in 0..cursor.u32("number of ftrace formats")? {
             formats.add(&mut cursor, skipped)?;
         }
