@@ -44,6 +44,7 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let value_count = file.sample_type.len();
+    // Few profiles have that many events. Every sample has a value for each, nearly all of them 0.
     if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
             "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
@@ -122,6 +123,7 @@ impl SampleSum {
             next = index + 1;
         }
         encoded_values.extend_from_slice(&zeros[next..]);
+        // The values are put between two other fields of the message, in the order of the fields' numbers.
         let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
         let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
         put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
@@ -152,6 +154,7 @@ fn build(profile: &Profile) -> PprofDraft {
         None => (add_new_types(profile, &mut strings, &mut file), Sharing::OneEvent),
     };
     add_locations(profile, &mut strings, &mut file);
+    // Times are only written if the pprof profile that was read had a label for them.
     let time_label = original.and_then(|original| original.time_label.as_ref()).map(|label| WrittenTimeLabel {
         key: strings.id(&label.key),
         unit: strings.id(&label.unit),
@@ -181,6 +184,7 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
         file.sample_type.push(value_type(series, strings));
+        // The weight's type is the one that was added last.
         value_indices.push(ValueIndices { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
     value_indices
@@ -198,9 +202,11 @@ fn add_original_types(
     let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
+        // Of events with the same name, the first one counts.
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &original.types {
+        // The user filtered out this type's event, or the type belongs to none.
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
         let indices = &mut value_indices[event];
         if value.is_count {
@@ -233,6 +239,7 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
 /// such as the default sample type, which are kept.
 fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
+    // If the input doesn't say when sampling started and ended, take the first and last sample.
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
     if let Some(sampled) = sampled {
         file.duration_nanos = clamp(sampled.duration());
@@ -391,6 +398,8 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             let start_line = frame.start.line.into();
             // pprof's functions have a line but no column, so the column is kept in the system name.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
+            // Functions with the same name that start in different columns are told apart by their system names:
+            // pprof has no field for the column.
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }

@@ -269,6 +269,7 @@ fn read_stacks(
     let read_options = ReadOptions {
         keep,
         detail: Some(options.detail),
+        // Columns only serve to look something up in a source map.
         columns: options.sources.source_maps.is_on(),
         ..options.read.clone()
     };
@@ -286,6 +287,7 @@ fn read_stacks(
         },
         Opened::Stream { mut reader, format, .. } => match format.read {
             Read::Stream(read) if format.name == CALLGRIND => {
+                // The names of JIT code are put into the text before it is read.
                 let mut reader = callgrind::with_names(reader, path, &options.sources, job, &mut outcome.warnings)?;
                 let profile = read(&mut reader, &read_options, &mut warnings)?;
                 outcome.summary.extend(callgrind::report_unnamed(&profile, &shown(path)));
@@ -331,9 +333,11 @@ impl LoadOptions {
             symbols: SymbolOptions { lines: self.detail >= Detail::Lines, ..self.symbols.clone() },
             kernel: self.kernel.clone(),
             by_cpu: self.by_cpu,
+            // Control groups become labels of tracks, so they are only kept apart if labels are.
             by_cgroup: self.read.apart,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
+            // Profiles have no place for these. The command `script`, which prints them, sets them itself.
             keep_branches: false,
             keep_other_fields: false,
             keep_trace: false,

@@ -73,10 +73,12 @@ fn apply_to(
 fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = find_start(profile, frame) else {
+        // Without these fields, the name itself may have V8's form.
         return ScriptName::parse(name);
     };
     let function = std::str::from_utf8(name).ok()?;
     let script = std::str::from_utf8(profile.name_of(frame.file?)).ok()?;
+    // Other tools have a name for anonymous functions; V8's names leave it empty.
     let function = if function.starts_with(ANONYMOUS) { "" } else { function };
     Some(ScriptName { whole: name, head: "", function, script, line, column })
 }

@@ -20,6 +20,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     let mut inside = None;
     let mut is_estimate = false;
     for series in &profile.series {
+        // Only inputs that record calls between functions instead of stacks have a call graph.
         let Some(graph) = CallGraph::from_series(profile, series) else { continue };
         is_estimate = true;
         let total = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.value(row)));
@@ -35,6 +36,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
         return None;
     }
     let outside_text = outside.and_then(|largest| largest.describe(profile));
+    // `describe` returns nothing for deviations that would be shown as 0.00%.
     let outside_text = outside_text.unwrap_or_else(|| "less than 0.01%".to_owned());
     let inside_text = match inside.and_then(|largest| largest.describe(profile)) {
         Some(text) => format!(", and for functions that call each other in a cycle, by {text}"),

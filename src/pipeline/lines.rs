@@ -49,10 +49,13 @@ fn each_block<T: Send>(
     mut take: impl FnMut(T),
 ) -> Result<()> {
     let spare = &Spare::default();
+    // A line is never split, however long it is. Nobody waits for results before the input ends, so pauses of the
+    // program that writes it don't matter.
     let cutting = Cutting { block: BLOCK, cut: &cut_after_line, longest: usize::MAX, at_pauses: false };
     let mut blocks = Blocks::new(input, cutting, spare);
     let make_and_recycle = |TextBlock { bytes, offset }: TextBlock| {
         let result = make(offset, &bytes);
+        // A buffer that has grown far beyond a block, for a very long line, isn't kept.
         spare.give_buffer(bytes, 4 * BLOCK);
         result
     };

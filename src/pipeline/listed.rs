@@ -100,6 +100,7 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
         let is_hidden = matches!(name.as_bytes().first(), Some(b'.' | b'_'));
         !is_hidden && !goes_with_recordings(name)
     };
+    // A directory that is gone by now counts as empty.
     let listed = directory.door_to_parts().list(&path, is_input).unwrap_or_else(|| Ok(Vec::new()))?;
     let mut names = Vec::new();
     for (name, about) in listed {

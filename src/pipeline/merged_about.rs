@@ -44,6 +44,7 @@ impl MergedAbout {
         self.arch.add(arch);
         self.os.add(os);
         self.os_release.add(os_release);
+        // `epoch` is when the profile's own clock was 0. Its first sample is somewhat later.
         let began = epoch.map(|epoch| epoch + i128::from(sampled.map_or(0, |sampled| sampled.first.0)));
         self.began = match (self.began, began) {
             (Some(earliest), Some(began)) => Some(earliest.min(began)),
@@ -53,6 +54,7 @@ impl MergedAbout {
             self.sampled = Some(self.sampled.unwrap_or(0).saturating_add(sampled.duration()));
         }
         self.lost = self.lost.saturating_add(lost);
+        // These aren't combined here: merging the profiles does that.
         (about.modules, about.values) = (modules, values);
         for (name, module) in &mut about.modules {
             let earlier_pieces = self.pieces.entry(name.clone()).or_default();

@@ -128,6 +128,7 @@ impl MergedSum {
         self.outcome.frames += outcome.frames;
         self.outcome.count_code(outcome.shares);
         self.outcome.warnings.append(outcome.warnings);
+        // The first recording with too few names is the one to report.
         self.outcome.lacking = self.outcome.lacking.take().or(outcome.lacking);
         let mut profile = match profile {
             Ok(profile) => profile,
@@ -137,6 +138,7 @@ impl MergedSum {
             }
         };
         profile.map_tracks(|track| reduce_track(track, self.by));
+        // Facts are combined separately, because only those on which all inputs agree stay.
         self.about.take(&mut profile.about);
         self.sum.merge(&profile);
         for part in &profile.series {

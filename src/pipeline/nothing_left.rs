@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 const SHOWN: usize = 8;
 
 /// Explains why there are no samples. If the inputs can be read again, `unfiltered` returns all their samples, with the
-/// properties that filters look at. `names` are the names of spans that the user chose.
+/// properties that filters look at; otherwise `None`. `by_event` says whether the user chose events, and `names` are
+/// the names of spans that the user chose. For events, no alternatives are listed: an event that is missing was
+/// reported as an error before.
 pub(super) fn explain(
     filter: &Filter,
     by_event: bool,

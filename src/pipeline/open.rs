@@ -352,10 +352,12 @@ impl Opened {
     pub(crate) fn from_peeked(mut file: PeekedFile) -> Result<Self> {
         match file.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
+                // Opening it again takes a path, which standard input lacks even if it is a regular file.
                 let can_be_opened_again = file.regular.is_some() && file.path != InPath::Stdin;
                 let plain = wrappings.is_empty() && can_be_opened_again;
                 Ok(Self::Stream { reader: unpack_layers(file.stream.into_reader(), &wrappings)?, format, plain })
             }
+            // Its reader needs all of it, or it is an archive, or only unpacking all of it shows the format.
             _ => file.into_whole().map(Self::Whole),
         }
     }
@@ -632,6 +634,7 @@ impl<R: Read> Read for QuotedReader<R> {
             for index in 0..len {
                 let byte = buffer[index];
                 self.place = match (self.place, byte) {
+                    // Marks and the blank after each are left out. Further marks may follow the blank (`> > text`).
                     (QuotedPlace::Start | QuotedPlace::Mark, b'>') => QuotedPlace::Mark,
                     (QuotedPlace::Mark, b' ') => QuotedPlace::Start,
                     (_, byte) => {

@@ -86,6 +86,7 @@ pub(crate) fn each_event_named(
         for (event, mut output) in chunk.iter().zip(outputs) {
             write(event.index, &mut output)?;
             match &event.path {
+                // The names of these files are made up here, so the summary states them.
                 OutPath::Path(path) if events.len() > 1 => {
                     output.commit()?;
                     outcome.summary.push(format!("wrote {} (event {})", path.display(), event.name));

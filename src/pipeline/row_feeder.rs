@@ -132,6 +132,8 @@ impl Sink for RowSink<'_, '_> {
             for (series, series_rows) in rows.series.iter_mut().zip(recording_rows) {
                 series.rows = series_rows;
             }
+            // What the input says of itself is true of its only recording. Of several, only the host is known, and how
+            // many samples that host lost.
             let recording = if is_only {
                 recording_of(rows)
             } else {

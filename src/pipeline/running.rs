@@ -67,6 +67,7 @@ impl RunningProcess {
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
+            // Old kernels don't write this line.
             inner: status_pid(&status, "NSpid:").unwrap_or(pid),
             words: split_command_line(&cmdline),
             environment,
@@ -111,7 +112,8 @@ impl RunningProcess {
         door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(&self.seen_from_here(path))))
     }
 
-    /// The paths of jitdumps that the process has mapped. Runtimes do that to let perf record where the jitdump is.
+    /// The paths of jitdumps that the process has mapped. Runtimes do that to let perf record where the jitdump is. As
+    /// in `/proc/PID/maps`, ` (deleted)` follows the path of a file that is gone.
     pub(crate) fn markers(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for map in &self.mappings {

@@ -40,6 +40,7 @@ impl<W: Write + ?Sized> PrintableLines<'_, W> {
     /// Writes the line collected so far in printable form, followed by `end`. Very long lines are cut in the middle.
     fn write_part(&mut self, end: Option<u8>) -> io::Result<()> {
         match printable(&self.line) {
+            // At either end, a quarter of the limit stays.
             text if text.len() > LONGEST => {
                 self.out.write_all(without_middle(&text, LONGEST, LONGEST / 4).as_bytes())?;
             }

@@ -163,6 +163,7 @@ impl<'a> FoldedTexts<'a, '_> {
         let len =
             (&mut reader).take(GROUP_BYTES).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
         let input = &self.text[start..];
+        // An input of this length may go on. One that isn't plain has lines that depend on each other.
         if len as u64 == GROUP_BYTES || !is_plain(&input[..len.min(HEAD)]) {
             // The input must be read by another reader, from its start. So put the part that was read in front of the
             // rest.

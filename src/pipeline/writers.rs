@@ -25,6 +25,8 @@ pub(crate) fn write(
 ) -> Result<()> {
     match writer.events {
         Events::One => {
+            // Computing this takes a pass over all rows, so do it once for all events. A single event's writer does it
+            // itself, if it needs it.
             let timing = (profile.series.len() > 1).then(|| profile.timing());
             each_event(profile, to, run, outcome, |series, out| {
                 let write = WriteOptions { series, timing, ..options.clone() };
@@ -53,7 +55,7 @@ pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
 }
 
 /// The options for loading inputs for a writer: loads everything that the writer needs. Names of JIT code are written
-/// by the writer's default unless the user chose otherwise.
+/// by the writer's default unless the user chose otherwise; that default leaves names alone that the input already had.
 pub(crate) fn load_options(user_options: &LoadOptions, writer: &Writer) -> LoadOptions {
     let default_names = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {

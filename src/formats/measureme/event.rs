@@ -30,6 +30,7 @@ impl VersionLayout {
             9 => Ok(Self { event_size: WIDE, id_size: 8, has_integers: true }),
             _ => Err(Error::new(format!("measureme file version {version} is too new (7 to 9 are supported)"))),
         }
+        // The version is the second word of the file.
         .map_err(|error| error.at_offset(4))
     }
 }
@@ -82,6 +83,7 @@ impl VersionLayout {
         let upper = u64::from(word(thread_offset + 12));
         let start = u64::from(word(thread_offset + 4)) | (upper & 0xFFFF_0000) << 16;
         let end = u64::from(word(thread_offset + 8)) | (upper & 0xFFFF) << 32;
+        // Two end times that no interval has mark the other kinds; the start then holds the time or the number.
         let payload = match end {
             INSTANT => Payload::Instant(start),
             INTEGER if self.has_integers => Payload::Integer(start),

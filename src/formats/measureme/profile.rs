@@ -27,7 +27,7 @@ impl<'data> MeasuremeFile<'data> {
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);
         let metadata = Metadata::read(&strings);
-        // The number of bytes of an incomplete event at the end.
+        // The number of bytes of an incomplete event at the end. It is reported here, since readers of events skip it.
         let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event_size as u64;
         if tail != 0 {
             let at = events.file_offset(events.len() - tail);
@@ -100,6 +100,7 @@ impl<'data> MeasuremeFile<'data> {
     fn for_each_sized_reversed<const EVENT: usize>(&self, done: &Done, mut each: impl FnMut(RawEvent)) {
         for page in self.pages().rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
+            // The record that continues on the next page is the last one that starts in this page.
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));
             }
@@ -126,6 +127,7 @@ fn parse_version(bytes: &[u8]) -> Result<u32> {
     let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {
         b"MMPD" => Ok(version),
+        // Events, string data and string index. Newer versions have all three in one file.
         b"MMES" | b"MMSD" | b"MMSI" => Err(Error::new(format!(
             "is one of the three files of measureme file version {version}, which is too old (7 to 9 are supported); \
              record again with a newer compiler"

@@ -20,6 +20,7 @@ use crate::model::{Pid, Tid};
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
+    // The times are relative to the start of the recording, so 0 is its beginning.
     let calls = options.calls_between(0, profile.last_time())?;
     let mut sums = CallSums::new(calls);
     let mut labels = Labels::new(&profile.strings);
@@ -34,6 +35,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let tracks = threads.tracks(&profile);
     let (series, unit) = profile.metadata.unit();
     let series = match options.calls.clock {
+        // The time during which threads were running isn't called wall time. Other counters
+        // keep theirs.
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
@@ -96,6 +99,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     timeline.tracks = threads.tracks(&profile);
     // Events don't state their callers, so the spans of every thread (`true`) have to be nested by their times.
     timeline.nest(&vec![true; count]);
+    // `labels` borrows `profile`, whose list of damage is taken next.
     drop(labels);
     warnings.extend(profile.skipped.into_warning());
     Ok(timeline)
@@ -118,6 +122,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         profile: &profile,
         pid: Pid(pid as i32),
         labels: Labels::new(&profile.strings),
+        // Categories are strings in the same table as labels, but have numbers of their own.
         kinds: Labels::new(&profile.strings),
     };
     // Reading events can't be stopped, so the events after an error are ignored.
@@ -160,7 +165,8 @@ impl SpanPasser<'_, '_> {
             return Ok(());
         }
         let arguments = self.profile.strings.event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
-        // The file has no names of arguments, so they are numbered.
+        // Arguments are only read for intervals that are wanted, since that takes time. The file has no names for them,
+        // so they are numbered.
         let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
         let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
         let cat = Some(self.kinds.text(kind));

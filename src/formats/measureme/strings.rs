@@ -108,6 +108,7 @@ impl<'data> Strings<'data> {
             None => return None,
         }
         match start[..] {
+            // Without arguments, the label ends with the whole text; otherwise a separator follows it.
             [REFERENCE, ref reference @ .., END | SEPARATOR] => Some(little_endian(reference)),
             _ => None,
         }
@@ -139,6 +140,7 @@ impl<'data> Strings<'data> {
                     let reference = little_endian(reference);
                     let len_before = text.len();
                     let is_allowed = depth > 0 && *references > 0;
+                    // `depth` limits each branch, `references` all of the text.
                     *references = references.saturating_sub(1);
                     if !is_allowed || !self.expand(reference, depth - 1, references, text) {
                         // The reference can't be resolved or is cyclic. Replace what it has added, and keep the text
@@ -172,6 +174,7 @@ impl StringIndex {
             skipped.add(Error::new(message).at_offset(stream.file_offset(stream.len() - tail)));
         }
         // Limit the table's size, so that a damaged ID can't make us allocate a lot of memory.
+        // Higher IDs, such as that of the metadata, go into the map.
         let bound = (4 * entries.len() as u64 + 1024).min(METADATA);
         let highest = entries.iter().map(|&(id, _)| id).filter(|id| *id < bound).max();
         let mut dense = vec![0; highest.map_or(0, |id| id as usize + 1)];
@@ -242,7 +245,7 @@ impl<'s, 'data> Labels<'s, 'data> {
     }
 
     /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is `fn#` and the
-    /// ID.
+    /// ID, or `<unknown>` if only this string is missing.
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
         // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
@@ -259,6 +262,7 @@ impl<'s, 'data> Labels<'s, 'data> {
 
     /// Like [`Self::number`], but without the cache. Adds the label if it is new.
     fn look_up(&mut self, id: u64) -> u32 {
+        // The ID of the label itself, which many events share, if it is stored separately from the arguments.
         let id = self.strings.label_id(id);
         if let Some(&label) = self.by_id.get(&id) {
             return label;

@@ -52,6 +52,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let mut threads = ThreadNumbers::default();
     profile.for_each_event_reversed(&done, |event| {
         let kind = kinds.number(event.kind) as usize;
+        // New categories are numbered in sequence, so this adds at most one.
         while summary_kinds.len() <= kind {
             summary_kinds.push(SummaryKind::parse(kinds.text(summary_kinds.len() as u32)));
         }
@@ -120,6 +121,7 @@ impl Sums {
         let duration = span.duration() as i64;
         let ThreadSummary { lanes, start, end } = &mut self.threads[thread];
         (*start, *end) = ((*start).min(span.start), (*end).max(span.end));
+        // The lane whose open calls contain this one. The file is read backwards, so callers come before their callees.
         let lane = lanes.place(span, |_| {});
         let caller = lanes.top(lane).map(|(_, caller)| *caller);
         lanes.open(lane, span, (label, kind));
@@ -143,6 +145,7 @@ impl Sums {
             SummaryKind::Blocked => item.blocked += duration,
             SummaryKind::Load => item.load += duration,
             SummaryKind::Hash => item.hash += duration,
+            // Waiting, loading and hashing are parts of a query, so they don't count as calls.
             _ => item.count += 1,
         }
         // If a query ran, its result wasn't in the cache.
@@ -159,8 +162,10 @@ impl Sums {
         match kind {
             SummaryKind::CacheHitCount => {
                 self.item(label).cache_hits += value;
+                // From now on, single cache hits of this label are ignored, because they are in this total.
                 self.has_hit_count[label as usize] = true;
             }
+            // Here, the label is the kind of file that the compiler wrote.
             SummaryKind::ArtifactSize => *self.artifacts.entry(label).or_default() += value,
             _ => {}
         }

@@ -18,6 +18,7 @@ impl ThreadNumbers {
     /// The number of the thread with this ID. For a thread that is new, `new` is called, and its result is the number.
     #[inline]
     pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
+        // Most events are of the same thread as the one before.
         match self.last {
             Some((last, number)) if last == id => number,
             _ => {

@@ -55,6 +55,7 @@ impl DroppedFunctions {
         let mut lines = 0;
         for (number, line) in (1..).zip(&location.line) {
             let Some(function) = tables.function(line.function_id) else { continue };
+            // Lines are listed from the innermost call outward, so the last match decides.
             if self.drops(tables.string(function.name)) {
                 lines = number;
             }
@@ -90,6 +91,7 @@ fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex
     if text.is_empty() {
         return None;
     }
+    // The expression must match whole names. The size limit keeps a hostile file from taking much memory.
     let regex = RegexBuilder::new(&format!("^(?:{})$", without_quotes(text))).size_limit(LARGEST).build();
     if regex.is_err() {
         warnings.push(Warning::new(format!("{field} was ignored: it is not a regular expression")));
@@ -97,7 +99,8 @@ fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex
     regex.ok()
 }
 
-/// Replaces `\Q…\E`, which quotes a part of an expression in Go and Java, by escapes for each character.
+/// Replaces `\Q…\E`, which quotes a part of an expression in Go and Java but not in the library used here, by escapes
+/// for each character. Without `\E`, everything to the end is quoted.
 fn without_quotes(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
@@ -131,6 +134,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
             None => has_kept_caller = true,
             Some(Dropped::Whole) if has_kept_caller => return &locations[index + 1..],
             Some(Dropped::Inner) if has_kept_caller => return &locations[index..],
+            // None of its callers stays, so it isn't dropped.
             Some(_) => {}
         }
     }

@@ -48,9 +48,13 @@ pub fn sniff(head: &[u8]) -> bool {
         }
         let Some(Ok((tag, value))) = fields.next() else { break };
         let fits = match tag {
+            // `sample_type` and `period_type`.
             1 | 11 => matches!(value, FieldValue::Bytes(message) if is_value_type(message)),
+            // Messages and texts: not a number.
             2..=6 | 16 => value.number() == 0,
+            // Numbers: no bytes.
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
+            // `comment`: a number, or bytes with several of them.
             13 => true,
             // Later versions may have more fields, but the value types come first.
             _ => value_types > 0,
@@ -115,6 +119,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         events,
         profile,
         sampled: None,
+        // `apart` implies `labels`.
         keeps_labels: options.apart || options.labels,
         samples_without_labels: 0,
         number_labels: BTreeMap::new(),
@@ -231,6 +236,7 @@ impl EventValues {
         } else if counted_event(tables, value_type).is_some() {
             Some(index)
         } else {
+            // Nothing in the file says how many samples the weights stand for.
             profile.series[series].counting = Counting::Unknown;
             None
         };
@@ -264,6 +270,7 @@ fn frames(
     let (mut frames, mut named) = (LocationFrames::new("file", len), NamedFrames::default());
     for location in &tables.profile.location {
         let mapping = tables.mapping(location.mapping_id).cloned().unwrap_or_default();
+        // 0 means that the address is unknown.
         let addr = if location.address == 0 { None } else { Some(mapping.address_in_file(location.address)) };
         let (module, build) = (tables.string(mapping.filename), tables.string(mapping.build_id));
         // What all frames of the location have in common. A location without lines gets this as its only frame.
@@ -318,6 +325,7 @@ impl PprofReading<'_, '_> {
     fn add_sample(&mut self, sample: &PprofSample) -> Result<()> {
         let kept = kept_locations(&sample.location_id, &self.dropped);
         let stack = match self.frames.stack(kept, &mut self.profile)? {
+            // A sample without locations still counts, with a single frame that says that its stack is unknown.
             None => Some(self.profile.unknown_stack()),
             stack => stack,
         };
@@ -337,6 +345,7 @@ impl PprofReading<'_, '_> {
             let row = Row { track, stack, weight, count, time };
             if value < 0 {
                 self.profile.push_negative(event.series, row);
+            // A sample needn't have values for all events.
             } else if weight > 0 || count > 0 {
                 self.profile.push(event.series, row);
             }
@@ -366,6 +375,7 @@ impl PprofReading<'_, '_> {
                         _ => 1,
                     };
                     time = Some(Nanos(label.num.unsigned_abs().saturating_mul(scale)));
+                    // The first label decides how times are written again.
                     if self.time_label.is_none() {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }
@@ -431,6 +441,7 @@ fn value_types(
         let name = &profile.series[event.series].name;
         let weight = &mut types[event.value];
         (weight.event, weight.is_count, weight.scale) = (Some(name.clone()), false, event.scale);
+        // An event that is a sample count itself has no other type for it.
         if let Some(count) = event.count
             && count != event.value
         {
@@ -462,6 +473,7 @@ fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let duration = u64::try_from(tables.profile.duration_nanos).unwrap_or(0);
     if start > 0 {
         let first_sample = sampled.map_or(0, |sampled| sampled.first.0);
+        // The start of the profile counts as the time of its first sample.
         about.epoch = Some(i128::from(start) - i128::from(first_sample));
     }
     if sampled.is_none() && (start > 0 || duration > 0) {

@@ -69,7 +69,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         }
     }
     warnings.extend(skipped.into_warning());
-    // Fields that we don't know would be lost if the profile is written with names.
+    // Fields that we don't know would be lost if the profile is written with names. Without uses, it is copied.
     if !uses.is_empty() {
         let mut unknown = Skipped::new("unknown field");
         SCHEMA.find_unknown(bytes, &mut unknown);
@@ -77,6 +77,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     }
     let mut uses: Vec<LocationUse> = uses.into_iter().collect();
     uses.sort_unstable();
+    // Several locations may have the same address.
     let mut addresses: Vec<BareAddress> = uses.iter().map(|location_use| bare_address(location_use, &tables)).collect();
     addresses.sort_unstable();
     addresses.dedup();
@@ -92,6 +93,7 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     /// at that address. A location that has different names in different samples is copied for each further name, and
     /// the samples refer to the copies.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
+        // What each use is called; an empty list if nothing is known at its address.
         let names = LocationNames::new(&self.uses, |location_use| {
             match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {
                 Ok(index) => find_calls(index),
@@ -104,10 +106,12 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         let first_copy = add_names(&names, &mut self.tables)?;
         let Self { tables, unnamed, .. } = &*self;
         let samples = tables.samples.iter().map(|bytes| {
+            // `open` has reported damaged samples. They are copied.
             let Ok(mut sample) = PprofSample::decode(*bytes) else { return Cow::Borrowed(*bytes) };
             let uses: Vec<Option<LocationUse>> = unnamed.uses(&sample, tables).collect();
             for (id, location_use) in sample.location_id.iter_mut().zip(uses) {
                 if let Some(location_use) = location_use
+                    // Uses with the first of a location's names stay with the location itself.
                     && let Some(copy) = names.copy_of(&location_use)
                 {
                     *id = first_copy + copy as u64;

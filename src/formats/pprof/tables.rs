@@ -60,6 +60,7 @@ impl<'d> Tables<'d> {
         let number = value.number() as i64;
         match tag {
             1 => profile.sample_type.push(decode(value)?),
+            // Samples are decoded one by one when they are needed, to save memory.
             SAMPLE => self.samples.push(bytes),
             3 => {
                 let mapping: PprofMapping = decode(value)?;
@@ -67,6 +68,7 @@ impl<'d> Tables<'d> {
                 self.mappings.insert(mapping.id, profile.mapping.len());
                 profile.mapping.push(mapping);
             }
+            // Locations aren't looked up by ID here: readers go through all of them.
             4 => profile.location.push(decode(value)?),
             5 => {
                 let function: PprofFunction = decode(value)?;

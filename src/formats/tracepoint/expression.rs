@@ -112,8 +112,8 @@ const BINARY: &[&[(&str, Op)]] = &[
 ];
 
 impl Op {
-    /// Evaluates the operator with unsigned 64-bit numbers, like libtraceevent. A unary operator is applied to `right`.
-    /// `None` for a division by zero.
+    /// Evaluates the operator with unsigned 64-bit numbers, like libtraceevent. A unary operator is applied to `right`;
+    /// `left` must then be 0, from which `-` subtracts. `None` for a division by zero.
     pub(super) fn apply(self, left: u64, right: u64) -> Option<u64> {
         Some(match self {
             Self::Mul => left.wrapping_mul(right),
@@ -219,7 +219,8 @@ impl<'f> Parser<'f> {
         is_next.then_some(())
     }
 
-    /// Parses an expression, which may be `condition ? a : b`. `None` if it isn't understood.
+    /// Parses an expression, which may be `condition ? a : b`. `None` if it isn't understood. The whole print format is
+    /// then given up, so `depth` needn't be right any more.
     fn parse_argument(&mut self) -> Option<Argument> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
@@ -240,6 +241,7 @@ impl<'f> Parser<'f> {
 
     /// Parses an expression whose operators are in row `level` of [`BINARY`] or in a later one.
     fn parse_binary(&mut self, level: usize) -> Option<Argument> {
+        // Behind the last row, only operands are left.
         let Some(operators) = BINARY.get(level) else { return self.parse_unary() };
         let mut left = self.parse_binary(level + 1)?;
         while let Some((_, op)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
@@ -288,12 +290,14 @@ impl<'f> Parser<'f> {
             Token::Sign("(") => {
                 if let Some(bits) = self.parse_cast() {
                     let operand = self.parse_unary()?;
+                    // Numbers have 64 bits, so a cast to as many changes nothing.
                     return Some(if bits < 64 { Argument::Cast(bits, Box::new(operand)) } else { operand });
                 }
                 let inner = self.parse_argument()?;
                 self.expect_sign(")")?;
                 self.parse_index(inner)
             }
+            // `REC->field` is a field of the sample.
             Token::Word(word) if word == "REC" => {
                 self.expect_sign("->")?;
                 let field = Argument::Field(self.parse_field()?);
@@ -321,6 +325,7 @@ impl<'f> Parser<'f> {
         let index = self.parse_argument()?;
         self.expect_sign("]")?;
         match operand {
+            // An array in the sample is a field itself, or data elsewhere to which a field refers.
             Argument::Field(field) | Argument::Data(field) => Some(Argument::Element(field, Box::new(index))),
             _ => None,
         }
@@ -339,6 +344,8 @@ impl<'f> Parser<'f> {
                 _ => return None,
             }
         }
+        // Without an operand after it, it is a constant in parentheses, as in `(A) + 1`. `-` counts as the start of an
+        // operand, although `(A) - 1` is possible, too.
         let is_operand = match self.tokens.get(end + 1)? {
             Token::Word(_) | Token::Number(_) | Token::Text(_) => true,
             Token::Sign(sign) => ["(", "~", "!", "-"].contains(sign),
@@ -417,6 +424,7 @@ impl<'f> Parser<'f> {
                 if kind.is_empty() {
                     return None;
                 }
+                // As in casts, a `long` counts as eight bytes.
                 Some(Argument::Number(type_size(&kind.join(" "), 8) as u64))
             }
             _ => None,
@@ -497,6 +505,7 @@ fn tokenize(line: &str) -> Option<Vec<Token>> {
             rest = after;
         } else if byte == b'\'' {
             let (text, after) = parse_literal(&rest[1..], b'\'')?;
+            // A character is its number.
             tokens.push(Token::Number((*text.first()?).into()));
             rest = after;
         } else if byte.is_ascii_alphanumeric() || byte == b'_' {

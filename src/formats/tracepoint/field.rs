@@ -53,6 +53,7 @@ impl Field {
         let is_array = length.is_some();
         let is_text = is_array && ["char", "u8", "s8"].iter().any(|word| kind.contains(word));
         let element_size = match length {
+            // Not an array: the field is its own only element.
             None => size,
             // If the length is missing, or is a constant of the kernel's source, the size of an element follows from
             // the type.
@@ -101,6 +102,7 @@ impl<'a> Declaration<'a> {
             let text = text.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
             let (kind, name) = text.rsplit_once([' ', ']'])?;
             // The data is always an array, whose length differs from sample to sample.
+            // An empty length stands for that.
             return Some(Self { place, kind: kind.split('[').next()?, name, length: Some("") });
         }
         // The brackets follow the name: `char comm[16]`.
@@ -109,6 +111,7 @@ impl<'a> Declaration<'a> {
             None => (text, None),
         };
         let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        // The name is the last word. Everything before it is the type, including a `*` directly before the name.
         let name_start = before_brackets.rfind(|c| !is_in_name(c)).map_or(0, |last_other| last_other + 1);
         let (kind, name) = before_brackets.split_at(name_start);
         Some(Self { place, kind: kind.trim(), name, length })

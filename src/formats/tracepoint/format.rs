@@ -72,6 +72,7 @@ impl TracepointFormat {
             let Some(field) = line.strip_prefix("field:").or_else(|| line.strip_prefix("field special:")) else {
                 continue;
             };
+            // Without one of its fields, the tracepoint couldn't be printed as perf does, so it is given up.
             let field = Field::parse(field, long_size as usize)?;
             if field.name.starts_with("common_") {
                 common.push(field);
@@ -89,7 +90,8 @@ impl TracepointFormat {
 }
 
 impl PrintLine {
-    /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood.
+    /// Parses a print format such as `"comm=%s pid=%d", REC->comm, REC->pid`. `None` if any of it isn't understood, or
+    /// if there are fewer arguments than conversions; further arguments are ignored.
     fn parse(line: &str, fields: &[Field]) -> Option<Self> {
         let mut parser = Parser::new(line, fields)?;
         let format = parser.parse_texts()?;
@@ -124,6 +126,7 @@ impl Conversion {
     /// Parses a conversion after its percent sign, and takes the arguments for its width and precision. `None` if the
     /// conversion isn't understood, such as most of the kernel's own (`%p…`).
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
+        // Without a length such as `l`, the argument is an `int`. A `kind` of 0 means that there is none yet.
         let mut conversion = Self { bits: 32, ..Self::default() };
         loop {
             let (&byte, after) = rest.split_first()?;
@@ -165,6 +168,7 @@ impl Conversion {
                 b'p' => {
                     let (word, kind) = ADDRESSES.iter().find(|(word, _)| rest.starts_with(word))?;
                     *rest = &rest[word.len()..];
+                    // Another letter asks for a variant, such as `%pI4h`, which isn't supported.
                     if rest.first().is_some_and(u8::is_ascii_alphanumeric) {
                         return None;
                     }

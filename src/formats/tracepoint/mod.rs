@@ -45,6 +45,7 @@ pub struct TracepointFormats {
 impl TracepointFormats {
     /// Parses TRACING_DATA. `base` is its file offset. Formats that can't be parsed are counted in `skipped`.
     pub fn parse(bytes: &[u8], base: u64, skipped: &mut Skipped) -> Result<Self> {
+        // The byte order is stated below. Nothing before that depends on it.
         let mut cursor = Cursor::new(bytes, base, Endian::Little);
         if cursor.bytes(10, "magic")? != b"\x17\x08\x44tracing" {
             return Err(Error::new("TRACING_DATA does not start with its magic").at_offset(base));
@@ -63,6 +64,7 @@ impl TracepointFormats {
             let size = cursor.u64("size of a header")?;
             cursor.bytes(size, "header")?;
         }
+        // The formats of ftrace's own tracepoints are in one list, all others in a list per system, such as `sched`.
         for _ in 0..cursor.u32("number of ftrace formats")? {
             formats.add(&mut cursor, skipped)?;
         }
@@ -74,6 +76,7 @@ impl TracepointFormats {
         }
         // The parts that follow are optional.
         if let Ok(size) = cursor.u32("size of kallsyms")
+            // The kernel's symbols aren't needed: functions are looked up by the symbolizer.
             && cursor.bytes(size.into(), "kallsyms").is_ok()
             && let Ok(size) = cursor.u32("size of printk formats")
             && let Ok(list) = cursor.bytes(size.into(), "printk formats")
@@ -83,7 +86,8 @@ impl TracepointFormats {
         Ok(formats)
     }
 
-    /// Reads the description of one tracepoint. A description that isn't understood is skipped.
+    /// Reads the description of one tracepoint. A description that isn't understood is skipped. Fails if it is cut off,
+    /// because nothing can be found after it then.
     fn add(&mut self, cursor: &mut Cursor<'_>, skipped: &mut Skipped) -> Result<()> {
         let size = cursor.u64("size of a format")?;
         let offset = cursor.offset();
@@ -95,8 +99,8 @@ impl TracepointFormats {
         Ok(())
     }
 
-    /// Parses the list of the kernel's strings and their addresses. A line is
-    /// `0xffffffff8281a8ff : "thaw_processes"`.
+    /// Parses the list of the kernel's strings and their addresses, for fields that point to such strings. A line is
+    /// `0xffffffff8281a8ff : "thaw_processes"`. Other lines are ignored.
     fn read_printk(&mut self, list: &[u8]) {
         for line in String::from_utf8_lossy(list).lines() {
             let Some((addr, text)) = line.split_once(" : ") else { continue };

@@ -29,6 +29,7 @@ impl<'a> TracepointRecord<'a> {
         match &self.format.print {
             Some(line) if self.print_line(line, &mut text).is_some() => {}
             _ => {
+                // Drop what was printed before an argument failed.
                 text.clear();
                 text.extend(b"[FAILED TO PARSE]");
                 for field in &self.format.fields {
@@ -44,7 +45,7 @@ impl<'a> TracepointRecord<'a> {
         out.extend(text);
     }
 
-    /// The addresses that the text shows as names of functions.
+    /// The addresses that the text shows as names of functions: the arguments of `%pf` (kind `f`) and `%pF` (`F`).
     pub(super) fn function_addresses(&self) -> Vec<u64> {
         let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
         let mut addresses = Vec::new();
@@ -193,6 +194,7 @@ impl<'a> TracepointRecord<'a> {
             Argument::Unknown => Some(UNKNOWN),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
+                // An array isn't a number.
                 (!field.is_array).then(|| self.read_number(field.offset, field.size))
             }
             Argument::Element(field, index) => {
@@ -239,7 +241,7 @@ impl<'a> TracepointRecord<'a> {
                 if field.is_array {
                     layout.print_text(cut_at_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
-                    // The field is a pointer to a string in the kernel.
+                    // The field is a pointer to a string in the kernel, which the recording lists with its address.
                     let addr = self.read_number(field.offset, field.size);
                     match self.kernel.printk.get(&addr) {
                         Some(text) => out.extend(text),
@@ -261,6 +263,7 @@ impl<'a> TracepointRecord<'a> {
                 let value = self.evaluate(value)?;
                 match names.iter().find(|(other, _)| *other == value) {
                     Some((_, name)) => layout.print_text(name, out),
+                    // As in perf, the width of the conversion only applies to names.
                     None => put(out, format_args!("{value:#x}")),
                 }
             }
@@ -297,6 +300,7 @@ impl<'a> TracepointRecord<'a> {
         let bytes = self.array_bytes(argument)?;
         // A record with the array as its raw data, to read numbers of the kernel's byte order from it.
         let in_bytes = Self { raw: bytes, ..*self };
+        // Port and address are in network byte order, only the family is in the kernel's.
         let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
         let addr: IpAddr = match in_bytes.read_number(0, 2) {
             AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
@@ -329,6 +333,7 @@ impl<'a> TracepointRecord<'a> {
         let mut value = self.evaluate(value)?;
         let mut is_first = true;
         for (flag, name) in names {
+            // The value is 0 from the start, or all its bits have been named.
             if value == 0 && flag.cast_signed() < 0 {
                 layout.print_text(name, out);
                 break;
@@ -411,6 +416,7 @@ impl<'a> TracepointRecord<'a> {
             }
             is_first = false;
             put(out, format_args!("{first}"));
+            // `cpu` is the first one that isn't set, so `cpu - 1` is the last of the range. A single one has no range.
             if cpu - first > 1 {
                 put(out, format_args!("-{}", cpu - 1));
             }
@@ -448,6 +454,7 @@ impl<'a> TracepointRecord<'a> {
         } else {
             match field.size {
                 4 => put(out, format_args!("{}", (value as u32).cast_signed())),
+                // perf prints numbers of two bytes in at least two columns.
                 2 => put(out, format_args!("{:2}", (value as u16).cast_signed())),
                 1 => put(out, format_args!("{}", (value as u8).cast_signed())),
                 _ => put(out, format_args!("{}", value.cast_signed())),
@@ -491,6 +498,7 @@ impl Layout<'_> {
         let mut sign = "";
         let mut digits = match kind {
             b'd' | b'i' => {
+                // Extend the sign bit of the shorter number to 64 bits.
                 let shift = 64 - bits.min(64);
                 let signed = (number << shift).cast_signed() >> shift;
                 sign = match signed {
@@ -519,6 +527,7 @@ impl Layout<'_> {
                 digits.clear();
             }
             digits.insert_str(0, &"0".repeat(precision.saturating_sub(digits.len())));
+        // As in C, a precision or left alignment overrides the flag for zeros.
         } else if zeros && !left {
             digits.insert_str(0, &"0".repeat(self.width.saturating_sub(digits.len() + sign.len())));
         }
@@ -535,6 +544,7 @@ fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
 fn uuid(bytes: [u8; 16], kind: u8) -> String {
     let mut bytes = bytes;
     if matches!(kind, GUID | GUID_UPPER) {
+        // The first three numbers of a GUID are stored with their lowest byte first.
         for number in [0..4, 4..6, 6..8] {
             bytes[number].reverse();
         }

@@ -36,6 +36,7 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
     let mut entries = PlainFiles { entries: tar.entries().map_err(damaged)?.raw(true), others: 0 };
+    // The first file only marks the archive as jitgraft's. Its text is for people, so it isn't checked.
     read_text(&mut entries, MARK)?;
     let manifest = Manifest::parse(&read_text(&mut entries, MANIFEST)?)?;
     // The files of the manifest that haven't been found in the archive yet.
@@ -97,6 +98,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
         let mut long_name = None;
         for entry in &mut self.entries {
             let entry = entry.map_err(damaged)?;
+            // Such entries take next to no space, so a small archive could keep us busy with millions of them.
             if self.others > MOST_OTHERS {
                 return Err(Error::new(format!(
                     "contains more than {MOST_OTHERS} entries for directories and long names"
@@ -107,6 +109,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                 EntryType::GNULongName => {
                     self.others += 1;
                     let mut name = read_bounded(entry, LONGEST_NAME)?;
+                    // The name ends with NUL.
                     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
                     long_name = Some(name);
                 }
@@ -119,6 +122,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                 // tar.
                 EntryType::Directory if entry.size() == 0 => {
                     self.others += 1;
+                    // A long name before the directory was its own, not that of the next file.
                     long_name = None;
                 }
                 other => {

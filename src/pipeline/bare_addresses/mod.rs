@@ -124,7 +124,7 @@ impl<'m> Answers<'m> {
     }
 
     /// The functions at the address with this index, innermost first, including inlined ones if the format can express
-    /// them. Empty if there are none.
+    /// them. Otherwise, only the outermost one, which contains the code of the others. Empty if there are none.
     pub(crate) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
         let Some(index) = self.frame_indices.get(address).copied().flatten() else { return Vec::new() };
         let frames = self.frames.get(index);
@@ -133,6 +133,8 @@ impl<'m> Answers<'m> {
         };
         let outermost = frames.outermost().and_then(|frame| self.call(frame));
         match (outermost, code_names.get(index)) {
+            // In a format without inlined calls, the name is that of the whole code, and file and line are those of
+            // the code's own function.
             (Some(outermost), Some(name)) => vec![NamedCall { name, ..outermost }],
             _ => Vec::new(),
         }
@@ -146,7 +148,7 @@ impl<'m> Answers<'m> {
 }
 
 /// The JIT code at an address in memory. `None` if there is none, or if the process is unknown. Updates `counts`:
-/// addresses that were named, and addresses whose process is unknown.
+/// addresses that were named, those of them whose name may be wrong, and addresses whose process is unknown.
 fn locate_code(
     address: &BareAddress,
     default_pid: Option<Pid>,
@@ -157,6 +159,7 @@ fn locate_code(
         counts.without_process += 1;
         return None;
     };
+    // `None`: the profile has no times, so the last code at the address is found.
     let located = symbolizer.locate(pid, address.addr, None, CpuMode::User).answer;
     let hit = located.code?;
     let codes = symbolizer.codes;

@@ -43,8 +43,11 @@ impl Coverage {
         let pid = find_pid(header.pid, input.path());
         let sources = CodeSources::find(pid, input.path(), options, warnings);
         let loaded = sources.load(&job.pool, warnings);
+        // The file is rewritten only to count the named and unnamed costs. The output is dropped, so the name of the
+        // object file doesn't matter.
         let names = CodeNames::new(&loaded.map, sources.pid, Vec::new(), &job.pool);
         let NamedProfile { stats, .. } = profile.rewrite(&names, &mut std::io::sink(), job)?;
+        // The program is the first word of the command line.
         let program = header.command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
         Ok(Self {
             pid,

@@ -31,7 +31,7 @@ pub(crate) fn with_names(
     let pid = match find_pid(pid_in_header(text.peek(HEAD)?), path) {
         Some(pid) => pid,
         // The file states no process ID. Still, its functions get names if the user said which jitdump or perf map to
-        // use.
+        // use. 0 then stands for the unknown ID.
         None if options.names_files() => Pid(0),
         None => return Ok(text.into_reader()),
     };

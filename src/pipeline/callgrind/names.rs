@@ -79,6 +79,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             for range in untimed_ranges {
                 painter.paint(range);
             }
+            // In the order in which the code was loaded, so that later code hides earlier code.
             timed.sort_by_key(|segment| (segment.from, segment.code, segment.start));
             for segment in timed.iter().filter(|segment| segment.start < segment.end) {
                 // The segment may be a later part of the code. Subtracting `offset` gives the address of the code's
@@ -284,8 +285,9 @@ fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
     sorted.is_sorted_by(|before, after| before.end <= after.start).then_some(sorted)
 }
 
-/// Makes names unique: if several functions have the same name, the address where a function was loaded is appended to
-/// its name. A function without a name gets one. `visible` are the indexes of visible entries.
+/// Makes names unique, because functions of one name are one function in a callgrind file: if several functions
+/// have the same name, the address where a function was loaded is appended to its name. A function without a name gets
+/// one. `visible` are the indexes of visible entries.
 fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
     let shared = find_shared_names(map, entries, visible);
     for entry in entries.iter_mut() {
@@ -366,7 +368,7 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         &self.object
     }
 
-    /// The source lines of an entry's code, with their addresses.
+    /// The source lines of an entry's code, with their addresses. Empty if none are known.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
         let entry = &self.entries[entry];
         let code = self.code(entry);

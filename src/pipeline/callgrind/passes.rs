@@ -62,6 +62,7 @@ impl<'a> IndexedProfile<'a> {
             |chunk| (parse_chunk(&chunk, index, jit), chunk),
             |(parsed, chunk)| {
                 rewriter.write(parsed, out)?;
+                // The chunk isn't read again, so the memory of the mapped file can be given back.
                 let start = chunk.offset as usize;
                 release(start..start + chunk.bytes.len());
                 progress.done(chunk.bytes.len() as u64);

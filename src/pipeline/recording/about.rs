@@ -72,6 +72,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
             if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
                 continue;
             }
+            // The kernel's mapping is called `[kernel.kallsyms]_text`, but frames only have the part in brackets.
             let name = if is_kernel { mapping_kind::split_reference_symbol(&mapping.path).0 } else { &mapping.path };
             let module = modules.entry(name.to_vec()).or_default();
             module.build_id.add(mapping.build_id);

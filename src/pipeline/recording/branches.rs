@@ -26,6 +26,7 @@ pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFr
         replaced += usize::from(frames.get(replaced).is_some_and(|frame| is_call(branch, frame.1.raw())));
     }
     remove_loops(&mut branches);
+    // Branches state no CPU mode.
     let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
     let history: Vec<ModeFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
     frames.splice(..replaced, history);

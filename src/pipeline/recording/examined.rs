@@ -96,6 +96,7 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
 fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));
+    // Counts only for unnamed frames: JIT code is known at the address, but for other times than the sample's.
     let other_time = u64::from(named.has_code_at_other_times(place));
     for frame in named.frames(place) {
         if !frame.truncated {

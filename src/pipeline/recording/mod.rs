@@ -182,6 +182,7 @@ pub(super) fn push(
         let input_len = input.bytes.len() as u64;
         let examined = Examined { resolution, samples: &samples, named: &named, input_len };
         inspect(&examined, job, warnings);
+        // Why stacks are truncated, if so many are that it matters.
         let truncation = truncation::describe(&examined);
         estimates.extend(truncation.as_ref().map(|sentence| format!("{}: {sentence}", path.display())));
         let final_keep = sink.keep();
@@ -220,12 +221,14 @@ pub(crate) fn with_resolution<O>(
     warnings: &mut Warnings,
     work: impl FnOnce(&Resolution<'_>, &mut Warnings) -> Result<O>,
 ) -> Result<O> {
+    // If the input is an archive, its files are searched, too.
     let options = &*options.for_input(input);
     let streams = Streams::open(input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list, path, warnings);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     let result = work(&resolution, warnings)?;
+    // Only now is it known which files were opened for symbols, and what was wrong with them.
     resolution.finish(warnings);
     Ok(result)
 }

@@ -245,7 +245,8 @@ impl Named {
     }
 }
 
-/// Finds return addresses for which no function is known at the byte before. Returns the locations of these return
+/// Finds return addresses for which no function is known at the byte before, such as that of the function to which
+/// signal handlers return: nobody called it, so no call precedes it. Returns the locations of these return
 /// addresses, so that functions which start exactly there can be looked up. The index of each in the returned list is
 /// stored in [`LocationInfo::entered`].
 fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [LocationInfo]) -> Vec<Location> {
@@ -352,6 +353,7 @@ impl FrameNaming<'_> {
     /// code: an image of `perf inject --jit`, or a file that simpleperf names as a JIT cache.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
+        // Isn't kept in `dso_modules`, because the name depends on the process.
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // Like perf, show memory without a file under the name of the perf map that would name its code
             // (`/tmp/perf-PID.map`).

@@ -110,6 +110,8 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
         let mut frames = Vec::new();
         if *place != FrameLocation::LIMIT {
+            // Only a damaged file has so many inlined calls at one location. Frames with addresses are all different,
+            // so each such location would add hundreds of them.
             let keeps_addr = named.frames(id).count() <= MOST_WITH_ADDRESS;
             for view in named.frames(id) {
                 let addr = view.addr.filter(|_| keeps_addr);

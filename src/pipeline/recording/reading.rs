@@ -148,6 +148,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         records: impl Iterator<Item = RawRecord<'data>>,
         counted: &Counted,
     ) -> SampleChunk {
+        // Starting again with empty tables bounds the memory of each worker. The merged tables keep all chains.
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.worker);
         }
@@ -252,7 +253,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
-    /// The index of the track for `key`. Adds the track if it is new.
+    /// The index of the track for `key`. Adds the track if it is new. A thread has several tracks if it changes its
+    /// name, so the answer is only kept until the next change.
     fn find_track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
         let TrackKey { pid, tid, cpu, cgroup } = key;
         let now = time.unwrap_or(UNTIMED);
@@ -349,6 +351,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             && self.context.keep_branches
         {
             for Branch { from, to, flags } in branches.iter() {
+                // Branches state no CPU mode.
                 let from = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(from)), time);
                 let to = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(to)), time);
                 self.samples.branches.push(TakenBranch { from, to, flags });
@@ -391,6 +394,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut end = StackEnd::Recorded;
         if self.unwind(sample, pid, time) {
             end = self.unwound_end(sample);
+            // The limit applies to each part, the kernel's and the user's.
             let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
             frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
             frames.extend(unwound.take(max_stack));
@@ -459,6 +463,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     #[inline]
     fn leaf_caller(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> Option<Addr> {
         let (unwinder, machine) = self.context.unwinder?;
+        // If there is a copy of the stack, it is unwound instead, and no caller is missing.
         let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
         let machine = Machine::from_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;

@@ -208,6 +208,7 @@ impl<'a> Resolution<'a> {
             filter: &options.filter.place(first, last),
             symbolizer: self.symbolizer(),
             keep_addr: options.keep_addr,
+            // Stacks of machines that the unwinder doesn't know stay as they were recorded.
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
             events: &recording.events.iter().map(|event| is_wanted(&event.name, &options.event)).collect::<Vec<_>>(),
             keep,
@@ -294,6 +295,7 @@ impl<'a> Resolution<'a> {
         let mut found = FxHashMap::default();
         let mut variables_by_file: FxHashMap<DsoId, Variables> = FxHashMap::default();
         for &place in places {
+            // Only files have symbols of variables. Memory of the heap, stack and JIT code has none.
             let Location::File(dso, offset) = chains.places()[place.0 as usize].location else { continue };
             if self.spaces.dsos().get(dso).kind == DsoKind::File
                 && let Some(image) = self.images.get(dso)

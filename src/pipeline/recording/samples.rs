@@ -160,6 +160,7 @@ impl Samples {
                 sum.period = sum.period.saturating_add(row.period);
                 sum.count = sum.count.saturating_add(row.count);
             }
+            // A sum has neither time nor CPU. Its other fields are those of its first row.
             None => self.rows.push(SampleRow { time: None, cpu: None, ..row }),
         }
     }
@@ -178,7 +179,9 @@ impl Samples {
 
     /// Takes out the rows of a worker's chunk, and copies the table entries that are new. The tables stay.
     pub(super) fn take_chunk(&mut self, worker: usize, sent: &mut Sent) -> SampleChunk {
+        // The rows leave, so their indexes are no longer valid: the next chunk starts new sums.
         self.sums.clear();
+        // If nothing has been sent before, the receiver must forget what it knows of the worker's earlier tables.
         let has_new_tables = *sent == Sent::default();
         let chains = self.chains.take_part(&mut sent.chains);
         let tracks = self.tracks.items()[sent.tracks..].to_vec();

@@ -166,8 +166,9 @@ impl PlainRecords {
             }
             let start = usize::try_from(record.offset - base).unwrap_or(usize::MAX);
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
-            let Some(whole) = bytes.get(start..end) else { break };
             // The last record may be incomplete.
+            let Some(whole) = bytes.get(start..end) else { break };
+            // Other places refer to these records by their offsets in the input.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }

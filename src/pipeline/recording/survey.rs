@@ -72,7 +72,8 @@ impl<'data> Survey<'data> {
         Site { input_dir, written, host: host(self.recording), proc, samples: Some(samples) }
     }
 
-    /// Collects the addresses and times of all samples. That takes a pass over the recording.
+    /// Collects what tells whether a source of JIT code fits a process: how often each user address was sampled, when
+    /// each user frame was first seen, and the times of the first and last sample. Takes a pass over the recording.
     pub(crate) fn collect_sampled(&self) -> Sampled {
         let mut sampled = Sampled::default();
         for record in self.chunks.list().into_iter().flatten() {

@@ -64,6 +64,7 @@ pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'stati
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, other_fields, .. } = &loaded.samples;
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, other_fields.get(index))).collect();
+    // perf prints samples in the order of their times. Those with equal times stay in the order of the file.
     rows.sort_by_key(|(row, _)| row.time);
     let writer = TextWriter::new(loaded, options);
     let rows = writer.with_widths(&rows);
@@ -283,6 +284,7 @@ impl<'a> TextWriter<'a> {
     /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
     fn write_data_symbol(&self, place: PlaceId, fields: Fields, out: &mut Vec<u8>) {
         for frame in self.functions(place) {
+            // For data, memory without a file has its own name (`[heap]`), not that of the perf map for its code.
             let dso = self.loaded.named.memory_name(place).or(frame.module);
             let mut line = Line { dso, ..line(&frame) };
             if line.symbol.is_none()
@@ -313,6 +315,7 @@ impl<'a> TextWriter<'a> {
             ins_lat: parts.map(|parts| (parts >> 32) as u16),
             retire_lat: parts.map(|parts| (parts >> 48) as u16),
             cgroup: other_fields.cgroup.map(|cgroup| cgroups.get(&cgroup).map_or(&b"unknown"[..], |path| path)),
+            // The raw data of `offcpu-time` samples has been read as their fields and call chain, so it isn't printed.
             bpf_output: other_fields.trace.as_deref().filter(|_| attr.is_bpf_output() && !event.is_off_cpu_raw()),
             phys_addr,
             data_page_size,
@@ -356,6 +359,7 @@ fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
 /// minus 1. So the address and offsets move back by `frame.back`, which is 1 for return addresses and 0 otherwise.
 fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
     let line = line(frame);
+    // Only user code is unwound; the kernel's frames are always recorded ones.
     if chain == ChainKind::Recorded || frame.kind == FrameKind::Kernel {
         return line;
     }

@@ -92,6 +92,8 @@ fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Opt
     }
     let dsos = resolution.spaces.dsos();
     let is_nowhere = |place: &PlaceId| places[place.0 as usize].is_nowhere(dsos);
+    // If the outermost frames are in code, the stack really is longer than the limit. If some are at addresses without
+    // code, the kernel followed something that wasn't a frame pointer.
     if !goes_astray(outermost_first().map(is_nowhere)) {
         return Some(Reason::FrameLimit(limit));
     }

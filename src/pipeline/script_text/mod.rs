@@ -73,6 +73,7 @@ pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> 
     };
     let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
+    // `out` isn't committed in this case, so an output file that exists stays as it is.
     if may_be_other && counts.samples == 0 && counts.named + counts.unresolved + counts.native == 0 {
         let remedy = "pass perf.data itself, or the text of perf script".to_owned();
         return Err(Error::new("is not the text of perf script: it has no samples").with_remedy(Some(remedy)));
@@ -144,11 +145,13 @@ impl TextFilter<'_> {
             block.bytes
         };
         let take = &mut |bytes: Vec<u8>| {
+            // Whoever reads the output of a pipe sees the text as soon as perf has written it.
             out.write_all(&bytes)?;
             out.flush()?;
             buffers.give_buffer(bytes, 4 * BLOCK);
             Ok(())
         };
+        // Blocks end wherever perf pauses. So don't wait for a source line that may follow the last sample.
         let cut = &|bytes: &[u8]| cut_without_source_lines(bytes, layout);
         let cutting = Cutting { block: BLOCK, cut, longest: LONGEST, at_pauses: true };
         self.run(input, BlockHandling { layout, cutting, buffers, make, take }, warnings)
@@ -248,6 +251,8 @@ impl TextFilter<'_> {
             }
             return Ok(round);
         }
+        // The gate stops reading when a block needs names. If the program that writes the text has paused, it also
+        // waits until all blocks are done, because reading then may take long.
         let gate = Gate::new(pending.len());
         let fresh = std::iter::from_fn(|| if gate.may_read(feeder.blocks.paused) { feeder.next_block() } else { None });
         self.job.pool.stream_with(
@@ -290,6 +295,7 @@ impl<T> Round<T> {
                 self.counts += counts;
             }
             Work::Needs(block, needs) => {
+                // What the block needs may be explained by record lines in the block itself, such as a fork.
                 let mut facts = block.facts.clone();
                 facts.apply_all(&block.bytes, &layout.indent);
                 self.needs.push((needs, facts));

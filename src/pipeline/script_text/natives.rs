@@ -68,7 +68,8 @@ impl<'a> Natives<'a> {
         self.find(next_bytes.collect(), pool, warnings);
     }
 
-    /// Looks up offsets in files. Returns those where no function was found.
+    /// Looks up offsets in files. Returns those where no function was found; if they are of return addresses, a
+    /// function may start at the next byte.
     fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
         let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
         let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));

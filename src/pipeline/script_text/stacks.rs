@@ -37,9 +37,11 @@ pub(crate) fn read_stacks(
     let named = each_block(text, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
     let mut warnings = Warnings::new();
     let mut profile = readers.into_profile(parts, &mut warnings);
+    // The names have perf's spelling, also those that the text already had.
     profile.perf_names = true;
     outcome.warnings.append(warnings.in_file(&shown(path)));
     let directory = input_directory(path);
+    // Names from the code map are authored ones already. Without them, native code only has the names of the text.
     if named > 0 {
         authored::apply_to_scripts(&mut profile, sources, directory.as_deref(), outcome);
     } else {
