@@ -78,6 +78,8 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
             role = FunctionRole::Function;
         }
+        // Names of JIT code come from the program that the runtime runs, so only names of native code reveal the
+        // runtime.
         if frame.kind != FrameKind::Jit {
             runtime_by_name = runtime_by_name.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
         }
