@@ -237,6 +237,7 @@ impl Tally {
             }
         }
         for (cause, frames) in frames_by_cause {
+            // Problems of innermost frames count more (`AffectedCounts::percent`).
             let is_leaf = leaf_cause == Some(cause);
             self.causes.entry(cause).or_default().add(frames, stack.frames.len() as u64, is_leaf);
             if matches!(cause, Cause::Memory(_)) {

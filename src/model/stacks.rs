@@ -234,7 +234,8 @@ impl Unit {
         }
     }
 
-    /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it.
+    /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it. An
+    /// unknown word becomes a unit of that name.
     #[doc(hidden)]
     pub fn parse_word(word: &str) -> (u64, Self) {
         match word {

@@ -357,6 +357,7 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
         // Variables and option files may also contain JVM options, but they aren't in a recording. So the options are
         // known only as far as the command line goes.
         let are_options_known = is_command_of(runtime, pid, context);
+        // 1.0: these stacks are useless, so each sample counts in full.
         let share = context.share_of_samples(stops.samples, 1.0);
         found.push(jvm_frame_pointers(&process, share, are_options_known));
         jvms.push(pid);
