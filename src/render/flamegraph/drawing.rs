@@ -316,6 +316,7 @@ impl Drawing {
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,
                 };
+                // `from_left` sets the fields that boxes of charts have in common; the start is replaced.
                 let from_left = PageBox::from_left(row + chart_box.depth, chart_box.end, name, swatch);
                 drawing.boxes.push(PageBox { start: chart_box.start, ..from_left });
             }
