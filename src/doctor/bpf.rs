@@ -64,6 +64,7 @@ impl BpfFrames {
         // In recordings, each BPF program is a symbol of the kernel, and `id` is the number of its code, if perf
         // recorded that.
         let DsoKind::KernelSymbol(id) = dso.kind else { return none };
+        // Other symbols, such as those of BPF trampolines, are no programs.
         if !dso.path.starts_with(PROGRAM) {
             return none;
         }

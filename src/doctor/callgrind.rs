@@ -101,6 +101,8 @@ impl Costs {
             // Callgrind writes an address (`0x…`) in place of a missing name. Our reader writes a word in brackets,
             // such as `[unknown]`.
             let is_unnamed = name.starts_with(b"0x") || name.starts_with(b"[");
+            // Unnamed functions without a file only count in `total`: `find_unnamed_files` has nothing to report for
+            // them.
             if is_unnamed && let Some(module) = leaf.module {
                 *costs.unnamed.entry(profile.name_of(module).to_vec()).or_default() += row.weight;
             }
@@ -111,7 +113,7 @@ impl Costs {
 
 /// Finds problems with the names of JIT code. `path` is the callgrind file, and `cost` the total cost of its first
 /// event. `coverage` splits the cost of unnamed JIT code into `nameable`, for which a loaded file has names, and
-/// `unnameable`.
+/// `unnameable`. The finding about `unnameable` depends on whether a file was loaded, and whether it names anything.
 fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
     let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;
@@ -158,13 +160,15 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     found
 }
 
-/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran.
+/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran. The counts of frames in
+/// a `SourceFile` are costs here. The switch that wrote the file is unknown (the last argument, `None`).
 fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, coverage: &Coverage) -> Finding {
     let Coverage { nameable, unnameable, .. } = *coverage;
     let source = SourceFile {
         path: account.path.clone(),
         kind: account.kind,
         covered: nameable,
+        // Callgrind files have no times, so names can't be checked against them.
         doubtful: 0,
         frames: nameable + unnameable,
     };

@@ -74,10 +74,12 @@ impl<'a> Examiner<'a> {
         Status::Unnamed(match place.location {
             Location::Nothing(_) if place.mode == CpuMode::Kernel => Cause::Kernel,
             // A location where nothing is mapped may be shared by several processes. So this process ID is preliminary:
-            // when samples are counted, `Cause::with_process` replaces it by that of the sample.
+            // when samples are counted, `Cause::with_process` replaces it by that of the sample. `Code` always has a
+            // name, so it doesn't occur here.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(place.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(place.pid),
+                // This memory isn't executable, so the address isn't one of code.
                 DsoKind::Data => Cause::Nowhere(place.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,

@@ -29,6 +29,7 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
         let Some(correction) = correct_command(process, flag, copies, change, context) else { continue };
         finding.command = Some(correction.command);
         if finding.is_solved_by_command {
+            // The remedy would only repeat in words what the command does.
             finding.remedy = correction.effect;
         }
     }
@@ -102,6 +103,7 @@ fn correct_program(
     // that it reaches the same processes.
     let is_reached_by_options =
         context.command_of(process.pid).is_some() && !runtime.is_set_by_variable(switch, command);
+    // `.` replaces `DIR` in the values of variables: the runtime writes to the current directory.
     let corrected = if is_reached_by_options {
         runtime.correct_with_flag(switch, flag, command, ".")
     } else {
@@ -242,6 +244,7 @@ fn command_to_print(
     if let Some(runtime) = runtime {
         // `jitgraft record` finds out a program's version only if the command line names the program.
         let version = changed.filter(|_| by_name.is_some()).and_then(|process| context.version(process.pid, runtime));
+        // `.` is the directory that `correct_program` used, too. With another one, the variables would differ.
         let plan = runtime.plan_program(command_line(&recorded.program), version, ".");
         // `jitgraft record` adds `--call-graph dwarf` by itself if the switch that it chooses needs it. Leave the
         // option out only if all switches of the runtime need it, because it may choose another switch than we expect.

@@ -33,6 +33,7 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
         return counts;
     }
     for row in &examined.samples.rows {
+        // Samples without a time aren't counted: no code can be looked up around their time.
         let Some(time) = row.time else { continue };
         for place in examined.samples.chains.places_up(row.chain) {
             let Some(place) = doubtful_places[place.0 as usize] else { continue };
@@ -54,6 +55,7 @@ impl<'a> DoubtfulPlace<'a> {
         let Location::Code(id, offset) = place.location else { return None };
         let code = map.code(id);
         let account = accounts.get(code.origin.0 as usize)?;
+        // Only jitdumps and logs say when code was at its address.
         if !matches!(account.kind, Kind::Log(_) | Kind::JitDump) {
             return None;
         }
@@ -63,6 +65,7 @@ impl<'a> DoubtfulPlace<'a> {
             pid: account.pid,
             addr: Addr(code.addr.0.saturating_add(offset)),
             name: code.name,
+            // If the error is unknown, any time is possible.
             error: error.unwrap_or(u64::MAX),
         };
         if map.has_other_names(place.pid, place.addr, place.name) { Some(place) } else { None }

@@ -167,7 +167,7 @@ impl Finding {
     }
 
     /// Merges another finding of the same kind into this one, and adds their shares. The texts and the process of the
-    /// finding with the larger share are kept; the other processes are only counted.
+    /// finding with the larger impact are kept; the other processes are only counted (`others`).
     pub(super) fn merge(&mut self, mut other: Self) {
         let share = Share {
             percent: (self.share.percent + other.share.percent).min(100.0),
@@ -176,6 +176,7 @@ impl Finding {
             frames: self.share.frames + other.share.frames,
         };
         let count_others = |finding: &Self| finding.process.as_ref().map_or(0, |process| process.others);
+        // Each finding counts its further processes. 1 is for the process that this merge drops.
         let others = count_others(self) + count_others(&other) + 1;
         if other.share.impact > self.share.impact {
             std::mem::swap(self, &mut other);

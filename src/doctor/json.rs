@@ -176,6 +176,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
             json!({
                 "state": "loaded",
                 "codes": codes,
+                // How many functions of a jitdump got their lines from this log.
                 "lends_lines": lent,
                 "skipped": skipped,
                 "torn": torn,

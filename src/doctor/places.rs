@@ -78,6 +78,8 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
             role = FunctionRole::Function;
         }
+        // Names of JIT code come from the program that the runtime runs, so only names of native code reveal the
+        // runtime.
         if frame.kind != FrameKind::Jit {
             runtime_by_name = runtime_by_name.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
         }
@@ -108,6 +110,7 @@ fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owne
         Location::Code(code, _) => Owner::Code(examined.resolution.sources.map.code(code).origin),
         Location::File(dso, _) => match examined.resolution.spaces.dsos().get(dso).kind {
             DsoKind::Anonymous => Owner::Memory,
+            // This memory isn't executable, so the address isn't one of code.
             DsoKind::Data => Owner::Nowhere,
             DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Owner::Kernel,
             _ => Owner::File(dso),

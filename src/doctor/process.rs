@@ -44,7 +44,8 @@ impl ExaminedProcess {
         printable_pid(self.pid)
     }
 
-    /// Advice on how to make the process's runtime report its code.
+    /// Advice on how to make the process's runtime report its code: a command of `jitgraft record` if that turns on a
+    /// switch, otherwise instructions for all switches that the process can use or, if there are none, why.
     pub(super) fn switch_advice(&self) -> String {
         let Some(runtime) = self.runtime else {
             return "if this is a JIT compiler, make it write a jitdump, a perf map or another log that jitgraft reads \
@@ -57,6 +58,8 @@ impl ExaminedProcess {
                 "record it with `{}`: {} (writes {}). If it has written that file already, pass it with --jitdump, \
                  --perf-map or --jit-log",
                 self.record_command(runtime),
+                // The instructions begin with `run`; after the colon, they describe the command: `this runs node with
+                // --perf-prof`.
                 switch.instructions(runtime.called).replacen("run ", "this runs ", 1),
                 switch.leaves.join(", ")
             ),

@@ -68,6 +68,7 @@ impl LiveDiagnosis {
         let mut sources = Vec::new();
         let mut findings = Vec::new();
         let mut refused = Vec::new();
+        // Runtimes map the jitdumps that they write, as markers for perf.
         for path in running.markers() {
             let dump = match running.open(&path, Named::Marker, force) {
                 Some(Ok(opened)) => LiveSource::from_dump(running.seen_from_here(&path), &opened.bytes),
@@ -79,6 +80,8 @@ impl LiveDiagnosis {
             };
             match dump {
                 Some(dump) => sources.push(dump),
+                // There is no file at this path, or it isn't a jitdump. The last argument: no container needs to be
+                // mentioned, because the path was looked up as the process sees it.
                 None => findings.push(report_missing_dump(&process, WHOLE, &path, None)),
             }
         }
@@ -125,6 +128,7 @@ const WHOLE: Share = Share { percent: 100.0, impact: 100.0, samples: 0, frames: 
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
+    // `.` replaces `DIR` in the values of variables: the runtime writes to the current directory.
     let CorrectedCommand { variables, words } = runtime.correct(switch, running.command(), ".")?;
     if variables.is_empty() && words == running.words {
         return None;
@@ -166,6 +170,7 @@ fn find_missing_names(
     if !sources.is_empty() {
         return None;
     }
+    // There is neither a jitdump nor a perf map.
     if let Some(given) = given {
         return if given.switch.at_end { None } else { Some(report_not_written(process, given)) };
     }
@@ -180,6 +185,7 @@ fn find_missing_names(
     if interpreter.has_frame_per_call {
         return None;
     }
+    // The default attempt: as seen above, the process was started without a switch for names.
     Some(interpreted(process, WHOLE, &Attempt::default()))
 }
 

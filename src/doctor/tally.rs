@@ -171,6 +171,7 @@ impl Tally {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             frames.clear();
             let places = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
+            // The mark for a truncated stack isn't a frame. `row.end` says why the stack ends.
             frames.extend(places.filter(|facts| facts.status != Status::Truncated));
             let time = row.time.filter(|time| time.is_valid());
             tally.add(&TalliedStack { pid, time, end: row.end, frames: &frames });
@@ -187,6 +188,7 @@ impl Tally {
         self.count_end(stack);
         let process = self.processes.entry(stack.pid).or_default();
         process.samples += 1;
+        // Samples without a time don't change the time of the last sample.
         process.last = process.last.max(stack.time.unwrap_or_default());
         for frame in stack.frames {
             if let Owner::File(dso) = frame.owner {
@@ -206,11 +208,14 @@ impl Tally {
     ) -> Option<&'static Runtime> {
         let process = self.processes.get(&pid)?;
         let (number, frames) = process.trampolines.iter().max_by_key(|(_, frames)| **frames)?;
+        // Trampolines are counted for the first runtime in the table that has this interpreter. The process may run
+        // another one that shares it.
         let interpreter = RUNTIMES.get(*number)?;
         runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
-    /// Counts the frames with a name, and those without one by cause.
+    /// Counts the frames with a name, and those without one by cause. A sample counts once for each cause that occurs
+    /// in its stack.
     fn count_names(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let mut frames_by_cause = BTreeMap::<Cause, u64>::new();
@@ -232,6 +237,7 @@ impl Tally {
             }
         }
         for (cause, frames) in frames_by_cause {
+            // Problems of innermost frames count more (`AffectedCounts::percent`).
             let is_leaf = leaf_cause == Some(cause);
             self.causes.entry(cause).or_default().add(frames, stack.frames.len() as u64, is_leaf);
             if matches!(cause, Cause::Memory(_)) {

@@ -371,6 +371,7 @@ impl About {
             add(self.lost_on.entry(host.clone()).or_default(), *lost);
         }
         self.frames += other.frames;
+        // Facts about a module on which the two profiles disagree (`Several`) then count as unknown.
         for (name, other) in &other.modules {
             let module = self.modules.entry(name.clone()).or_default();
             module.build_id.merge(other.build_id);

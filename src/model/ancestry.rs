@@ -107,6 +107,7 @@ impl Ancestry {
             if parent == pid {
                 continue;
             }
+            // The first exec after the fork: with it, the process discarded what it had inherited.
             let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
             // At first, the nearest ancestor is the parent; `limited_to` may change that. `number_generations` sets the
             // generation.

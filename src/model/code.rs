@@ -166,7 +166,7 @@ impl<'data> SourceMap<'data> {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
                 // The line moves to the enclosing call of the maximum depth. There, its position is where
-                // `first_too_deep` is called.
+                // `first_too_deep` is called; `discriminator` then is the column.
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -216,6 +216,7 @@ impl<'data> SourceMap<'data> {
     /// Replaces generated positions and names by authored ones.
     fn map_to_authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
+            // For generated code such as JavaScript, the discriminator is the column (see `Line`).
             if let Some((file, number, column)) = authored.position(line.file, line.line, line.discriminator) {
                 (line.file, line.line, line.discriminator) = (file, number, column);
             }

@@ -223,6 +223,7 @@ impl ShallowDwarf {
         if self.copied_len > self.info.len() {
             return None;
         }
+        // `end` excludes the terminator: the copy continues with the new abbreviations.
         self.copied_len += end;
         let blocks = Blocks { short: uleb(code), long: uleb(code + 1), endian };
         self.abbreviations.extend_from_within(table..table + end);
@@ -270,6 +271,7 @@ impl Blocks {
         let mut bytes = Vec::new();
         for (code, form) in [(&self.short, dw::DW_FORM_block1), (&self.long, dw::DW_FORM_block4)] {
             bytes.extend_from_slice(code);
+            // The two zeros end the list of attributes.
             bytes.extend([dw::DW_TAG_lexical_block.0 as u8, HAS_NO_CHILDREN, attribute, form.0 as u8, 0, 0]);
         }
         bytes.push(0);
@@ -337,6 +339,7 @@ pub(crate) fn limit_sections(
     most: usize,
 ) -> u64 {
     let mut dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
+    // Units that share an abbreviation table then parse it only once.
     dwarf.populate_abbreviations_cache(AbbreviationsCacheStrategy::Duplicates);
     let shallow = without_deep_calls(&dwarf, most, |_| true);
     let Some(shallow) = shallow else { return 0 };

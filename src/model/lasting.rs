@@ -122,7 +122,7 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
     }
 
     /// Returns the number of a key. If the cache has no answer for the key that holds at `time`, `find` computes one
-    /// first.
+    /// first. The number stays the same when the answer is replaced.
     #[inline]
     pub fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);

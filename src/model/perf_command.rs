@@ -46,6 +46,7 @@ impl<'a> PerfCommand<'a> {
             && word.starts_with(b"-")
             && word != b"--"
         {
+            // Options such as `-a` and `-p` record other processes than those of the program.
             records_others |= names_others(word);
             // If the last option lacks its value, there is no next word to skip.
             end = (end + 1 + usize::from(takes_next_word(word))).min(words.len());

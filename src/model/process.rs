@@ -147,6 +147,7 @@ impl Process {
     /// in it is also visible in processes that are forked later. Memory that a fork copies, such as `//anon`, doesn't
     /// count. `None` if there is no shared memory.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
+        // Without an exec, all mappings count (time 0).
         let last_exec = self.execs.last().copied().unwrap_or_default();
         for mapping in self.mappings.iter().filter(|mapping| mapping.executable && mapping.time >= last_exec) {
             let is_shared = matches!(

@@ -87,6 +87,7 @@ pub fn parse_day(text: &str) -> Option<i32> {
     // first one begins on March 1 of the year 0, 719,468 days before 1970.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    // From March on, five months in a row have 153 days (31, 30, 31, 30, 31).
     let day_of_year = (153 * month + 2) / 5 + day_of_month - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
@@ -98,6 +99,7 @@ pub fn parse_day(text: &str) -> Option<i32> {
 /// The date of a day (days since 1970), such as `2026-11-22`.
 pub fn day_name(day: i32) -> String {
     // As in `parse_day`, years begin in March, and an era is 400 years.
+    // The formulas are those of `civil_from_days` (<https://howardhinnant.github.io/date_algorithms.html>).
     let since_first_era = i64::from(day) + 719_468;
     let (era, day_of_era) = (since_first_era.div_euclid(146_097), since_first_era.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;

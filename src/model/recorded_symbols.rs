@@ -60,6 +60,7 @@ impl RecordedSymbols {
                 SymbolBase::Linked(shift) => shift,
                 SymbolBase::FirstMapping(addr) => addr.wrapping_sub(first_mapping(&path).unwrap_or_default()),
             };
+            // If a file is listed several times, the shift of its first entry is used for all symbols.
             let file = all.files.entry(path).or_insert(FileSymbols { shift, symbols: Vec::new() });
             file.symbols.extend(symbols);
         }

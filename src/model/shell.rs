@@ -42,6 +42,7 @@ pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
             line.push(' ');
         }
         match quoted(word) {
+            // `Borrowed`: the word needed no quotes.
             Cow::Borrowed(text) if index == 0 && text.contains('=') => line.push_str(&format!("'{text}'")),
             text => line.push_str(&text),
         }

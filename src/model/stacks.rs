@@ -234,7 +234,8 @@ impl Unit {
         }
     }
 
-    /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it.
+    /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it. An
+    /// unknown word becomes a unit of that name.
     #[doc(hidden)]
     pub fn parse_word(word: &str) -> (u64, Self) {
         match word {
@@ -477,6 +478,7 @@ impl Profile {
 
     /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value. If the
     /// profile keeps sums, the row is only added to the previous one, and only if both have the same track and stack.
+    /// There is no table of sums (`sums`) for negative rows.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         if self.keep == Keep::Sums
@@ -717,7 +719,7 @@ impl Profile {
         (self.series_with_unit(&other.name, &other.unit), 1)
     }
 
-    /// Switches to [`Keep::Sums`]: adds up existing rows and future ones.
+    /// Switches to [`Keep::Sums`]: adds up existing rows and future ones. Negative rows stay as they are.
     pub fn aggregate(&mut self) {
         self.keep = Keep::Sums;
         self.sums = vec![FxHashMap::default(); self.series.len()];

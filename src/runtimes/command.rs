@@ -188,6 +188,7 @@ fn is_option(word: &[u8]) -> bool {
 /// [`Flag::Setting`] that accepts any value (`exact` is false).
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
+        // `is_option_called` also accepts `--option=VALUE`: some flags take an optional value.
         Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
         Flag::Pair(option, value) => {
             // The option and its value may be one word (`-Xperf`) or two (`-X perf`).

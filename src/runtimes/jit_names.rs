@@ -96,6 +96,7 @@ impl ReadableNames {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
         // The tier's word is removed from the name. V8's names don't contain the word but a mark, such as `*`, so they
         // are composed anew.
+        // Take the last occurrence: the function's name may contain the word, too. Brackets around the word stay.
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),
@@ -115,7 +116,8 @@ impl ReadableNames {
         Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
     }
 
-    /// Converts a name that a Java agent joined from several functions. `None` if it isn't such a name.
+    /// Converts a name that a Java agent joined from several functions. `None` if it isn't such a name. Java methods
+    /// have no path, so no directories are kept (0).
     fn convert_joined(&self, name: &[u8]) -> Option<String> {
         const ARROW: &str = "->";
         let name = std::str::from_utf8(name).ok()?;
@@ -284,7 +286,7 @@ fn position_len(place: &str) -> usize {
     column_len + number_len(&place[..place.len() - column_len])
 }
 
-/// Parses `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
+/// Parses `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps. The hash stays a part of the function's name.
 fn parse_jsc(name: &str) -> Option<NameParts<'_>> {
     const TIERS: &[(&str, &str)] = &[
         ("JSC-Baseline: ", "baseline"),
@@ -347,7 +349,7 @@ fn parse_jvm_method(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// Parses a signature in Java's notation: `boolean java.util.List.add(int)`. In names from a log, the compiler follows
-/// in brackets.
+/// in brackets. `None` without a return type, a class and arguments: such a name may be of another language.
 fn parse_java_signature(name: &str) -> Option<NameParts<'_>> {
     let (signature, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
         Some((signature, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (signature, tier),

@@ -32,6 +32,7 @@ impl Runtime {
         let active = self.switches.iter().find(|switch| self.is_switched_on(switch, command));
         // A switch that is on, but that this version of the runtime doesn't have, has no effect. So choose another one.
         let Some(switch) = active.filter(|active| active.is_in(version)).or_else(|| self.best_switch(facts)) else {
+            // No switch can be turned on. How stacks are recorded still depends on the runtime.
             return ProgramPlan { switch: None, command: None, stacks: self.stacks(facts) };
         };
         let mut corrected = self.correct(switch, command, directory);

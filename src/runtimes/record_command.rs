@@ -110,7 +110,9 @@ impl RecordCommand {
             None => option.is(&["g"]) && stacks == Stacks::FramePointers,
             Some(b"dwarf") => option.is(&["call-graph"]) && stacks == Stacks::Copies,
             Some(b"mono") => option.is(&["k", "clockid"]),
+            // `jitgraft record` samples at this frequency by default.
             Some(b"999") => option.is(&["F", "freq"]),
+            // perf itself writes to this file by default.
             Some(b"perf.data") => option.is(&["o", "output"]),
             Some(_) => false,
         };

@@ -150,6 +150,7 @@ fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], Runtim
             history.push((time, set));
         }
     };
+    // Both the mappings and the execs are in order of time, so they are merged like sorted lists.
     let mut execs = process.execs.iter().copied().peekable();
     let mut set = RuntimeSet::default();
     for mapping in &process.mappings {

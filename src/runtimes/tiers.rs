@@ -31,6 +31,7 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     {
         return Some(tier);
     }
+    // Names that jitgraft wrote itself have the tier in brackets: `function [baseline]`.
     tier_in_brackets(name)
 }
 

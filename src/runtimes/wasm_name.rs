@@ -78,7 +78,8 @@ fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
     Some(WasmName { prefix: SPIDERMONKEY, separator: "", function: None, number: number.parse().ok()?, suffix })
 }
 
-/// Parses Wasmtime's name of a WebAssembly function, such as `wasm[0]::function[3]::add`.
+/// Parses Wasmtime's name of a WebAssembly function, such as `wasm[0]::function[3]::add`. `None` for auxiliary code
+/// such as trampolines, and for all modules of a component but the first (`wasm[1]`).
 fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;

@@ -79,6 +79,7 @@ pub(in super::super) fn source_incomplete(
 /// The remedy for a dump or map that is intact, but lacks code that ran. It depends on when the runtime writes a file
 /// of this kind. `given` is the switch that made the process write it, if known.
 fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Option<&Switch>) -> String {
+    // In the table of runtimes, only JVMs have a flag for frame pointers.
     let is_jvm = process.runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
     let unnamed = process.unnamed_remark();
     match source.kind {

@@ -36,6 +36,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     remove_consequences(&mut found);
     move_names_up(&mut found);
     move_chains_up(&mut found);
+    // Last, because each command takes all findings that remain into account.
     correction::add_commands(&mut found, context);
     found
 }

@@ -19,6 +19,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     for account in std::iter::once(first).chain(accounts) {
         let samples = samples_by_script.get(&account.script).copied().unwrap_or_default();
+        // 1.0: these samples count in full.
         found.push(explain(account, context.share_of_samples(samples, 1.0)));
     }
     found

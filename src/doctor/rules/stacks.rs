@@ -106,6 +106,7 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     if short == 0 {
         return None;
     }
+    // Recording again is only worth it if copies become at least twice as large.
     let can_grow = bytes.saturating_mul(2) <= LARGEST_COPY;
     let remedy = if can_grow {
         format!("record larger copies with jitgraft record --call-graph dwarf,{LARGEST_COPY}")
@@ -179,6 +180,7 @@ impl Stops {
         if samples == 0 {
             return None;
         }
+        // Of several processes with as many stacks, take the one with the lowest ID.
         let (pid, _) = by_process.into_iter().max_by_key(|(pid, stops)| (*stops, Reverse(*pid)))?;
         let main_machine = by_machine.into_iter().max_by_key(|(_, stops)| *stops);
         Some(Self {
@@ -275,6 +277,8 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     for (_, account) in context.accounts(pid) {
         is_missing |= account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. });
     }
+    // If the runtime's callers are in its dumps (CPython), the dumps always have unwinding information. V8's have it
+    // only with the option below.
     let lacks_dump = runtime.callers == Callers::InDump && is_missing;
     if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
         UnwindingDump::NotHere
@@ -353,6 +357,7 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
         // Variables and option files may also contain JVM options, but they aren't in a recording. So the options are
         // known only as far as the command line goes.
         let are_options_known = is_command_of(runtime, pid, context);
+        // 1.0: these stacks are useless, so each sample counts in full.
         let share = context.share_of_samples(stops.samples, 1.0);
         found.push(jvm_frame_pointers(&process, share, are_options_known));
         jvms.push(pid);

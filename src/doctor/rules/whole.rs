@@ -131,6 +131,7 @@ fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     for (number, account) in context.examined.accounts().iter().enumerate() {
         let source = context.source_file(number, account);
         let frames = source.doubtful;
+        // `find_clocks` reports jitdumps with inexact times.
         if let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state
             && matches!(account.kind, Kind::Log(_))
             && frames > 0
@@ -152,6 +153,7 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
             continue;
         }
         let error = match account.state {
+            // `find_doubtful_logs` reports logs with inexact times. Files without code can't name anything wrongly.
             SourceState::Loaded { clock: Some(ClockUse::Estimated { error: Some(error) }), .. }
                 if account.kind == Kind::JitDump && error > EXACT =>
             {

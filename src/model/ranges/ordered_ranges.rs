@@ -135,6 +135,8 @@ impl<T: Span> OrderedRanges<T> {
     /// Calls `each` with lists of positions, which together contain the position of each range that overlaps `range`.
     /// Such a range is listed at one of the nodes that cover `range`, above one of them, or below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
+        // The leaves that overlap `range`. No leaf has addresses below the first edge, so a range from there begins
+        // with leaf 0.
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
         if range.is_empty() || start >= end {

@@ -95,6 +95,7 @@ impl<V: Copy> RangeMap<V> {
                     self.replace_entry(place, entry.part(entry.start..range.start));
                     place.index += 1;
                 }
+                // The range ends within this entry, so nothing after it is in the range.
                 (false, true) => return self.replace_entry(place, entry.part(range.end..entry.end)),
                 (true, true) => {
                     self.replace_entry(place, entry.part(entry.start..range.start));

@@ -74,6 +74,7 @@ impl Profile {
             let start = frame.start.map_names(name);
             merged_ids.frames.push(self.frame(Frame { name: name(frame.name), module, build, file, start, ..*frame }));
         }
+        // The parent of a stack comes before it, so its new ID is known.
         for (parent, frame) in &part.stacks {
             let parent = parent.map(|parent| merged_ids.stacks[parent as usize]);
             merged_ids.stacks.push(self.stack(parent, merged_ids.frames[frame.index()]));

@@ -106,6 +106,7 @@ impl Profile {
         self.cut_to_time |= other.cut_to_time;
         self.about.merge(&other.about);
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
+        // The parent of a stack comes before it, so its new ID is known.
         for (parent, frame) in other.stacks.iter() {
             let parent = parent.map(|parent| stacks[parent as usize]);
             stacks.push(self.stack(parent, frames[frame.index()]));
@@ -140,6 +141,7 @@ impl Profile {
         for calls in &mut self.calls {
             calls.track = new_ids[calls.track.index()];
         }
+        // Fewer tracks than before: some have become equal.
         if self.keep == Keep::Sums && self.tracks.items().len() < old_tracks.items().len() {
             self.aggregate();
         }

@@ -50,6 +50,7 @@ impl Amounts {
         }
         let mut factor = factor;
         let (scale, name) = match (&series.unit, weight) {
+            // The user may have chosen to count samples instead of the event's own unit.
             (Unit::Samples, _) | (_, Weight::Samples) => (Scale::Whole, "samples"),
             (Unit::Nanos, _) => (Scale::Time, ""),
             (Unit::Named(name), _) if name == "bytes" => (Scale::Bytes, ""),

@@ -86,6 +86,7 @@ impl Drawing {
         // for an empty tree.
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         drawing.total = total;
+        // Boxes show scaled amounts of the earlier profile; the facts below the title show its own total.
         drawing.total_before = Some(scaled(total_before, scale));
         let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
         (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
@@ -113,6 +114,7 @@ impl Drawing {
                 own: own_of_box(&placed, new.tree.self_weight(placed.node), look),
                 name: names.number_of(&new.tree, &placed, &starts),
                 swatch: Swatch::Change(if look.negate { -step } else { step }),
+                // Trees of differences merge tiers, so there are no shares.
                 shares: Vec::new(),
                 before: Some(Before { amount: amount_before, is_noise }),
             });
@@ -176,6 +178,7 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     // The nodes of the earlier tree, by the caller's node and the function's name and start.
     let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
+        // If several nodes have the same caller, name and start (of other kinds of code), the first is taken.
         children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut old_nodes = vec![None; after.node_count()];

@@ -96,7 +96,7 @@ impl NameTable {
 
     /// The number of the name to show for a box; "all" for the root, which has no label. For a label whose name belongs
     /// to several functions, `starts` has the location where its function starts, which is appended. For unnamed frames
-    /// that were joined to one box, their number is appended.
+    /// that were joined to one box, their number is appended instead.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -199,6 +199,7 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ca
     match tree.category(label) {
         Some(Category::Jit(_)) => Swatch::Code(Category::Jit(tiers.first().and_then(|(tier, _)| *tier))),
         Some(category) => Swatch::Code(category),
+        // A label of a process or thread: only these have no category if the profile states any.
         None if categories_known => Swatch::Owner,
         None => warm(tree.name(label)),
     }
@@ -212,6 +213,7 @@ fn is_truncation(tree: &CallTree, label: u32) -> bool {
 /// The legend of a flame graph: the kinds of code, each with its share of the self weight. Leaves out kinds whose share
 /// would be shown as zero.
 fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+    // Shares are compared as texts, because rounding decides whether one is shown as zero.
     let zero = percent(0.0, 1.0);
     let mut legend = Vec::new();
     for category in Category::ALL {
@@ -314,6 +316,7 @@ impl Drawing {
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,
                 };
+                // `from_left` sets the fields that boxes of charts have in common; the start is replaced.
                 let from_left = PageBox::from_left(row + chart_box.depth, chart_box.end, name, swatch);
                 drawing.boxes.push(PageBox { start: chart_box.start, ..from_left });
             }
@@ -439,6 +442,7 @@ fn sum_weights(series: &Series, weight: Weight) -> u64 {
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
     let event = readable(series.name.as_bytes()).into_owned();
     let mut facts = Vec::new();
+    // A total such as `1,234 page-faults` already names the event.
     if !total.ends_with(&event) {
         facts.push(event);
     }

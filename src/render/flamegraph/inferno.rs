@@ -25,6 +25,7 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
         annotate,
         shortening,
         reversed: look.reversed,
+        // Folded stacks only contain names, so nothing else may keep frames apart.
         by_category: false,
         by_start: false,
         join_unnamed: false,

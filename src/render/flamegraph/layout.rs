@@ -64,7 +64,10 @@ impl Layout {
     pub(super) fn new(drawing: &Drawing, look: &Look) -> Self {
         let width = look.width.map_or(WIDTH, |width| width as f64);
         let font = look.font_size.unwrap_or(12) as f64;
+        // 4 pixels more than the font's size leave room above and below the text.
         let row = look.height.map_or(font + 4.0, |height| height as f64).max(2.0);
+        // The average width of a letter is estimated from the font's size: texts can't be measured before they are
+        // shown.
         let letter = font * look.font_width.unwrap_or(0.62);
         let legend = place_legend(&drawing.legend, width, letter);
         let last_line = legend.last().map_or(facts_baseline(), |entry| entry.y);
@@ -118,6 +121,7 @@ fn place_legend(legend: &[(Swatch, String)], width: f64, letter: f64) -> Vec<Leg
     // An infinite `x` makes the first entry begin a new line, the one below the facts.
     let (mut x, mut y) = (f64::INFINITY, facts_baseline());
     for (swatch, text) in legend {
+        // 2 letters are the gap to the next entry.
         let entry_width = LEGEND_TEXT + (text.chars().count() as f64 + 2.0) * letter;
         if x + entry_width > width - MARGIN {
             (x, y) = (MARGIN, y + LINE);

@@ -183,6 +183,7 @@ impl Picture {
     fn axis(&self) -> String {
         let y = self.layout.height - MARGIN;
         let mut axis = String::new();
+        // There is no mark at the right edge: its text would not fit into the picture.
         for mark in 0..AXIS_MARKS {
             let amount = self.drawing.total / AXIS_MARKS * mark;
             let x = self.layout.x_of(amount);
@@ -214,7 +215,8 @@ impl Picture {
         out
     }
 
-    /// Writes the boxes as paths, one path per color, and then the stripes of tiers, which are drawn over them.
+    /// Writes the boxes as paths, one path per color, and then the stripes of tiers, which are drawn over them. Lanes
+    /// have no color, only a name.
     fn write_paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
@@ -257,6 +259,7 @@ impl Picture {
         }
         let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
         for (swatch, weight) in &one.shares {
+            // The stripes are as wide as the bar, without the gap to the next box.
             let share = (width - GAP) * *weight as f64 / all;
             let y = self.layout.top_of(one) + self.layout.row - 2.5;
             add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
@@ -269,6 +272,7 @@ impl Picture {
         let Extent { left, width } = self.layout.extent(one);
         // A dot separates packages in the names of JIT code. In other names, such as `foo.cold`, it doesn't.
         let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
+        // The text begins 3 pixels from the left edge (see below), and 1 pixel stays free on the right.
         let room = ((width - 4.0) / self.layout.letter).max(0.0) as usize;
         let Some(text) = shorten(self.drawing.name(one), room, dots_qualify, self.cut) else { return };
         // Places the baseline a third of the font's size below the row's middle, which centers the text.

@@ -102,6 +102,7 @@ fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
     let mut steps = vec![Step::Visit(first)];
     while let Some(step) = steps.pop() {
         let (Step::Visit(name) | Step::Write(name)) = step;
+        // Several modules may import the same one.
         if written.contains(&name) {
             continue;
         }

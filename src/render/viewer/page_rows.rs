@@ -148,6 +148,7 @@ impl<'p> EventRows<'p> {
             time: clock.map_or(0, |clock| clock.since_start(row)),
             weight: row.weight,
             count: row.count,
+            // 0 stands for the empty stack.
             node: row.stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1),
             track: self.numbers.tracks[row.track.index()],
             instruction: self.instructions.get(index).copied().unwrap_or(0),
@@ -188,7 +189,9 @@ impl PageClock {
         for Nanos(time) in profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time) {
             (start, last) = (start.min(time), last.max(time));
         }
+        // Nanoseconds per unit.
         let unit = if count > MAX_EXACT { 1000 } else { 1 };
+        // Without any row that has a time, `start` is still the maximum.
         (start <= last).then_some(Self { start, last, unit })
     }
 

@@ -106,9 +106,11 @@ fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers
             None => clone_without_rows(after),
         };
         let comparison = Comparison::new(&before, after, Weight::Period, compare);
+        // The weights of one sample (`one`) are those that the user stated, for the earlier and the later profile.
         evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.sample_weights }));
         events.push(before);
     }
+    // Instructions are only listed for the profile that is shown, so there are none for the baseline (`&[]`).
     let sampled = PageRows::new(baseline, &events, &[], numbers);
     let json = json!({
         "evidence": evidence,
@@ -279,6 +281,7 @@ impl<'p> PageTables<'p> {
             .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
             .numbers("functions.module", functions().map(|function| number_from_one(function.key.module)))
+            // Functions that differ only in the tier have one identity.
             .numbers("functions.identity", self.identities())
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
             .numbers("functions.file", functions().map(|function| number_from_one(function.file)))
