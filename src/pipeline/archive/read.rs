@@ -239,6 +239,6 @@ mod tests {
         };
         followed_by(1).unwrap();
         let said = followed_by(MOST_OTHERS / 1000 + 1).unwrap_err().to_string();
-        assert!(said.contains("more than 200000 directories"), "{said}");
+        assert!(said.contains("more than 200000 entries for directories"), "{said}");
     }
 }

@@ -91,8 +91,9 @@ class Frames:
             address += mapping.file_offset - mapping.memory_start
         functions = [tables.function_table[line.function_index] for line in location.lines]
         names = [strings[function.name_strindex] for function in functions]
-        files = [strings[function.filename_strindex] or None for function in functions]
         lines = [line.line or None for line in location.lines]
+        # A function has its file also where a frame of it has no line: rows state files with lines only.
+        files = [strings[function.filename_strindex] if line else None for function, line in zip(functions, lines)]
         if not names:
             names, files, lines = [f"[{module}]" if module else "[unknown]"], [None], [None]
         frames = [(name, module, build_id, file, line) for name, file, line in zip(names, files, lines)]
@@ -153,7 +154,7 @@ def rows(path):
             row["functions"],
             map(base, row["modules"]),
             row["build_ids"],
-            row["files"],
+            (file if line else None for file, line in zip(row["files"], row["lines"])),
             row["lines"],
             row["kinds"],
             row["tiers"],
