@@ -61,7 +61,6 @@ fn commands_of_block(document: &str, lines: &[(usize, &str)]) -> Vec<Printed> {
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo build --release", "first_picture.rs runs it"),
     ("tests/run.sh", "runs this test"),
-    (".ci/run", "runs this test"),
     ("hotspot perf.jit.data", "opens a window"),
     ("samply import", "is no package of Debian, and serves a page"),
     ("kcachegrind ", "opens a window"),
