@@ -1,5 +1,5 @@
 //! Helpers for reading and writing bytes that don't depend on any format: cursors, numbers, lines, escapes, name
-//! patterns, misspelled words, protocol buffers.
+//! patterns, protocol buffers.
 
 pub mod byte_writer;
 pub mod csv_line;
@@ -10,6 +10,5 @@ pub(crate) mod escapes;
 pub(crate) mod glob;
 pub(crate) mod lines;
 pub mod protobuf;
-pub(crate) mod spelling;
 pub mod splices;
 pub mod utf16;

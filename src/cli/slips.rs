@@ -1,8 +1,8 @@
 //! Recognizes common mistakes on the command line, and suggests what the user most likely meant.
 
-use crate::bytes::spelling::is_misspelled;
 use crate::contract::format::Format;
 use crate::formats;
+use crate::runtimes::is_misspelled;
 use clap::Command;
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};

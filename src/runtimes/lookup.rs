@@ -5,7 +5,6 @@
 use super::runtime::Runtime;
 use super::set::RuntimeSet;
 use super::table::RUNTIMES;
-use crate::bytes::spelling::is_misspelled;
 use crate::error::{Error, Result};
 use std::path::Path;
 
@@ -51,6 +50,12 @@ impl NamedRuntime {
 pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
     let by_name = RUNTIMES.iter().find(|runtime| runtime.is_called(name));
     by_name.or_else(|| RuntimeSet::from_files(std::iter::once(name.as_bytes())).first())
+}
+
+/// True if `typed` may be a misspelling of `known`: both have four letters or more, and a single letter is wrong,
+/// missing, superfluous, or swapped with the next one.
+pub fn is_misspelled(typed: &str, known: &str) -> bool {
+    typed.len().min(known.len()) >= 4 && strsim::osa_distance(typed, known) <= 1
 }
 
 /// Finds the runtime that a misspelled name (`pytohn`) or the first letters of a name (`nod`) stand for.

@@ -22,7 +22,7 @@ mod tiers;
 pub mod wasm_name;
 
 pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, RunFacts, find_program};
-pub use lookup::{NamedRuntime, find_launched_runtime, find_runtime, find_runtime_of_source};
+pub use lookup::{NamedRuntime, find_launched_runtime, find_runtime, find_runtime_of_source, is_misspelled};
 pub use program_plan::{ProgramPlan, runtime_of_command};
 pub use runtime::{Callers, FlagVariable, Interpreter, Runtime, Shape, TierRule, UnderValgrind};
 pub use set::{ProcessRuntimes, RuntimeSet};

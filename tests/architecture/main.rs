@@ -14,10 +14,7 @@ use tree::Tree;
 /// Room → the rooms it may import from, besides itself and `error`.
 const ARROWS: &[(&str, &str)] = &[
     ("main", "cli commands io"),
-    (
-        "cli",
-        "commands annotate pipeline jit formats render symbolize contract analysis runtimes model bytes parallel io",
-    ),
+    ("cli", "commands annotate pipeline jit formats render symbolize contract analysis runtimes model parallel io"),
     (
         "commands",
         "annotate doctor pipeline jit formats render symbolize contract analysis runtimes model bytes parallel io",
