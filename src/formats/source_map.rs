@@ -290,7 +290,7 @@ impl<'a> Mention<'a> {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
             match magic_comment(line) {
-                // The first that is found in this direction is the last one of the script, which counts.
+                // Of several, the last one in the script counts. The search goes backwards, so it finds that one first.
                 Some(("sourceMappingURL", url)) => mention.url = mention.url.or(Some(url.trim())),
                 Some(("debugId", id)) => mention.debug_id = mention.debug_id.or(Some(id.trim())),
                 _ if !Self::is_code(line) => {}

@@ -12,7 +12,8 @@ use std::fmt::Write;
 pub enum Environment {
     /// The variables are unknown, as for a command in a recording, which contains only the words.
     Unknown,
-    /// The values of all set variables that some runtime reads. A variable that isn't listed isn't set.
+    /// The variables that some runtime reads, by name, as far as they are set. A variable that isn't in the map isn't
+    /// set.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 

@@ -51,8 +51,8 @@ impl RecordingFacts {
     }
 }
 
-/// The resource for a thread's process. `executable` is the path of the process's program. `labels` become attributes,
-/// too. As keys must be unique, a label replaces the attribute with the same key that follows from the other arguments.
+/// The resource for a thread's process. `executable` is the path of the process's program. `labels` become attributes
+/// of the resource. Keys must be unique: a label replaces an attribute of the same key that comes from the recording.
 pub(super) fn resource(
     facts: &RecordingFacts,
     track: &Track,

@@ -73,8 +73,9 @@ impl Effect {
             // in it stays the same.
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
             _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
-            // Conditional branches: `tbz` and `tbnz`; in the next lines `b.cond`, `cbz` and `cbnz`.
+            // `tbz` and `tbnz`: conditional branches whose distance has 14 bits.
             _ if field(word, 25, 6) == 0b01_1011 => Self::Branches(signed_field(word, 5, 14)),
+            // `b.cond`, `cbz` and `cbnz`: conditional branches whose distance has 19 bits.
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
                 Self::Branches(signed_field(word, 5, 19))
             }

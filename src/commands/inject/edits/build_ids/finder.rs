@@ -91,7 +91,7 @@ impl BuildIdFinder {
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
-        // Unlike `is_recorded_kernel`, this doesn't compare build IDs, because it is used to find them.
+        // `is_recorded_kernel` compares build IDs, too. Here, the kernel's build ID isn't known yet: it is searched for.
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
             (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());
