@@ -10,7 +10,9 @@ use super::frame::{Frame, UNKNOWN, parse_eventless_sample, parse_one_line_header
 use super::header::{ADDRESS_WIDTH, Header};
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
+use super::sample_memo::FramesText;
 use crate::bytes::lines::strip_mark;
+use memchr::memmem::Finder;
 use std::ops::Range;
 
 /// What a line is.
@@ -51,7 +53,15 @@ pub(super) struct Lines<'t, 'l> {
     /// True between the empty line that ended a sample and the next empty line. With `-F srccode`, perf prints source
     /// code there.
     is_below_sample: bool,
+    /// Offset of the first of two consecutive line feeds, the last time that they were searched for; the length of the
+    /// text if there were none.
+    double_line_feed: usize,
+    double_line_feeds: Finder<'static>,
 }
+
+/// The maximum length in bytes of frames that are remembered together. It bounds the time that is lost where the
+/// memory doesn't help.
+const MAX_FRAMES_TEXT: usize = 1 << 15;
 
 /// How frames are indented. All frames of a stack are indented in the same way, so this helps to recognize the next
 /// frame.
@@ -108,7 +118,42 @@ impl<'t, 'l> Lines<'t, 'l> {
             indent: None,
             is_below_field: false,
             is_below_sample: false,
+            double_line_feed: 0,
+            double_line_feeds: Finder::new(b"\n\n"),
         }
+    }
+
+    /// To be called below a header without a frame: the sample's frames as one text, up to the empty line. `None` if
+    /// there are no frames, or if they are too long to be remembered. What the lines in this text are depends on
+    /// nothing but this text, unless it contains the line of a record.
+    pub(super) fn frames_below(&mut self) -> Option<FramesText<'t>> {
+        let start = self.next;
+        if self.text.get(start).is_none_or(|byte| *byte == b'\n') {
+            return None;
+        }
+        if self.double_line_feed < start {
+            let found = self.double_line_feeds.find(&self.text[start..]);
+            self.double_line_feed = found.map_or(self.text.len(), |len| start + len);
+        }
+        let end = self.double_line_feed;
+        if end == self.text.len() || end - start > MAX_FRAMES_TEXT {
+            return None;
+        }
+        Some(FramesText::new(&self.text[start..end], start))
+    }
+
+    /// Skips the frames below a header, which [`Self::frames_below`] has returned, and the empty line that ends the
+    /// sample.
+    pub(super) fn skip_sample(&mut self, frames: &FramesText<'t>) {
+        self.next = frames.end_of_sample() + 1;
+        self.end_sample();
+    }
+
+    /// Updates what is known about the current sample when an empty line has ended it.
+    fn end_sample(&mut self) {
+        self.is_below_sample = self.in_sample;
+        self.in_sample = self.layout.sample_start != SampleStart::Header;
+        (self.has_frame, self.indent, self.is_below_field) = (false, None, false);
     }
 
     /// Classifies a line, and updates what is known about the current sample. Several kinds of lines can look alike. So
@@ -119,9 +164,7 @@ impl<'t, 'l> Lines<'t, 'l> {
         // field.
         let is_below_field = std::mem::replace(&mut self.is_below_field, false);
         if line.is_empty() {
-            self.is_below_sample = self.in_sample;
-            self.in_sample = self.layout.sample_start != SampleStart::Header;
-            (self.has_frame, self.indent) = (false, None);
+            self.end_sample();
             return Line::Empty;
         }
         // The usual form of frames is tested first, because it is cheap to recognize and never a record.
@@ -213,7 +256,7 @@ fn line_range(text: &[u8], start: usize, layout: &Layout) -> Range<usize> {
     let start = start.min(text.len());
     let end = line_end(text, start);
     let line = strip_mark(&text[start..end]);
-    let line = line.strip_prefix(&*layout.indent).unwrap_or(line);
+    let line = if layout.indent.is_empty() { line } else { line.strip_prefix(&*layout.indent).unwrap_or(line) };
     let start = end - line.len();
     start..start + line.trim_ascii_end().len()
 }

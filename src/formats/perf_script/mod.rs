@@ -20,6 +20,7 @@
 //! | `layout`, `lines`, `header`, `frame`, `fields`, `record_lines` | recognizing the fields of a text, its kinds of lines, and what each line contains |
 //! | `read` | text → stacks |
 //! | `rewrite` | text → the same text with names |
+//! | `sample_memo` | what both remember of samples that repeat |
 //! | `output_fields`, `write`, `measured`, `registers`, `branches` | printing samples of perf.data as perf script does (`-F`) |
 //!
 //! Printed by `tools/perf/builtin-script.c` and `tools/perf/util/evsel_fprintf.c`.
@@ -36,6 +37,7 @@ pub mod read;
 pub mod record_lines;
 pub mod registers;
 pub mod rewrite;
+mod sample_memo;
 pub mod write;
 
 pub use layout::{Layout, has_lines, may_be_text, sniff};

@@ -3,8 +3,9 @@
 //! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the
 //! facts from the record lines before it ([`RecordLineFacts`]).
 //!
-//! For speed, each distinct frame line is parsed only once, and callers that a stack shares with the previous one
-//! aren't looked up again.
+//! For speed, a sample whose frames have the same text as those of earlier samples gets their stack. In other samples,
+//! each distinct frame line is parsed only once, and callers that a stack shares with the previous one aren't looked up
+//! again.
 
 #[cfg(test)]
 mod tests;
@@ -14,6 +15,7 @@ use super::header::Header;
 use super::layout::{Layout, SampleStart};
 use super::lines::{Line, Lines};
 use super::record_lines::RecordLineFacts;
+use super::sample_memo::{FramesText, SampleMemo};
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::error::{Error, Skipped};
 use crate::model::mapping_kind::{MappingKind, base_name};
@@ -45,6 +47,8 @@ pub struct PartReader {
     tiers: Tiers,
     /// The frames of the lines that were read so far.
     lines: LineMemo,
+    /// The stacks of samples that repeat.
+    samples: SampleMemo<Option<StackId>>,
     /// Demangles symbols. Until [`Self::with_readable_names`] is called, symbols stay as they are.
     demangle: Demangler,
 }
@@ -59,10 +63,11 @@ impl PartReader {
         // Only Linux has perf.
         profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
-        Self { layout, profile, tiers: Tiers::default(), lines: LineMemo::default(), demangle: |_| None }
+        let (tiers, lines, samples) = (Tiers::default(), LineMemo::default(), SampleMemo::default());
+        Self { layout, profile, tiers, lines, samples, demangle: |_| None }
     }
 
-    /// Demangles function names with `demangle`.
+    /// Demangles function names with `demangle`. To be called before the first part is read.
     pub fn with_readable_names(mut self, demangle: Demangler) -> Self {
         self.demangle = demangle;
         self
@@ -75,9 +80,17 @@ impl PartReader {
         // The memo of frame lines grows from part to part, so it is emptied if it is too large.
         self.lines.make_room();
         let layout = self.layout.clone();
-        let mut reader = TextReader::new(self, facts);
-        for (range, line) in Lines::new(text, &layout) {
-            reader.read_line(line, &text[range.clone()], range.start as u64);
+        let mut reader = TextReader::new(self, text, facts);
+        let mut lines = Lines::new(text, &layout);
+        while let Some((range, line)) = lines.next() {
+            let is_above_frames = matches!(line, Line::Header(_, None));
+            reader.read_line(line, range);
+            if is_above_frames
+                && let Some(frames) = lines.frames_below()
+                && reader.end_known_sample(&frames)
+            {
+                lines.skip_sample(&frames);
+            }
         }
         reader.end_sample();
         reader.skipped
@@ -136,9 +149,13 @@ impl LineMemo {
 /// Reads one part of a text.
 struct TextReader<'t, 'p> {
     part: &'p mut PartReader,
+    /// The part's text.
+    text: &'t [u8],
     /// Facts from the record lines so far.
     facts: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
+    /// The text of the open sample's frames, if its stack can be remembered for samples with the same text.
+    new_frames: Option<FramesText<'t>>,
     /// The frames of the current sample, leaf first, as printed.
     frames: Vec<FrameId>,
     /// The frames of the last sample, outermost first, each with the stack that ends with it.
@@ -174,12 +191,14 @@ struct OpenSample<'t> {
 const NO_EVENT: &[u8] = b"samples";
 
 impl<'t, 'p> TextReader<'t, 'p> {
-    /// Creates a reader for one part of the text. `facts` are those from record lines before that part.
-    fn new(part: &'p mut PartReader, facts: &RecordLineFacts) -> Self {
+    /// Creates a reader for `text`, one part of a text. `facts` are those from record lines before that part.
+    fn new(part: &'p mut PartReader, text: &'t [u8], facts: &RecordLineFacts) -> Self {
         Self {
             part,
+            text,
             facts: facts.clone(),
             sample: None,
+            new_frames: None,
             frames: Vec::new(),
             last_stack: Vec::new(),
             thread: None,
@@ -189,10 +208,11 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
     }
 
-    /// Reads a line of the part. `text` is the line's text, and `offset` where it begins in the part.
-    fn read_line(&mut self, line: Line<'t>, text: &'t [u8], offset: u64) {
+    /// Reads a line of the part. `range` is where it is in the part.
+    fn read_line(&mut self, line: Line<'t>, range: Range<usize>) {
+        let offset = range.start as u64;
         match line {
-            Line::Empty => self.end_sample(),
+            Line::Empty => self.end_sample_at(range.start),
             Line::Header(header, frame) => {
                 self.end_sample();
                 self.begin_sample(&header);
@@ -212,9 +232,15 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
             }
             Line::Source(source) => self.read_source_line(source),
-            Line::Record => self.facts.apply(text),
+            Line::Record => {
+                self.new_frames = None;
+                self.facts.apply(&self.text[range]);
+            }
             Line::Other => {}
-            Line::Noise(why) => self.skipped.add(Error::new(why).at_offset(offset)),
+            Line::Noise(why) => {
+                self.new_frames = None;
+                self.skipped.add(Error::new(why).at_offset(offset));
+            }
         }
     }
 
@@ -336,12 +362,46 @@ impl<'t, 'p> TextReader<'t, 'p> {
         })
     }
 
-    /// Ends the open sample, if there is one, and adds its row to the profile.
-    fn end_sample(&mut self) {
-        let Some(sample) = self.sample.take() else { return };
+    /// Ends the open sample with the stack of an earlier sample whose frames have the same text. Returns false if there
+    /// was none; then the frames must be read, and the stack will be remembered.
+    fn end_known_sample(&mut self, frames: &FramesText<'t>) -> bool {
+        let Some((&stack, _)) = self.part.samples.get(frames) else {
+            self.new_frames = Some(*frames);
+            return false;
+        };
+        if let Some(sample) = self.sample.take() {
+            self.add_row(&sample, stack);
+        }
+        true
+    }
+
+    /// Ends the open sample at an empty line, and remembers its stack if possible. `offset` is where the line is.
+    fn end_sample_at(&mut self, offset: usize) {
+        let frames = self.new_frames.take();
+        let stack = self.end_sample();
+        // Another line that counts as empty, such as one of blanks, may have ended the sample earlier.
+        if let Some(frames) = frames
+            && frames.end_of_sample() == offset
+            && let Some(stack) = stack
+        {
+            self.part.samples.add(&frames, stack, [b"", b""]);
+        }
+    }
+
+    /// Ends the open sample and adds its row to the profile. Returns the sample's stack, which is `None` for a sample
+    /// without frames; returns `None` if no sample is open.
+    fn end_sample(&mut self) -> Option<Option<StackId>> {
+        self.new_frames = None;
+        let sample = self.sample.take()?;
         let stack = self.make_stack();
         self.frames.clear();
-        let series = self.find_series(&sample);
+        self.add_row(&sample, stack);
+        Some(stack)
+    }
+
+    /// Adds the row of a sample to the profile.
+    fn add_row(&mut self, sample: &OpenSample<'t>, stack: Option<StackId>) {
+        let series = self.find_series(sample);
         let weight = sample.period.unwrap_or(1);
         let row = Row { track: sample.track, stack, weight, count: 1, time: sample.time };
         self.part.profile.push(series, row);

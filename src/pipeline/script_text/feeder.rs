@@ -23,14 +23,25 @@ pub(super) struct Gate {
 struct GateState {
     /// The number of blocks that are being processed.
     under_way: usize,
-    /// True if no more blocks should be read.
-    halted: bool,
+    /// What to do when all blocks that were read so far are finished.
+    after: After,
+}
+
+/// Whether to read further blocks, in ascending order of urgency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum After {
+    /// Read on.
+    ReadOn,
+    /// Read only what has been written already, because blocks wait for names.
+    ReadUnlessPaused,
+    /// Read no more.
+    Stop,
 }
 
 impl Gate {
     /// Creates a gate for a feeder, while `under_way` blocks that were read earlier are still to be processed.
     pub(super) fn new(under_way: usize) -> Self {
-        Self { state: Mutex::new(GateState { under_way, halted: false }), changed: Condvar::new() }
+        Self { state: Mutex::new(GateState { under_way, after: After::ReadOn }), changed: Condvar::new() }
     }
 
     /// Called before a block is read; returns false if reading should stop. `paused` says whether the program that
@@ -38,17 +49,18 @@ impl Gate {
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
-        let must_wait = |state: &mut GateState| paused && state.under_way > 0 && !state.halted;
+        let must_wait = |state: &mut GateState| paused && state.under_way > 0 && state.after < After::Stop;
         let Ok(mut state) = self.changed.wait_while(state, must_wait) else { return false };
         state.under_way += 1;
-        !state.halted
+        state.after == After::ReadOn || state.after == After::ReadUnlessPaused && !paused
     }
 
-    /// To be called when a block is finished. `halt` says that reading should stop.
-    pub(super) fn finish_block(&self, halt: bool) {
+    /// To be called when a block is finished. `after` says whether to read further blocks; the most urgent wish so far
+    /// counts.
+    pub(super) fn finish_block(&self, after: After) {
         if let Ok(mut state) = self.state.lock() {
             state.under_way = state.under_way.saturating_sub(1);
-            state.halted |= halt;
+            state.after = state.after.max(after);
         }
         self.changed.notify_all();
     }

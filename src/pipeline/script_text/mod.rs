@@ -7,6 +7,9 @@
 //!                     stop, find and load its jitdumps and perf maps, go on with the same blocks
 //! ```
 //!
+//! Each lookup covers all processes so far. So that a text with thousands of processes doesn't need thousands of
+//! lookups, more and more blocks are read after the first one that needs a lookup ([`MAX_WAITING`]).
+//!
 //! Only a few blocks per thread and the code map are in memory. Text from a slow pipe is passed on as it arrives,
 //! because a block also ends where the program that writes the text pauses.
 
@@ -35,7 +38,7 @@ use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
-use feeder::{BLOCK, Block, Feeder, Gate, LONGEST};
+use feeder::{After, BLOCK, Block, Feeder, Gate, LONGEST};
 use namer::{Namer, add_processes};
 use natives::Natives;
 use std::collections::BTreeSet;
@@ -133,6 +136,10 @@ struct BlockHandling<'f, T> {
 /// The number of bytes at the beginning of a text by which its layout is detected.
 const HEAD: usize = 1 << 16;
 
+/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from a
+/// slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
+const MAX_WAITING: usize = 64;
+
 impl TextFilter<'_> {
     /// Reads a text and writes it with names.
     fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
@@ -179,6 +186,7 @@ impl TextFilter<'_> {
         let mut pending = Vec::new();
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
+        let mut max_waiting = 1;
         loop {
             // Each lookup covers the sources of all processes so far, and repeats earlier warnings. So only those of
             // the last lookup are reported.
@@ -195,7 +203,7 @@ impl TextFilter<'_> {
                 };
                 let rewriter = Rewriter { layout, style, namer: &answer };
                 let worker = Worker { rewriter, buffers, block: cutting.block, make };
-                let round = self.run_round(&mut feeder, pending, &worker, take)?;
+                let round = self.run_round(&mut feeder, pending, max_waiting, &worker, take)?;
                 counts += round.counts;
                 // A round ends when a block needs more names, or at the end of the text. No block waits for names, so
                 // this is the end.
@@ -210,6 +218,7 @@ impl TextFilter<'_> {
                     };
                 }
                 pending = round.again;
+                max_waiting = MAX_WAITING.min(2 * max_waiting);
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
                 natives.look_up(places, pool, &mut native_warnings);
                 // Names of native code were added above. The code map is only built again if blocks need further
@@ -229,12 +238,14 @@ impl TextFilter<'_> {
         }
     }
 
-    /// Names frames in blocks until a block needs names that aren't loaded, or until the end of the text. `pending` are
-    /// the blocks that the previous round didn't pass on; they come before those that the feeder returns.
+    /// Names frames in blocks until a block needs names that aren't loaded and `max_waiting` blocks, with that one, are
+    /// kept for the next round, or until the end of the text. `pending` are the blocks that the previous round didn't
+    /// pass on; they come before those that the feeder returns.
     fn run_round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
         mut pending: Vec<Work<T>>,
+        max_waiting: usize,
         worker: &Worker<'_, '_, T>,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Round<T>> {
@@ -251,8 +262,8 @@ impl TextFilter<'_> {
             }
             return Ok(round);
         }
-        // The gate stops reading when a block needs names. If the program that writes the text has paused, it also
-        // waits until all blocks are done, because reading then may take long.
+        // The gate stops reading when enough blocks wait for names. If the program that writes the text has paused, it
+        // first waits until all blocks are done, because reading then may take long, and stops if any waits for names.
         let gate = Gate::new(pending.len());
         let fresh = std::iter::from_fn(|| if gate.may_read(feeder.blocks.paused) { feeder.next_block() } else { None });
         self.job.pool.stream_with(
@@ -261,7 +272,13 @@ impl TextFilter<'_> {
             |memo, work| worker.run(work, memo),
             |work| {
                 let result = round.take(work, layout, take);
-                gate.finish_block(result.is_err() || !round.again.is_empty());
+                if result.is_err() || round.again.len() >= max_waiting {
+                    gate.finish_block(After::Stop);
+                } else if round.again.is_empty() {
+                    gate.finish_block(After::ReadOn);
+                } else {
+                    gate.finish_block(After::ReadUnlessPaused);
+                }
                 result
             },
         )?;

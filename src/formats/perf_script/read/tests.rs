@@ -171,6 +171,31 @@ fn noise_is_counted_with_its_first_place() {
 }
 
 #[test]
+fn samples_that_repeat_have_the_stack_that_each_has_alone() {
+    let frames = [
+        "\t 1000 f (/bin/x)\n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\n  a.c:7\n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\n  a.c:7 (inlined)\n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\nthis is noise\n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\n   \n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\napp 5 1.000000: 1 c: \n\t 7f2 main (/bin/x)\n",
+        "\t 1000 f (/bin/x)\napp 5 1.000000: PERF_RECORD_COMM: app:9/8\n\t 7f2 main (/bin/x)\n",
+        "",
+    ];
+    let (mut text, mut expected, mut noise) = (String::new(), Vec::new(), 0);
+    for at in 0..100 {
+        let sample = format!("app {} {at}.000000: 1 c: \n{}\n", 5 + at % 3, frames[at % 8]);
+        let (alone, warnings) = read_text(&sample);
+        expected.extend(folded(&alone, 0));
+        noise += warnings.len();
+        text += &sample;
+    }
+    let (profile, warnings) = read_text(&text);
+    assert_eq!(folded(&profile, 0), expected);
+    assert!(noise > 20 && warnings[0].contains(&format!("{noise} lines")), "{noise} {warnings:?}");
+}
+
+#[test]
 fn stacks_share_callers_by_whole_frames() {
     let header = "j 6 1.000002: cycles: \n";
     let (profile, said) = read_text(&format!(

@@ -1,9 +1,11 @@
-//! Remembers the new text of frames by their address. Most frames of a stack also occur in earlier stacks.
+//! Remembers the new text of samples by their text, and of frames by their address. Most frames of a stack also occur
+//! in earlier stacks.
 
-use super::{FrameName, Style};
+use super::{Counts, FrameName, Style};
+use crate::formats::perf_script::sample_memo::SampleMemo;
 use crate::model::interner::Interner;
 use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
-use crate::model::{FrameAddr, Nanos, Pid};
+use crate::model::{FrameAddr, Nanos, Pid, Tid};
 use std::ops::Range;
 
 /// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
@@ -14,6 +16,23 @@ pub struct Memo {
     texts: Vec<u8>,
     /// The number of each file, for [`Object::File`].
     files: Interner<Box<[u8]>, u32>,
+    /// The new frames of samples that repeat, while the text has no record lines.
+    pub(super) samples: SampleMemo<RewrittenFrames>,
+}
+
+/// What became of the frames of a sample.
+#[derive(Debug, Clone)]
+pub(super) struct RewrittenFrames {
+    /// The process and thread in the sample's header. Only valid for samples with the same ones.
+    pub(super) owner: (Option<Pid>, Option<Tid>),
+    /// Only valid for samples whose time is in this range.
+    pub(super) holds: Range<Nanos>,
+    /// True if the frames have a new text; false if they stay as they are.
+    pub(super) has_new_text: bool,
+    /// True if there is a frame on a line of its own.
+    pub(super) has_frame: bool,
+    /// What was counted in the frames.
+    pub(super) counts: Counts,
 }
 
 /// Identifies a frame by its process, its address, and what the address refers to.
@@ -78,18 +97,19 @@ const MAX_FRAMES: usize = 1 << 16;
 impl Memo {
     /// What is remembered about a frame; `None` if nothing is, or nothing that is valid at the sample's time. That a
     /// frame has no name is only valid until the process maps another jitdump.
-    pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<KnownFrame<'_>> {
+    pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<Lasting<KnownFrame<'_>>> {
         // Texts without times are looked up at one fixed time, at which the namer's answers to queries without a time
         // hold.
-        let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
-        match frame.text.clone() {
+        let Lasting { answer: frame, holds } = self.frames.get(key, when.time.unwrap_or(UNTIMED))?;
+        let answer = match frame.text.clone() {
             Some(text) => {
                 let is_one_of_several = frame.is_one_of_several;
-                Some(KnownFrame::Named { text: &self.texts[text], is_one_of_several })
+                KnownFrame::Named { text: &self.texts[text], is_one_of_several }
             }
-            None if frame.markers == when.markers => Some(KnownFrame::Unknown),
-            None => None,
-        }
+            None if frame.markers == when.markers => KnownFrame::Unknown,
+            None => return None,
+        };
+        Some(Lasting { answer, holds: holds.clone() })
     }
 
     /// The file as an object. Gives it a number if it is new.
@@ -183,7 +203,7 @@ mod tests {
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let mut is_named = |time: Option<u64>| {
             let known = memo.get(&key, LookupState { time: time.map(Nanos), markers: 0 });
-            known == Some(KnownFrame::Named { text: b" f+0xabc", is_one_of_several: false })
+            known.map(|known| known.answer) == Some(KnownFrame::Named { text: b" f+0xabc", is_one_of_several: false })
         };
         assert_eq!([Some(3), None, Some(2), Some(9)].map(&mut is_named), [true, false, false, false]);
     }
@@ -193,8 +213,8 @@ mod tests {
         let (mut memo, key) = (Memo::default(), key(5, Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
         let with = |markers| LookupState { time: Some(Nanos(4)), markers };
-        assert_eq!(memo.get(&key, with(1)), Some(KnownFrame::Unknown));
-        assert_eq!(memo.get(&key, with(2)), None);
+        assert_eq!(memo.get(&key, with(1)).map(|known| known.answer), Some(KnownFrame::Unknown));
+        assert!(memo.get(&key, with(2)).is_none());
     }
 
     #[test]

@@ -15,9 +15,11 @@ use super::header::Header;
 use super::layout::Layout;
 use super::lines::{Line, Lines};
 use super::record_lines::RecordLineFacts;
+use super::sample_memo::FramesText;
+use crate::model::lasting::{ALWAYS, UNTIMED, intersect};
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use memchr::memmem;
-use memo::{FrameKey, KnownFrame, LookupState, Memo, Object};
+use memo::{FrameKey, KnownFrame, LookupState, Memo, Object, RewrittenFrames};
 use std::ops::Range;
 
 /// Rewrites blocks of one text.
@@ -58,13 +60,21 @@ impl Rewriter<'_, '_> {
             edited: EditedBlock { block, out, copied: 0 },
             facts: facts.clone(),
             sample: Sample::default(),
+            new_frames: None,
             is_below_user_frame: false,
             last_dso: None,
             counts: Counts::default(),
             needs: Needs::default(),
         };
-        for (range, line) in Lines::new(block, self.layout) {
+        let mut lines = Lines::new(block, self.layout);
+        while let Some((range, line)) = lines.next() {
             block_rewriter.rewrite_line(range, &line);
+            if matches!(line, Line::Header(_, None))
+                && let Some(frames) = lines.frames_below()
+                && block_rewriter.rewrite_known_sample(frames)
+            {
+                lines.skip_sample(&frames);
+            }
         }
         block_rewriter.finish()
     }
@@ -78,6 +88,8 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     /// Facts from the record lines so far.
     facts: RecordLineFacts,
     sample: Sample,
+    /// The frames of the sample, if what becomes of them can be remembered for samples with the same text.
+    new_frames: Option<NewFrames<'b>>,
     /// True if the last frame of the sample is in user space. The next frame is then its caller, whose address is a
     /// return address.
     is_below_user_frame: bool,
@@ -108,6 +120,17 @@ impl From<&Header<'_>> for Sample {
         let ends_with_event = header.rest.is_empty() || header.rest.ends_with(b":");
         Self { pid, tid, time, has_header: true, has_frame: !ends_with_event }
     }
+}
+
+/// The frames of a sample, while they are being rewritten for the first time.
+struct NewFrames<'b> {
+    frames: FramesText<'b>,
+    /// The time range in which all names hold that were looked up so far.
+    holds: Range<Nanos>,
+    /// The length of the new text, and how much of the block it covers, before these frames.
+    edited_before: (usize, usize),
+    /// What was counted before these frames.
+    counts_before: Counts,
 }
 
 /// A frame's position in its stack. It decides what the frame's address means.
@@ -161,14 +184,21 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// Names the frames in a line. `range` is where the line is in the block.
     fn rewrite_line(&mut self, range: Range<usize>, line: &Line<'b>) {
         match line {
-            Line::Empty => self.end_sample(),
+            Line::Empty => {
+                self.remember_frames(range.start);
+                self.end_sample();
+            }
             Line::Header(header, _) => {
+                self.new_frames = None;
                 // A header also ends the previous sample, because samples need not be separated by empty lines.
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
                 self.name_frames_after_event(header, range);
             }
             Line::Frame(_) => self.name_frame_line(range),
-            Line::Record => self.facts.apply(&self.block[range]),
+            Line::Record => {
+                self.new_frames = None;
+                self.facts.apply(&self.block[range]);
+            }
             Line::Source(_) | Line::Other | Line::Noise(_) => {}
         }
     }
@@ -180,6 +210,65 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         self.counts.samples += u64::from(has_header || has_frame);
         self.counts.frameless += u64::from(has_header && !has_frame);
         (self.sample, self.is_below_user_frame) = (Sample::default(), false);
+    }
+
+    /// Rewrites the frames of the current sample, and ends the sample, if an earlier sample had frames with the same
+    /// text. Returns false if what became of them isn't known; then the frames must be rewritten one by one, and the
+    /// result will be remembered.
+    fn rewrite_known_sample(&mut self, frames: FramesText<'b>) -> bool {
+        // What record lines say about processes and mappings also decides what a frame is.
+        if !self.facts.is_empty() {
+            return false;
+        }
+        let owner = (self.sample.pid, self.sample.tid);
+        if let Some((known, text)) = self.memo.samples.get(&frames)
+            && known.owner == owner
+            && known.holds.contains(&self.sample.time.unwrap_or(UNTIMED))
+        {
+            if known.has_new_text {
+                self.edited.replace(frames.range(), text);
+            }
+            self.sample.has_frame |= known.has_frame;
+            self.counts += known.counts.clone();
+            self.end_sample();
+            return true;
+        }
+        let edited_before = (self.edited.out.len(), self.edited.copied);
+        let counts_before = self.counts.clone();
+        self.new_frames = Some(NewFrames { frames, holds: ALWAYS, edited_before, counts_before });
+        false
+    }
+
+    /// Remembers what became of the current sample's frames. `offset` is where the empty line that ends the sample is.
+    fn remember_frames(&mut self, offset: usize) {
+        let Some(NewFrames { frames, holds, edited_before, counts_before }) = self.new_frames.take() else { return };
+        // Another line that counts as empty, such as one of blanks, may have ended the sample earlier. Names that
+        // aren't loaded are asked for again.
+        if frames.end_of_sample() != offset || !self.needs.is_empty() {
+            return;
+        }
+        let (out_before, copied_before) = edited_before;
+        let Range { start, end } = frames.range();
+        let has_new_text = self.edited.copied > start;
+        let new_text = if has_new_text {
+            // The first replacement also copied what is between the last one and these frames.
+            let new_frames = out_before + (start - copied_before);
+            [&self.edited.out[new_frames..], &self.block[self.edited.copied..end]]
+        } else {
+            [&b""[..], &b""[..]]
+        };
+        let owner = (self.sample.pid, self.sample.tid);
+        let counts = self.counts.since(&counts_before);
+        let has_frame = self.sample.has_frame;
+        let rewritten = RewrittenFrames { owner, holds, has_new_text, has_frame, counts };
+        self.memo.samples.add(&frames, rewritten, new_text);
+    }
+
+    /// Notes that a name of the current sample was looked up that only holds in this time range.
+    fn narrow(&mut self, holds: Range<Nanos>) {
+        if let Some(new) = &mut self.new_frames {
+            new.holds = intersect(new.holds.clone(), holds);
+        }
     }
 
     /// Names the frame on a line that contains nothing else.
@@ -352,24 +441,29 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// the range `tail`. That a name isn't loaded isn't remembered: the block will be rewritten again after loading it.
     fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: FrameQuery<'_>) -> FrameAnswer {
         let key = FrameKey { pid: wanted.pid, addr: wanted.addr, object };
-        match self.memo.get(&key, LookupState { time: wanted.time, markers: wanted.markers }) {
-            Some(KnownFrame::Named { text, is_one_of_several }) => {
-                self.counts.ambiguous += u64::from(is_one_of_several);
-                self.edited.replace(tail, text);
-                return FrameAnswer::Named;
-            }
-            Some(KnownFrame::Unknown) => return FrameAnswer::Unknown,
-            None => {}
+        if let Some(known) = self.memo.get(&key, LookupState { time: wanted.time, markers: wanted.markers }) {
+            let answer = match known.answer {
+                KnownFrame::Named { text, is_one_of_several } => {
+                    self.counts.ambiguous += u64::from(is_one_of_several);
+                    self.edited.replace(tail, text);
+                    FrameAnswer::Named
+                }
+                KnownFrame::Unknown => FrameAnswer::Unknown,
+            };
+            self.narrow(known.holds);
+            return answer;
         }
         match (self.rewriter.namer)(wanted) {
             Answer::Named(named, valid) => {
                 self.counts.ambiguous += u64::from(named.is_one_of_several);
-                let text = self.memo.add(key, &named, valid, self.rewriter.style);
+                let text = self.memo.add(key, &named, valid.clone(), self.rewriter.style);
                 self.edited.replace(tail, text);
+                self.narrow(valid);
                 FrameAnswer::Named
             }
             Answer::Unknown(valid) => {
-                self.memo.add_unknown(key, valid, wanted.markers);
+                self.memo.add_unknown(key, valid.clone(), wanted.markers);
+                self.narrow(valid);
                 FrameAnswer::Unknown
             }
             Answer::NotLoaded => FrameAnswer::NotLoaded,

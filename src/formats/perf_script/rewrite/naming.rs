@@ -91,6 +91,23 @@ pub struct Counts {
     pub frameless: u64,
 }
 
+impl Counts {
+    /// What was counted since the counts were `earlier`.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        Self {
+            named: self.named - earlier.named,
+            ambiguous: self.ambiguous - earlier.ambiguous,
+            unresolved: self.unresolved - earlier.unresolved,
+            relative: self.relative - earlier.relative,
+            process_unknown: self.process_unknown - earlier.process_unknown,
+            native: self.native - earlier.native,
+            native_left: self.native_left - earlier.native_left,
+            samples: self.samples - earlier.samples,
+            frameless: self.frameless - earlier.frameless,
+        }
+    }
+}
+
 impl AddAssign for Counts {
     fn add_assign(&mut self, other: Self) {
         self.named += other.named;

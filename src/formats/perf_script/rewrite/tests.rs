@@ -213,7 +213,7 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
         ["app 5 3.0: 1 c: \n", "app 6 3.0: 1 c: \n", "app 5 9.5: 1 c: \n", "no header\n", "app 5/8 4.0: 1 c: \n"];
     let samples = |at: usize| format!("{}{}\n", headers[at * 7 % 5], frames[at * 11 % 6]);
     let (mut text, mut expected, mut sum) = (String::new(), String::new(), Counts::default());
-    for at in (0..30).chain(0..30).chain(10..20) {
+    for at in (0..30).chain(0..30).chain(0..30).chain(10..20) {
         let (named, counts) = rewritten(&samples(at), Style::default());
         text += &samples(at);
         expected += &named;
@@ -223,6 +223,24 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
     assert_eq!(named, expected);
     assert_eq!(counts, sum);
     assert!(counts.named > 10 && counts.unresolved > 20 && counts.frameless > 0, "{counts:?}");
+}
+
+/// A frame's name depends on the time and on the owner of its sample, also if samples with the same frames came before.
+#[test]
+fn samples_with_the_same_frames_are_named_for_their_own_time_and_process() {
+    let sample = |header: &str| format!("{header}\t            1010 [unknown] (//anon)\n\n");
+    let (mut text, mut expected) = (String::new(), String::new());
+    for round in 0..3 {
+        for owner in ["5", "6", "7", "5/8", "6/8"] {
+            for time in [0, 1, 3, 5, 7, 8, 9, 20] {
+                let sample = sample(&format!("app {owner} {time}.{round:06}: 1 c: \n"));
+                expected += &rewritten(&sample, Style::default()).0;
+                text += &sample;
+            }
+        }
+    }
+    assert_eq!(rewritten(&text, Style::default()).0, expected);
+    assert_ne!(expected, text);
 }
 
 #[test]
