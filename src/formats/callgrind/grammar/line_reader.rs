@@ -78,7 +78,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
             Statement::Cost(text) => Line::SelfCost(self.decoder.read_self_cost(text)),
             Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
             Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => self.read_jump(keyword, value)?,
-            // These two say nothing about the costs and calls that follow, so their lines are only kept as text.
+            // `frfn=` and `rec=` lines say nothing about the costs and calls after them, so only their text is kept.
             Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
             Statement::Spec(keyword, value) => Line::Name(keyword, value),
             Statement::Other if text.trim_ascii().is_empty() => Line::Blank,

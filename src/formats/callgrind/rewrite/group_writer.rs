@@ -121,7 +121,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         {
             lines = self.groups.names.jit.lines(entry);
         }
-        // Positions are only compressed if those in the input are.
+        // Writes relative positions only if the block has some in the input.
         let encoder = PositionEncoder::new(block.columns, block.has_relative);
         let mut body = GroupBody { writer: self, encoder, fl, lines, entry: group.entry };
         for item in &group.items {
@@ -328,7 +328,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
-            // Never `None`: lines without a position belong to the head, so the other groups have none.
+            // Never `None`: all lines without a position are in the head, so each line of this group has one.
             let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
             let home = self.writer.home(other.entry);

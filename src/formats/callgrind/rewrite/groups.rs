@@ -50,8 +50,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// or a sum overflows.
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
         let head = names.resolve(block.function, ObjectKind::Unknown);
-        // The names of all groups end like that of the function that callgrind named: with its recursion level and
-        // callers.
+        // The names of all groups get the ending of the function that callgrind named: its recursion level and callers.
         let (head_entry, tail) = match &head {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
@@ -60,7 +59,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
-            // If the name has an ID, the callers are replaced where the ID is written.
+            // If the name has an ID, the group keeps the input's name: `GroupWriter` replaces the callers when it
+            // writes the name next to the ID.
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };
@@ -88,7 +88,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
             if index == self.groups.len() {
                 let name = match entry {
                     Some(entry) => GroupName::Jit(entry, tail.to_vec()),
-                    // The block is named by an address in a JIT function, but this line is in no JIT function.
+                    // The address that names the block is in a JIT function, but that of this line isn't in any. The
+                    // group's name tells the user so.
                     None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function)].concat()),
                 };
                 self.push_group(entry, name);
