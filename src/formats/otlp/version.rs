@@ -29,10 +29,11 @@ impl ProfilesData {
                 _ => {}
             }
         }
-        // If a message has its dictionary in several parts, decoding appends the tables of one to those of the other.
+        // A message may have its dictionary in several parts. Decoding joins their tables, so the sizes are added up
+        // here.
         let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
         let (strings, attributes) = (count(5), count(6));
-        // A dictionary has at least the empty string.
+        // Every dictionary has at least the empty string, so this message has no dictionary.
         if strings == 0 && !resources.is_empty() {
             return Err(no_dictionary());
         }

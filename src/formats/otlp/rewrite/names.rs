@@ -94,7 +94,7 @@ impl<'m> NewFunctions<'m> {
         }
         let table = &mut self.dictionary.function_table;
         if table.is_empty() {
-            // The first element of a table means "none".
+            // Index 0 means "none", so the new function must not get it.
             table.push(FunctionMessage::default());
         }
         let function = FunctionMessage { name_strindex: name, filename_strindex: file, ..FunctionMessage::default() };
