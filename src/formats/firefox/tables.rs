@@ -108,8 +108,8 @@ pub(super) struct Tables<'k> {
     /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// The index of each frame that isn't in [`ThreadNumbers`], by the frame and its context: it is inlined or called
-    /// by a garbage collector.
+    /// The index of each frame that is inlined or called by a garbage collector, by the frame and its context. The
+    /// indices of other frames are in [`ThreadNumbers`].
     frame_numbers: FxHashMap<(FrameId, FrameContext), u32>,
     known: &'k mut ThreadNumbers,
 }
@@ -262,7 +262,8 @@ impl FuncTable {
         object.field("length", &self.length)?;
         object.column("name", &self.name)?;
         object.column("isJS", &self.is_js)?;
-        // Only Firefox's own labels are relevant for JavaScript without being JavaScript.
+        // The flag marks native functions that the viewer shows together with JavaScript. Only Firefox itself has such
+        // functions.
         object.column("relevantForJS", &Column::repeated("false", self.length))?;
         object.column("resource", &self.resource)?;
         object.column("fileName", &self.file_name)?;

@@ -244,8 +244,8 @@ impl<'s, 'data> Labels<'s, 'data> {
         Self { strings, recent, by_id: FxHashMap::default(), texts: Texts::default() }
     }
 
-    /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is `fn#` and the
-    /// ID, or `<unknown>` if only this string is missing.
+    /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is that of
+    /// [`Strings::unknown`].
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
         // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The

@@ -128,7 +128,7 @@ impl Sums {
         if let Some((caller, caller_kind)) = caller {
             let caller = self.item(caller);
             caller.self_time -= duration;
-            // The times of hashing and loading don't include callees, so subtract those as well.
+            // `hash` and `load` are self times, too.
             match caller_kind {
                 SummaryKind::Hash => caller.hash -= duration,
                 SummaryKind::Load => caller.load -= duration,

@@ -45,7 +45,7 @@ fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
     let Some(strings) = tables.strings else { return Ok(addresses) };
     let strings = Strings::read(strings)?;
     for (row, name) in tables.funcs.name.iter().enumerate() {
-        // JIT code is in no library.
+        // A function with a resource is in a library, so it isn't JIT code.
         if tables.funcs.has_resource(row) {
             continue;
         }
