@@ -156,7 +156,8 @@ impl<'a> DoctorContext<'a> {
                 return Some(runtime);
             }
         }
-        // Next best is the runtime that the process's program is, even if its memory should have had another name.
+        // The next best sign is the program that the process runs: take its runtime, even though this runtime names its
+        // memory, and no memory has that name.
         if let Some(program) = self.runtimes_of(pid).find(|runtime| !runtime.is_library) {
             return Some(program);
         }

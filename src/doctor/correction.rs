@@ -29,7 +29,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
         let Some(correction) = correct_command(process, flag, copies, change, context) else { continue };
         finding.command = Some(correction.command);
         if finding.is_solved_by_command {
-            // The remedy would only repeat in words what the command does.
+            // The remedy only says how to record again, which the command does. So say what the command changes
+            // instead.
             finding.remedy = correction.effect;
         }
     }

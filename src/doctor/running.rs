@@ -80,8 +80,8 @@ impl LiveDiagnosis {
             };
             match dump {
                 Some(dump) => sources.push(dump),
-                // There is no file at this path, or it isn't a jitdump. The last argument: no container needs to be
-                // mentioned, because the path was looked up as the process sees it.
+                // There is no file at this path, or it isn't a jitdump. `None` as the last argument: the message
+                // needn't mention a container, because the path was looked up as the process sees it.
                 None => findings.push(report_missing_dump(&process, WHOLE, &path, None)),
             }
         }

@@ -471,6 +471,7 @@ impl<'a> UnnamedCode<'a> {
             for switch in runtime.switches {
                 let is_refused = command.is_some_and(|command| runtime.refuses(switch, command));
                 if switch.can_be_set() && !leaves_map(switch) && !is_refused {
+                    // One switch of each runtime is enough.
                     remedies.push(switch.instructions(runtime.called));
                     break;
                 }
@@ -488,7 +489,7 @@ impl<'a> UnnamedCode<'a> {
             return false;
         };
         let before_exec = tally.unnamed_at.iter().filter(|time| *time < exec).count();
-        // Only if the earlier program had memory for JIT code can its names have been lost.
+        // The earlier program must have had memory for JIT code; otherwise, it had no names to lose.
         let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
         before_exec * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }

@@ -108,6 +108,7 @@ impl Neighbor {
         } else {
             (Kind::PerfMap, name.strip_prefix("perf-")?.strip_suffix(".map")?)
         };
+        // The process ID is the last number: there are also dumps called `jit-TID-PID.dump`.
         let pid = Pid(numbers.rsplit('-').next()?.parse().ok()?);
         Some(Self { path, kind, pid, ranges: OnceCell::new() })
     }

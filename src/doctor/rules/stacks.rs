@@ -278,7 +278,7 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
         is_missing |= account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. });
     }
     // If the runtime's callers are in its dumps (CPython), the dumps always have unwinding information. V8's have it
-    // only with the option below.
+    // only with `--perf-prof-unwinding-info`.
     let lacks_dump = runtime.callers == Callers::InDump && is_missing;
     if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
         UnwindingDump::NotHere

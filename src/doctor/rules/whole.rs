@@ -165,7 +165,8 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
         let share = match error {
-            // Names can only be wrong at addresses that held other code around that time.
+            // With estimated times, names can only be wrong at addresses that held other code around the time of a
+            // sample.
             Some(_) => Share { samples, ..Share::from_percent(percent(source.doubtful as f64, context.tally.frames)) },
             // Without usable times, we don't know which code was at an address when. Most code never moves, so most
             // names are right, and the impact is only half.
