@@ -195,7 +195,7 @@ impl CostReader {
                 // Never returns here: `keyword` comes from a `Line::Name`, and all keywords of such lines have a
                 // namespace.
                 let Some(space) = keyword.space() else { return Ok(None) };
-                // Even if the ID isn't defined, the previous object or file is no longer the current one.
+                // If the ID isn't defined, make the empty text current: the previous object or file no longer is.
                 let text = self.object_or_file(space, field);
                 self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
                 text?;
@@ -204,8 +204,8 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is that of
-    /// the line with the text.
+    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is the
+    /// keyword of the line that sets `text`.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,

@@ -92,8 +92,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
             b"positions" => {
                 self.decoder.set_columns(Columns::required(value)?);
             }
-            // valgrind doesn't make the position of a call or jump the base of later relative positions; other writers
-            // follow the manual, by which it is one.
+            // By the manual, the position of a call or jump becomes the base of later relative positions, and other
+            // writers follow it. In valgrind's files, it doesn't.
             b"creator" => self.decoder.every_line_is_base = !is_valgrind(value),
             _ => {}
         }

@@ -292,8 +292,9 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.output.put(b"\n");
     }
 
-    /// Writes the lines before a jump that name the function of its target. If the input names it, they stay. Otherwise
-    /// the target was in the same block, but its code may now be in another group, whose function must be named.
+    /// Writes the lines before a jump that name the function of its target. If the input has such lines, they stay.
+    /// Otherwise the target was in the same block, but its code may now be in another group, whose function must be
+    /// named.
     fn write_jump_target(&mut self, jump: &Jump<'a>) {
         if let Some(function) = jump.function {
             if let Some(file) = jump.file {
@@ -306,8 +307,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let groups = self.writer.groups;
         let jit = groups.names.jit;
         let Some(column) = self.columns().instr else { return };
-        // Nothing is written if no JIT function or no group of this block contains the target. Without a `jfn=`, the
-        // target is in the function that is being written.
+        // Without a `jfn=` line, readers take the target to be in the function that is being written. It stays so if no
+        // JIT function contains the target, or none of this block's groups belongs to that function.
         let Some(entry) = jit.find(jump.target.0[column]) else { return };
         if self.entry == Some(entry) {
             return; // it is in this group

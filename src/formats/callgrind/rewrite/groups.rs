@@ -41,7 +41,8 @@ pub(super) enum GroupName<'a> {
     Input(NameField<'a>),
     /// The name of a JIT function, given by its number (see `JitFunctions`), followed by a suffix.
     Jit(usize, Vec<u8>),
-    /// A new name for code that isn't in any JIT function.
+    /// A new name for code that isn't in any JIT function: either the input's name with its callers replaced, or one
+    /// that says that the map lacks this code.
     New(Vec<u8>),
 }
 

@@ -61,7 +61,7 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    /// The number of distinct functions that were added to the file.
+    /// How many distinct new names of functions were written to the file.
     pub fn new_functions(&self) -> usize {
         self.output.new_functions()
     }
