@@ -102,7 +102,7 @@ struct SampleSum {
     stack: Option<StackId>,
     time: Option<Nanos>,
     /// The values that are not 0, each with the index of its type. Several values of one type are added up when the
-    /// sample is encoded. The values of the event that is being added come last.
+    /// sample is encoded. While an event's rows are added, the event's values are the last ones.
     values: Vec<(usize, i64)>,
 }
 
@@ -279,7 +279,7 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(TimeExtent::from_moment).reduce(TimeExtent::join)
 }
 
-/// Which events have values in the same sample, if they have the same thread and stack.
+/// Which events put their values into the same sample if thread and stack are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sharing {
     /// All events share samples, as in the pprof profile that was read.
@@ -298,8 +298,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // For events that share samples: the index of each sample in `sums`. The flag in the key is true for negative
-        // weights, which are kept apart.
+        // The samples to which further rows may be added, as indices in `sums`. The flag in the key is true for
+        // negative weights, which are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.

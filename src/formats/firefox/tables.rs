@@ -166,7 +166,7 @@ impl<'k> Tables<'k> {
             table.prefix.number_or_null(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
-            // `contexts` has one entry per row, for the callees of this stack.
+            // Keep the row's context: the contexts of the stack's callees depend on it.
             self.known.contexts.push(context);
             last = Some(table.length);
             table.length += 1;
@@ -214,7 +214,8 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// The index of a frame's function. If the function's file is unknown, it gets the file of the first frame seen.
+    /// The index of a frame's function. If it is unknown in which file the function starts, the file of its first frame
+    /// is used.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
         let key = (frame.name, frame.module, frame.start);
         if let Some(&known) = self.function_numbers.get(&key) {

@@ -122,7 +122,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         profile: &profile,
         pid: Pid(pid as i32),
         labels: Labels::new(&profile.strings),
-        // Categories are strings in the same table as labels, but have numbers of their own.
+        // Categories come from the same string table as labels, but are numbered separately.
         kinds: Labels::new(&profile.strings),
     };
     // Reading events can't be stopped, so the events after an error are ignored.

@@ -164,7 +164,8 @@ impl Draft {
         };
         let sample = &mut profile.samples[sample_index];
         let next_index = sample.values.len();
-        // Where to add the observation in the sample's `values`; `next_index` for a new value.
+        // The index, in the sample's `values`, of the value to which the observation is added; `next_index` if it
+        // becomes a new value.
         let value_index = match (observation.time, same_time) {
             // Without times, a sample has only one value.
             (None, _) => 0,

@@ -261,8 +261,9 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        // True for a profile of nothing but counts, and for the counts that our writer adds to another profile
-        // (`COUNTS`), when that other profile isn't directly before them.
+        // True if the profile has nothing but counts. Our writer also adds such a profile after another one, to hold
+        // its counts (`COUNTS`). Usually the two are read together, so this one gets here only if the other isn't
+        // directly before it.
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }

@@ -74,7 +74,8 @@ impl StackWriter {
         tables: &mut DictionaryTables,
     ) -> i32 {
         let Some(frame) = frames.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
-        // Only JIT frames depend on the runtimes; others share one location.
+        // Only the locations of JIT frames depend on the runtimes. Any other frame has the same location for all
+        // runtimes.
         let runtimes = if frame.kind.is_jit() { runtimes } else { RuntimeSet::default() };
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;

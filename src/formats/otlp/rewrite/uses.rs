@@ -81,7 +81,8 @@ impl LocationUses {
         let Some(dictionary) = &message.dictionary else { return Self::default() };
         let locations = &dictionary.location_table;
         let bare = locations.iter().map(|location| Bare::find(location, dictionary, files)).collect();
-        // `uses.get` below needs this to tell return addresses from interrupted code.
+        // A location's address isn't a return address if the location one level further in is in the kernel: the kernel
+        // interrupted the code. `uses.get` needs this.
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
