@@ -193,6 +193,8 @@ impl CodeMap {
         }
         let index = map.with_code(|id| {
             let Code { name, addr, size, origin, .. } = map.code(id);
+            // The index needs no names and lines of its own (`names`, `lines`), except for the ending of names on which
+            // the search depends.
             let name = if name.ends_with(HEADER_SUFFIX) { HEADER_SUFFIX } else { b"" };
             Code { name, addr, size, bytes: None, lines: Lines::default(), unwind: None, origin }
         });
@@ -535,6 +537,7 @@ fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
             bytes: None,
             lines: Lines::default(),
             unwind: None,
+            // The code comes from no file, so its origin is a number that no file has.
             origin: OriginId(u32::MAX),
         };
         let load = list.load(*pid, *loaded, &code);

@@ -229,6 +229,7 @@ impl LiveSource {
             None => {}
         }
         let outer_path = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        // Anybody can put a file of this name into /tmp. `Named::Convention` says to open it with care.
         match Named::Convention.door(force).open(&outer_path, SOURCE)? {
             Ok(opened) => Some(Self::from_map(outer_path, &opened, running)),
             Err(error) => {

@@ -50,6 +50,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// Groups the lines of a block. `names` must know the IDs that the block defines. Fails if a cost is not a number
     /// or a sum overflows.
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
+        // Only blocks of an unknown object are grouped.
         let head = names.resolve(block.function, ObjectKind::Unknown);
         // The names of all groups get the ending of the function that callgrind named: its recursion level and callers.
         let (head_entry, tail) = match &head {

@@ -78,6 +78,7 @@ impl<'a> Rewriter<'a> {
                 _ => {}
             }
             self.context.apply(statement);
+            // After a block that was split, other objects and files are in effect in the output than in the input.
             if let Some(context) = &mut self.output_context {
                 context.apply(statement);
             }
@@ -95,6 +96,8 @@ impl<'a> Rewriter<'a> {
             self.write_unknown_block(chunk, chunk_offset, block, context);
             return;
         }
+        // In a block of a known object, costs at addresses of JIT code are misattributed. They stay there, but are
+        // counted.
         if block.error.is_none() {
             self.stats.misattributed.examine(&block, self.names.jit);
         }

@@ -38,6 +38,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         sums.add_stacks(event, &mut walk);
     }
+    // `add_stacks` leaves calls without count and cost if a later call in the same stacks got both.
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }

@@ -105,6 +105,7 @@ impl<'m> NewFunctions<'m> {
 
     /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
     fn string(&mut self, text: &[u8]) -> Result<i32> {
+        // Index 0 always stands for the empty string.
         if text.is_empty() {
             return Ok(0);
         }
