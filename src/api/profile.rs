@@ -357,9 +357,9 @@ enum AddressSpace {
     Memory,
     /// The number is an offset in the module.
     Module,
-    /// The frame can't tell. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module because the
-    /// image was mapped, or because jitgraft shows code as being in the image that it would write. In the latter case,
-    /// the code is only in memory.
+    /// It is unknown which of the two. Named JIT code may have an image of JIT code (`jitted-PID.so`) as its module
+    /// because the image was mapped, or because jitgraft shows code as being in the image that it would write. In the
+    /// latter case, the code is only in memory.
     Unclear,
 }
 

@@ -66,7 +66,7 @@ fn process_with_runtime(finding: &Finding) -> Option<&ExaminedProcess> {
     finding.process.as_ref().filter(|process| process.runtime.is_some())
 }
 
-/// The flag that makes the process's runtime name interpreted functions.
+/// The flag that makes the process's runtime name interpreted functions; `None` if there is none.
 fn interpreter_flag(process: &ExaminedProcess) -> Option<Flag> {
     process.runtime?.interpreter.as_ref()?.flag
 }

@@ -228,8 +228,7 @@ struct ValueIndices {
     counts: Option<usize>,
     /// The index of the weight.
     weights: usize,
-    /// How many of the event's units one unit of the pprof file is, such as 1000 if the file counts microseconds and
-    /// the event nanoseconds.
+    /// The factor from the pprof file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 

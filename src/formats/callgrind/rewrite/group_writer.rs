@@ -121,7 +121,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         {
             lines = self.groups.names.jit.lines(entry);
         }
-        // Writes relative positions only if the block has some in the input.
+        // The encoder writes relative positions only if the block has some in the input.
         let encoder = PositionEncoder::new(block.columns, block.has_relative);
         let mut body = GroupBody { writer: self, encoder, fl, lines, entry: group.entry };
         for item in &group.items {

@@ -31,7 +31,7 @@ pub(super) struct Group<'a, 'b> {
     pub(super) entry: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b Item<'a>>,
-    /// Sums of self and inclusive costs, per event.
+    /// For each event, the sum of the self costs of these lines and of the inclusive costs of their calls.
     pub(super) sums: Vec<i64>,
 }
 

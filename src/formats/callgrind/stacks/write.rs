@@ -185,7 +185,7 @@ impl<'a> CostSums<'a> {
         }
     }
 
-    /// Where in its function a frame is.
+    /// Where in its function a frame is: source position and address.
     fn site(&self, frame: FrameId) -> CostSite {
         let frame = self.profile.frame_of(frame);
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }

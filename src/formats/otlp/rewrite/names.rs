@@ -12,7 +12,8 @@ use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
+/// Returns the functions at an address: inlined calls, from the innermost outwards, then the function that contains the
+/// code.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// Adds all names that are found, and returns whether the message changed. A location can have several names: one as a

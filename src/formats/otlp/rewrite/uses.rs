@@ -65,8 +65,8 @@ enum Bare {
 pub(super) struct LocationUses {
     /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// For each location, whether it is in the kernel. The code below the kernel in a stack was interrupted and made no
-    /// call, so its address isn't a return address.
+    /// For each location, whether it is in the kernel. Code that the kernel interrupted made no call, so its address
+    /// isn't a return address.
     in_kernel: Vec<bool>,
     /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,
