@@ -181,7 +181,8 @@ impl CodeMap {
         Some(CodeHit { map: self, hit, back })
     }
 
-    /// Copies a map of the internal type, which borrows from its sources.
+    /// Makes a map from one of the internal type. That one borrows names and lines from its sources, so they are
+    /// copied.
     fn from_borrowed(map: &code_map::CodeMap<'_>, warnings: &Warnings) -> Self {
         let (mut names, mut name_ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..map.code_count() {
@@ -192,13 +193,15 @@ impl CodeMap {
         }
         let index = map.with_code(|id| {
             let Code { name, addr, size, origin, .. } = map.code(id);
+            // The index needs no names and lines of its own (`names`, `lines`), except for the ending of names on which
+            // the search depends.
             let name = if name.ends_with(HEADER_SUFFIX) { HEADER_SUFFIX } else { b"" };
             Code { name, addr, size, bytes: None, lines: Lines::default(), unwind: None, origin }
         });
         Self { index, names, name_ends, lines, warnings: warnings.iter().cloned().collect() }
     }
 
-    /// A map of the internal type, whose names and lines are borrowed from this one.
+    /// Makes a map of the internal type, which borrows its names and lines from this one.
     pub(super) fn to_borrowed(&self) -> code_map::CodeMap<'_> {
         self.index.with_code(|id| {
             let name = self.name(id);
@@ -490,8 +493,8 @@ impl CodeMapBuilder {
         processes.clock.clockid = Some(MONOTONIC);
         processes.clock.tsc = Some(UNCONVERTED);
         let (pool, mut warnings) = (Pool::new(None)?, Warnings::new());
-        // Only use files that the caller named. `find` gets no processes, because it would look for the usual files of
-        // each.
+        // Only use files that the caller named. If `find` got processes, it would also look for the files that runtimes
+        // usually write for each of them.
         let mut found =
             jit::find(&Processes { clock: processes.clock, ..Processes::default() }, &files, None, &mut warnings);
         for InMemory { kind, pid, bytes } in bytes {
@@ -500,7 +503,7 @@ impl CodeMapBuilder {
         }
         let added_functions = list_functions(&functions);
         let loaded = found.load_with(vec![added_functions], &processes, &pool, &mut warnings);
-        // Loading goes on without files that it refuses. But the caller named these, and so has to know.
+        // `load_with` leaves out files that it refuses to read. If the caller named such a file, this is an error.
         let named_files = files.jitdump.iter().chain(&files.perf_map).chain(&files.jit_log);
         for path in named_files.map(|file| &file.path) {
             for account in loaded.accounts.iter().filter(|account| account.path == *path) {
@@ -534,6 +537,7 @@ fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
             bytes: None,
             lines: Lines::default(),
             unwind: None,
+            // The code comes from no file, so its origin is a number that no file has.
             origin: OriginId(u32::MAX),
         };
         let load = list.load(*pid, *loaded, &code);

@@ -152,7 +152,8 @@ impl Formats {
         !self.own.is_empty()
     }
 
-    /// The caller's format that an input with this start has.
+    /// The caller's format for an input that starts with these bytes; `None` if none of the caller's formats recognizes
+    /// it.
     pub(super) fn recognize_own(&self, head: &[u8]) -> Option<Arc<dyn Format>> {
         self.own.iter().find(|format| format.recognizes(head)).cloned()
     }

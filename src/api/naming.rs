@@ -101,6 +101,8 @@ fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Re
         return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
     };
     let borrowed = code_map.to_borrowed();
+    // In a callgrind file, functions are listed by the object file that contains them. JIT code is listed under this
+    // name, although there is no such file.
     let names = CodeNames::new(&borrowed, pid, format!("jitted-{pid}.elf").into_bytes(), &job.pool);
     let mut warnings = Vec::new();
     if names.is_empty() {

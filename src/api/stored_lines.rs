@@ -4,7 +4,7 @@ use crate::model::code::{InlinedCall, Line, Lines, MOST_INLINED, Positions, Sour
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// Decodes undecoded entries; see [`Lines::decode`].
+/// A function that decodes the line entries of a source, such as a jitdump ([`Lines::decode`]).
 type Decode = for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>;
 
 /// The source lines of a piece of code.
@@ -80,7 +80,7 @@ impl StoredLines {
     }
 }
 
-/// A [`SourceMap`] that owns its texts.
+/// The lines and inlined calls of a piece of code: a [`SourceMap`] that owns its texts.
 #[derive(Debug, Clone)]
 pub(super) struct OwnedSourceMap {
     /// Names of files and functions.
@@ -91,7 +91,8 @@ pub(super) struct OwnedSourceMap {
     calls: Vec<OwnedCall>,
 }
 
-/// A [`Line`] of the source map.
+/// A [`Line`], the source position of the code from an offset on, with the file as an index in
+/// [`OwnedSourceMap::texts`].
 #[derive(Debug, Clone, Copy)]
 struct OwnedLine {
     offset: u64,
@@ -103,7 +104,7 @@ struct OwnedLine {
     inlined: Option<u32>,
 }
 
-/// An [`InlinedCall`] of the source map.
+/// An [`InlinedCall`] with function and file as indices in [`OwnedSourceMap::texts`].
 #[derive(Debug, Clone, Copy)]
 struct OwnedCall {
     /// The index of the function's name in the texts.

@@ -70,7 +70,8 @@ pub enum Read {
 /// Starts reading an input line by line. `head` is the start of the input.
 pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
 
-/// Reads lines into one profile. Lines that were seen before are recognized, so reading them again costs little.
+/// Reads an input of lines into one profile, in one call or several. Frames that an earlier call has read are
+/// recognized by their text and cost little.
 pub trait ReadLines: Send {
     /// Reads some whole lines and adds them to the profile. Lines that aren't of the format are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped);

@@ -133,7 +133,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
         for row in profile.series.iter().flat_map(|series| &series.rows) {
             for frame in profile.frames_up(row.stack) {
                 let name = profile.name_of(profile.frame_of(frame).name);
-                // `[truncated]` isn't a frame of the program.
+                // `[truncated]` only says that frames are missing, so don't count it as a frame.
                 if name == TRUNCATED {
                     continue;
                 }

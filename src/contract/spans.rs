@@ -30,7 +30,7 @@ pub struct Spans {
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
 }
 
-/// How a format prefers to get the bytes of an input. Its functions must be able to handle either way.
+/// How a format prefers to get the bytes of an input. The format's functions must be able to handle both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
     /// All at once, from a mapped file, in any order.

@@ -160,8 +160,9 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     found
 }
 
-/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran. The counts of frames in
-/// a `SourceFile` are costs here. The switch that wrote the file is unknown (the last argument, `None`).
+/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran. The `SourceFile` gets
+/// costs where it normally has counts of frames. `None` as the last argument means that the switch that made the
+/// process write the file is unknown.
 fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, coverage: &Coverage) -> Finding {
     let Coverage { nameable, unnameable, .. } = *coverage;
     let source = SourceFile {

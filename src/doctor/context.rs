@@ -156,7 +156,8 @@ impl<'a> DoctorContext<'a> {
                 return Some(runtime);
             }
         }
-        // Next best is the runtime that the process's program is, even if its memory should have had another name.
+        // The next best sign is the program that the process runs: take its runtime, even if the memory for JIT code
+        // lacks the name that this runtime gives it, or isn't shared as usual.
         if let Some(program) = self.runtimes_of(pid).find(|runtime| !runtime.is_library) {
             return Some(program);
         }

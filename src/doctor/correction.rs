@@ -20,8 +20,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
     for finding in findings {
         let Some(change) = finding.change else { continue };
         let process = process_with_runtime(finding).or(main_process.as_ref());
-        // A runtime's switch for the names of compiled functions may have been on during the recording already. Some
-        // runtimes need another flag in addition to name interpreted functions.
+        // To name interpreted functions, some runtimes need another flag in addition to the switch that names compiled
+        // functions. That switch may already have been on during the recording.
         let flag = match finding.kind {
             FindingKind::Interpreted => process.and_then(interpreter_flag),
             _ => None,
@@ -29,7 +29,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
         let Some(correction) = correct_command(process, flag, copies, change, context) else { continue };
         finding.command = Some(correction.command);
         if finding.is_solved_by_command {
-            // The remedy would only repeat in words what the command does.
+            // The remedy only says how to record again, which the command does. So say what the command changes
+            // instead.
             finding.remedy = correction.effect;
         }
     }
@@ -65,7 +66,7 @@ fn process_with_runtime(finding: &Finding) -> Option<&ExaminedProcess> {
     finding.process.as_ref().filter(|process| process.runtime.is_some())
 }
 
-/// The flag that makes the process's runtime name interpreted functions.
+/// The flag that makes the process's runtime name interpreted functions; `None` if there is none.
 fn interpreter_flag(process: &ExaminedProcess) -> Option<Flag> {
     process.runtime?.interpreter.as_ref()?.flag
 }
@@ -89,11 +90,12 @@ fn correct_program(
     let perf = context.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
     let memory = context.memory(process.pid);
     let facts = context.run_facts(process.pid, runtime, &memory);
-    // A switch that the runtime's version doesn't have had no effect, so take another one.
+    // If the process was given a switch that its version of the runtime doesn't have, the switch had no effect. Take
+    // another one then.
     let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    // A runtime older than `since` refuses the switch's flags and doesn't start. If recordings don't show the runtime's
-    // version, adding the switch is too risky.
+    // A runtime older than `switch.since` refuses the switch's flags and doesn't start. If recordings don't show the
+    // runtime's version, adding the switch is too risky.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_prefixes.is_empty() {
         return None;
     }

@@ -176,7 +176,8 @@ impl Finding {
             frames: self.share.frames + other.share.frames,
         };
         let count_others = |finding: &Self| finding.process.as_ref().map_or(0, |process| process.others);
-        // Each finding counts its further processes. 1 is for the process that this merge drops.
+        // The merged finding names one process and counts the others: those that either finding counts, and the process
+        // of the finding that is dropped.
         let others = count_others(self) + count_others(&other) + 1;
         if other.share.impact > self.share.impact {
             std::mem::swap(self, &mut other);

@@ -90,7 +90,7 @@ impl ExaminedProcess {
     /// several: PHP has `php` and `php-fpm8.2`, and QEMU one for each processor. The process's name is used if it is of
     /// the same family as the usual program; `beam.smp`, for example, is only started by `erl`.
     fn program_to_run(&self, runtime: &Runtime) -> Cow<'_, str> {
-        // Linux cuts off process names after this many bytes.
+        // Linux cuts off process names after this many bytes, so a name of this length may be incomplete.
         const LONGEST_NAME: usize = 15;
         let family = runtime.called.split(['-', ' ']).next().unwrap_or_default();
         if self.comm.starts_with(family) && self.comm.len() < LONGEST_NAME {

@@ -80,8 +80,8 @@ impl LiveDiagnosis {
             };
             match dump {
                 Some(dump) => sources.push(dump),
-                // There is no file at this path, or it isn't a jitdump. The last argument: no container needs to be
-                // mentioned, because the path was looked up as the process sees it.
+                // There is no file at this path, or it isn't a jitdump. `None` as the last argument: the message
+                // needn't mention a container, because the path was looked up as the process sees it.
                 None => findings.push(report_missing_dump(&process, WHOLE, &path, None)),
             }
         }
@@ -229,6 +229,7 @@ impl LiveSource {
             None => {}
         }
         let outer_path = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        // Anybody can put a file of this name into /tmp. `Named::Convention` says to open it with care.
         match Named::Convention.door(force).open(&outer_path, SOURCE)? {
             Ok(opened) => Some(Self::from_map(outer_path, &opened, running)),
             Err(error) => {

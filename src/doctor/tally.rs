@@ -310,8 +310,9 @@ impl ProcessTally {
         let innermost_role = frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
         for (runtime, count) in frames_by_runtime {
             let interpreted = self.interpreted.entry(runtime).or_default();
-            // `false`: the innermost frame isn't counted here as affected. Use `innermost` instead, which also counts
-            // samples in native functions that the interpreter called.
+            // `false` keeps the sample out of `all.leaves`, which counts samples whose innermost frame is the
+            // interpreter itself. Rules use `innermost` instead (see below): it also counts samples in native functions
+            // that the interpreter called.
             interpreted.all.add(count, frames.len() as u64, false);
             if innermost_role == Some(FunctionRole::Interpreter(runtime)) {
                 interpreted.innermost += 1;

@@ -151,8 +151,8 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
 /// Prints a process with its sources of names.
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
-    // A process without any of these is listed only because unnamed code ran in memory. Nothing shows that a JIT
-    // compiler made it.
+    // A process without named code, a known runtime and sources of names is listed only because unnamed code ran in
+    // memory. Nothing shows that a JIT compiler made this code.
     let runs_jit = process.named > 0 || process.process.runtime.is_some() || !process.sources.is_empty();
     let code = if runs_jit { "JIT code" } else { "unnamed code (no file)" };
     let (pid, comm) = (process.process.printable_pid(), readable(process.process.comm.as_bytes()));

@@ -248,8 +248,9 @@ impl<'a> ProfileMembers<'a> {
         warnings.extend(skipped.into_warning());
     }
 
-    /// The samples sorted by time, each with the time until the next one; the last one's lasts until the end of the
-    /// profile. A sample without a line of its own gets the next of its node's lines that no sample has got yet.
+    /// The samples sorted by time. The weight of each is the time until the next sample; for the last one, until the
+    /// end of the profile. A sample for which the file states no line gets a line of its node's list, each of which is
+    /// used up by as many samples as it has ticks.
     fn timed_samples(&self) -> Vec<WeighedNode> {
         let mut time = self.start as i64;
         // The time in microseconds of each sample, with the sample's index.

@@ -451,7 +451,8 @@ impl<'o> FoldedLines<'o> {
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
-    // Only the user's options change how frames are spelled; the rest is for flame graphs and other reports.
+    // Frames are spelled as the user's options say. The other fields of `Spelling` are for flame graphs and other
+    // reports.
     let spelling = Spelling {
         by,
         annotate,

@@ -44,7 +44,8 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let value_count = file.sample_type.len();
-    // Few profiles have that many events. Every sample has a value for each, nearly all of them 0.
+    // Every sample has a value for every type. With this many types, nearly all values would be 0, and the file would
+    // be huge.
     if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
             "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
@@ -101,7 +102,7 @@ struct SampleSum {
     stack: Option<StackId>,
     time: Option<Nanos>,
     /// The values that are not 0, each with the index of its type. Several values of one type are added up when the
-    /// sample is encoded. The values of the event that is being added come last.
+    /// sample is encoded. While an event's rows are added, the event's values are the last ones.
     values: Vec<(usize, i64)>,
 }
 
@@ -198,7 +199,8 @@ fn add_original_types(
     strings: &mut StringTable,
     file: &mut PprofProfile,
 ) -> Vec<ValueIndices> {
-    // These are placeholders: each event has a type for its weight among the original ones (`ValueTypes::cover`).
+    // Placeholders, all of which are replaced below: each event has a type for its weight among the original ones
+    // (`ValueTypes::cover`).
     let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
@@ -226,8 +228,7 @@ struct ValueIndices {
     counts: Option<usize>,
     /// The index of the weight.
     weights: usize,
-    /// How many of the event's units one unit of the pprof file is, such as 1000 if the file counts microseconds and
-    /// the event nanoseconds.
+    /// The factor from the pprof file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
@@ -277,7 +278,7 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(TimeExtent::from_moment).reduce(TimeExtent::join)
 }
 
-/// Which events have values in the same sample, if they have the same thread and stack.
+/// Which events put their values into the same sample if thread and stack are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sharing {
     /// All events share samples, as in the pprof profile that was read.
@@ -296,8 +297,8 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        // For events that share samples: the index of each sample in `sums`. The flag in the key is true for negative
-        // weights, which are kept apart.
+        // The samples to which further rows may be added, as indices in `sums`. The flag in the key is true for
+        // negative weights, which are kept apart.
         let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>, bool), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
@@ -396,10 +397,9 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
         if function_id == next {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
-            // pprof's functions have a line but no column, so the column is kept in the system name.
+            // pprof's functions have a line but no column, so the column goes into the system name. It tells apart
+            // functions of the same name that start on the same line.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
-            // Functions with the same name that start in different columns are told apart by their system names:
-            // pprof has no field for the column.
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }

@@ -139,8 +139,8 @@ fn find_interpreted(
 ) -> Option<Finding> {
     let interpreter = runtime.interpreter.as_ref()?;
     let Interpreter { has_frame_per_call, .. } = *interpreter;
-    // Runtimes may share an interpreter (`shares_interpreter`). Its samples are counted under the first of them in the
-    // table.
+    // Runtimes may share an interpreter (`shares_interpreter`). Its samples are counted under the first of these
+    // runtimes in `RUNTIMES`.
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted_samples = tally.interpreted.get(&number).copied().unwrap_or_default();
     // The interpreter's functions are recognized by name. If it is stripped, count the samples in the runtime's files

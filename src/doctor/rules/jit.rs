@@ -294,8 +294,8 @@ impl<'a> UnnamedCode<'a> {
             let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
             let finding = no_dump_or_map(process, self.share, &why, remedy).with_lost_switch(lost_switch);
             let change = Some(Change::Program);
-            // A new command replaces the remedy if it is all that is needed. In a container, the file may still exist.
-            // After a lost switch, the remedy explains why the new command differs from the recorded one.
+            // Show only the new command unless the remedy says more: in a container, where the file may still be; after
+            // a lost switch, why the new command differs from the recorded one.
             let is_recording_enough = inner.is_none() && lost_switch.is_none();
             return if is_recording_enough { finding.solved_by_change(change) } else { finding.with_change(change) };
         };
@@ -471,6 +471,7 @@ impl<'a> UnnamedCode<'a> {
             for switch in runtime.switches {
                 let is_refused = command.is_some_and(|command| runtime.refuses(switch, command));
                 if switch.can_be_set() && !leaves_map(switch) && !is_refused {
+                    // One switch of each runtime is enough.
                     remedies.push(switch.instructions(runtime.called));
                     break;
                 }
@@ -488,7 +489,7 @@ impl<'a> UnnamedCode<'a> {
             return false;
         };
         let before_exec = tally.unnamed_at.iter().filter(|time| *time < exec).count();
-        // Only if the earlier program had memory for JIT code can its names have been lost.
+        // The earlier program must have had memory for JIT code; otherwise, it had no names to lose.
         let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
         before_exec * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }

@@ -108,6 +108,7 @@ impl Neighbor {
         } else {
             (Kind::PerfMap, name.strip_prefix("perf-")?.strip_suffix(".map")?)
         };
+        // The process ID is the last number: there are also dumps called `jit-TID-PID.dump`.
         let pid = Pid(numbers.rsplit('-').next()?.parse().ok()?);
         Some(Self { path, kind, pid, ranges: OnceCell::new() })
     }
@@ -127,6 +128,8 @@ impl Neighbor {
     /// Reads the start address and size of each code range. Empty if the file can't be read.
     fn read_ranges(&self) -> Vec<(u64, u64)> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
+        // The file was found by its name, so anybody may have put it there. `Named::Convention` says to open it with
+        // care.
         let door = Door { named: Named::Convention, start: Start::Typed(directory), force: false };
         let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
         if self.kind == Kind::PerfMap {

@@ -253,13 +253,13 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
 /// be unwound without it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnwindingDump {
-    /// The recorded command didn't make the runtime write one.
+    /// The recorded command didn't make the runtime write such a jitdump.
     NotRequested,
-    /// The recorded command made the runtime write one, but the file is missing.
+    /// The recorded command made the runtime write such a jitdump, but the file is missing.
     NotHere,
-    /// There is one, but it is truncated or damaged.
+    /// There is such a jitdump, but it is truncated or damaged.
     Torn,
-    /// There is one, and it was read without damage.
+    /// There is such a jitdump, and it is undamaged.
     Here,
 }
 
@@ -278,7 +278,7 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
         is_missing |= account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. });
     }
     // If the runtime's callers are in its dumps (CPython), the dumps always have unwinding information. V8's have it
-    // only with the option below.
+    // only with `--perf-prof-unwinding-info`.
     let lacks_dump = runtime.callers == Callers::InDump && is_missing;
     if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
         UnwindingDump::NotHere

@@ -14,8 +14,8 @@ use crate::model::printable::readable;
 /// by a third of itself.
 const ENOUGH: u64 = 100;
 
-/// An error of a dump's times, in nanoseconds, up to which it isn't reported: most code stays at its address much
-/// longer, so it gets the right name anyway.
+/// If the times of a jitdump may be wrong by this many nanoseconds or less, this isn't reported: most code stays at its
+/// address much longer, so it gets the right name anyway.
 const EXACT: u64 = 100_000;
 
 /// If perf took at least this many samples per second, don't advise to sample more often.
@@ -131,7 +131,7 @@ fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     for (number, account) in context.examined.accounts().iter().enumerate() {
         let source = context.source_file(number, account);
         let frames = source.doubtful;
-        // `find_clocks` reports jitdumps with inexact times.
+        // Only look at logs: `find_clocks` reports jitdumps with inexact times.
         if let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state
             && matches!(account.kind, Kind::Log(_))
             && frames > 0
@@ -148,7 +148,7 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
     for (number, account) in context.examined.accounts().iter().enumerate() {
-        // A file of no known process can't be reported with a process.
+        // The findings name a process, so skip files whose process isn't known.
         if account.pid <= Pid(0) {
             continue;
         }
@@ -165,7 +165,8 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
         let share = match error {
-            // Names can only be wrong at addresses that held other code around that time.
+            // With estimated times, names can only be wrong at addresses that held other code around the time of a
+            // sample.
             Some(_) => Share { samples, ..Share::from_percent(percent(source.doubtful as f64, context.tally.frames)) },
             // Without usable times, we don't know which code was at an address when. Most code never moves, so most
             // names are right, and the impact is only half.

@@ -36,7 +36,7 @@ pub(super) enum Record<'a> {
     },
     /// A block of this function begins: the costs that follow belong to it, until the next block.
     Function(u32),
-    /// Self cost of a line in `file`. For inlined code, this isn't the function's own file.
+    /// Self cost of a source line. `file` contains the line; for inlined code, it isn't the file of the function.
     SelfCost {
         function: u32,
         file: TextNumber,
@@ -67,8 +67,8 @@ pub(super) struct CostReader {
     text_ids: [FxHashMap<u32, TextNumber>; 2],
     /// For each function ID that is defined so far, the function's index in `functions`.
     function_ids: FxHashMap<u32, u32>,
-    /// The names that the whole file gives to IDs, for IDs that are used before their definition. Only filled by
-    /// [`CostReader::with_definitions`].
+    /// The names of all IDs in the file, for IDs that are used before the line that defines them. Filled in advance by
+    /// [`CostReader::with_definitions`]; otherwise empty.
     later_names: FxHashMap<(IdSpace, u32), TextNumber>,
     /// The current object (`ob=`).
     pub(super) object: TextNumber,
@@ -192,9 +192,10 @@ impl CostReader {
             // Jumps have no costs, but the line may define the ID of a function.
             Keyword::Jfn => _ = self.function(field, self.object, self.file)?,
             _ => {
-                // Only keywords without a name have no namespace, and their lines aren't `Line::Name`.
+                // Never returns here: `keyword` comes from a `Line::Name`, and all keywords of such lines have a
+                // namespace.
                 let Some(space) = keyword.space() else { return Ok(None) };
-                // Even if the ID isn't defined, the previous object or file is no longer the current one.
+                // If the ID isn't defined, make the empty text current: the previous object or file no longer is.
                 let text = self.object_or_file(space, field);
                 self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
                 text?;
@@ -203,8 +204,8 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is that of
-    /// the line with the text.
+    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is the
+    /// keyword of the line that sets `text`.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,
@@ -217,8 +218,8 @@ impl CostReader {
         }
     }
 
-    /// The name of an object or file. Fails if it is given by an ID that neither an earlier line nor, if the whole file
-    /// was searched for definitions, a later one defines.
+    /// The name of an object or file. Fails if it is given by an ID that no line has defined so far and that isn't in
+    /// `later_names`.
     fn object_or_file(&mut self, space: IdSpace, field: NameField<'_>) -> Result<TextNumber> {
         match field {
             NameField::Define(id, name) => {

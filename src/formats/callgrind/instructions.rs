@@ -99,7 +99,7 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
     }
     warnings.extend(skipped.into_warning());
     let InstructionReader { mut costs, totals, summary, .. } = reader;
-    // Each is summed over the parts of the file. Writers may state either or both; `totals:` is preferred.
+    // A file may have `totals:` lines, `summary:` lines or both, in each of its parts. Both sums cover all parts.
     costs.totals = if totals.is_empty() { summary } else { totals };
     costs
 }
@@ -116,7 +116,7 @@ struct InstructionReader {
     files: FxHashMap<TextNumber, usize>,
     /// Index in [`InstructionCosts::functions`] of each function, by object and by name without recursion level.
     functions: FxHashMap<(TextNumber, Vec<u8>), usize>,
-    /// Index in [`InstructionCosts::stated`] of each function, by the function's number in `names`.
+    /// Index in [`InstructionCosts::stated`] of each function, by the function's index in [`CostReader::functions`].
     stated: FxHashMap<u32, usize>,
     /// For each function, calling address and callee: the index in the list of calls at that address. Avoids searching
     /// the list, because a single instruction may call thousands of functions.
@@ -124,8 +124,8 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
-    /// Adds the costs or the call in a record. `columns` are the position columns of its line. Costs at positions
-    /// without an instruction address are ignored. Fails if a number is malformed.
+    /// Adds the costs or the call in a record. `columns` are the position columns of its line; if instruction addresses
+    /// aren't among them, the record is ignored. Fails if a number is malformed.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value, columns),
@@ -157,7 +157,7 @@ impl InstructionReader {
         }
     }
 
-    /// Reads a header. `columns` are those in effect after it.
+    /// Reads a header line. `columns` are the position columns in effect after the line.
     fn read_header(&mut self, word: &[u8], value: &[u8], columns: Columns) -> Result<()> {
         let costs = &mut self.costs;
         match word {
@@ -181,7 +181,8 @@ impl InstructionReader {
         index
     }
 
-    /// Index in [`InstructionCosts::stated`] of a function, given by its number in `names`; added if it is new.
+    /// Returns the index in [`InstructionCosts::stated`] of a function, and adds the function if it is new. `function`
+    /// is its index in [`CostReader::functions`].
     fn stated_index(&mut self, function: u32) -> usize {
         if let Some(index) = self.stated.get(&function) {
             return *index;

@@ -48,15 +48,16 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Header(b"version", value) => is_known |= value == b"1",
             Statement::Header(..) => {}
             Statement::Spec(Keyword::Fn, _) => return events,
-            // After the events, a file or object begins the description of the first function, so the headers are
+            // An `fl=`, `fi=` or `ob=` line after the `events:` header belongs to the first function: the headers are
             // complete.
             Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob, _) if events => return true,
-            // Some writers state the object or file of the first function before the events.
+            // Some writers state the object or file of the first function before the `events:` header.
             Statement::Spec(Keyword::Fl | Keyword::Fi | Keyword::Ob | Keyword::Frfn | Keyword::Rec, _) => {}
             Statement::Other if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
             Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
         }
     }
-    // `head` ends within the headers. As no function was seen, another typical header is required.
+    // `head` ends before the first function. Other formats might have an `events:` header, so a second typical header
+    // is required.
     events && is_known
 }

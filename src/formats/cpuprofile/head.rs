@@ -126,8 +126,8 @@ fn end_of_string(text: &[u8], start: usize) -> usize {
     text.len()
 }
 
-/// The position of the first element of a list, given the end of the key whose value the list is. `None` if the key has
-/// another kind of value.
+/// The position of the first element of the list that is the value of a key. `key_end` is the end of the key. `None` if
+/// its value isn't a list.
 fn start_of_list(text: &[u8], key_end: usize) -> Option<usize> {
     let rest = text.get(key_end..)?.trim_ascii_start();
     let value = rest.strip_prefix(b":")?.trim_ascii_start();

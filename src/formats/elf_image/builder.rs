@@ -14,7 +14,7 @@ use std::ops::Range;
 pub struct ImageBuilder<'a, 'data> {
     target: Target,
     addressing: Addressing,
-    /// See [`Self::for_viewers`].
+    /// True if readers of perf.data other than perf will open the image ([`Self::for_viewers`]).
     for_viewers: bool,
     slots: Vec<Slot<'a, 'data>>,
 }
@@ -25,7 +25,7 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         Self { target, addressing, for_viewers: false, slots: Vec::new() }
     }
 
-    /// Adapts the image to readers of perf.data other than perf: samply, hotspot. Only with [`Addressing::FileOffset`].
+    /// Adapts the image to readers of perf.data other than perf: samply, hotspot. Requires [`Addressing::FileOffset`].
     pub fn for_viewers(self) -> Self {
         Self { for_viewers: true, ..self }
     }

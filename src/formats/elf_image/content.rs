@@ -20,12 +20,13 @@ impl Image<'_, '_> {
         let Self { target, addressing, layout, .. } = self;
         let mut content = HashedContent::new();
         content.bytes(WRITER);
-        // What decides, beside the code itself, how the code is written.
+        // These facts also decide how the code is written.
         content.number(
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
-        // The unwinding table before the code needs no mark: it moves the code, which the offsets below show.
+        // Of the places for unwinding information, only this one is hashed. `BeforeCode` moves the code, so the
+        // addresses below differ from those with `AfterCode`.
         content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {

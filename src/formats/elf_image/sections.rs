@@ -110,7 +110,8 @@ impl Sections {
         let (name, sh_type, sh_flags) = if run.has_bytes {
             (&b".text"[..], elf::SHT_PROGBITS, elf::SHF_ALLOC | elf::SHF_EXECINSTR)
         } else {
-            // For callgrind's viewers, names without code have no program header, so nothing is loaded here.
+            // In an image for callgrind's viewers, no program header covers code of which only names are known, so the
+            // section isn't marked as loaded.
             let in_segment = if self.has_addresses { elf::SHF_ALLOC } else { elf::SectionFlags(0) };
             (&b".text.names"[..], elf::SHT_NOBITS, in_segment)
         };

@@ -132,9 +132,9 @@ fn plan_image(
     let front = header + span.start % 16;
     let Some(base) = shared_base.or(span.start.checked_sub(front)) else { return ImagePlan::mirror(slots, target) };
     // With an empty table, libunwind goes on by frame pointers. Code of which only names are known gets no table: its
-    // runtime rarely keeps frame pointers, so every stack would end in a bogus frame (MoarVM). But if the image
-    // replaces a file, it gets one, because stacks that the file's own table could unwind must not end (Node.js's
-    // builtins, which do keep frame pointers).
+    // runtime rarely keeps frame pointers, so every stack would end in a bogus frame (MoarVM). But an image that
+    // replaces a file gets a table in any case, because stacks that the file's own table could unwind must not end
+    // there (Node.js's builtins, which do keep frame pointers).
     let has_names_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
     let frames_at = if has_names_only { FramesAt::AfterCode } else { FramesAt::AfterCodeAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);

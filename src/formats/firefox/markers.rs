@@ -30,12 +30,12 @@ struct MarkerData {
 }
 
 impl MarkerTable {
-    /// Makes one marker for each event.
+    /// Makes one marker for each of `moments`: events other than samples, such as forks.
     pub(super) fn new(writing: &Writing<'_>, moments: &[&Moment], strings: &mut Strings) -> Self {
         let mut table = Self::default();
         for moment in moments {
             let (name, text) = name_and_description(&moment.kind);
-            // Events aren't code, so no other category fits.
+            // Forks and the like aren't code, so no other category fits.
             table.category.push(OTHER);
             table.data.push(MarkerData { r#type: TYPE, text });
             table.end_time.push(None);

@@ -255,7 +255,7 @@ struct ThreadTables<'f> {
     resources: Option<&'f ReadResources>,
     symbols: Option<&'f NativeSymbols>,
     sources: Option<&'f ReadSources>,
-    /// See [`ReadOptions::columns`].
+    /// True if the caller needs columns of source positions ([`ReadOptions::columns`]).
     keep_columns: bool,
 }
 
@@ -314,7 +314,7 @@ impl<'f> ThreadTables<'f> {
             line: small_number_in(&table.line, row),
             column: if self.keep_columns { small_number_in(&table.column, row) } else { 0 },
             start: function.start,
-            // `file` is the file of the function, so it is also where the function starts.
+            // The format states files of functions, not of executed lines, so the function starts in `file`.
             is_start_unknown: false,
             // -1 means that the frame has no address.
             addr: number_in(&table.address, row).filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
@@ -395,7 +395,7 @@ fn kind_of_category(name: &str) -> Option<FrameKind> {
         return Some(FrameKind::Jit);
     }
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
-    // Other tools have categories with the names of these two, so the names don't tell the kind of code.
+    // Other tools also have categories called like `Native` and `Unknown`, so these names don't tell the kind of code.
     (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())
 }
 

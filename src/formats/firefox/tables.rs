@@ -108,8 +108,8 @@ pub(super) struct Tables<'k> {
     /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
-    /// The index of each frame that isn't in [`ThreadNumbers`], by the frame and its context: it is inlined or called
-    /// by a garbage collector.
+    /// The index of each frame that is inlined or called by a garbage collector, by the frame and its context. The
+    /// indices of other frames are in [`ThreadNumbers`].
     frame_numbers: FxHashMap<(FrameId, FrameContext), u32>,
     known: &'k mut ThreadNumbers,
 }
@@ -166,7 +166,7 @@ impl<'k> Tables<'k> {
             table.prefix.number_or_null(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
-            // `contexts` has one entry per row, for the callees of this stack.
+            // Keep the row's context: the contexts of the stack's callees depend on it.
             self.known.contexts.push(context);
             last = Some(table.length);
             table.length += 1;
@@ -214,7 +214,8 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// The index of a frame's function. If the function's file is unknown, it gets the file of the first frame seen.
+    /// The index of a frame's function. If it is unknown in which file the function starts, the file of its first frame
+    /// is used.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
         let key = (frame.name, frame.module, frame.start);
         if let Some(&known) = self.function_numbers.get(&key) {
@@ -262,7 +263,8 @@ impl FuncTable {
         object.field("length", &self.length)?;
         object.column("name", &self.name)?;
         object.column("isJS", &self.is_js)?;
-        // Only Firefox's own labels are relevant for JavaScript without being JavaScript.
+        // The flag marks native functions that the viewer shows together with JavaScript. Only Firefox itself has such
+        // functions.
         object.column("relevantForJS", &Column::repeated("false", self.length))?;
         object.column("resource", &self.resource)?;
         object.column("fileName", &self.file_name)?;

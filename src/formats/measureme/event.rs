@@ -15,7 +15,8 @@ pub(super) struct VersionLayout {
     pub(super) event_size: usize,
     /// Size of a string ID in bytes: 4 or 8.
     pub(super) id_size: usize,
-    /// True if events can be integers, which have the end [`INTEGER`]. Before version 8, that was an ordinary time.
+    /// True if an event can be an integer, which its end time [`INTEGER`] tells. Before version 8, [`INTEGER`] was an
+    /// ordinary time.
     pub(super) has_integers: bool,
 }
 
@@ -83,7 +84,8 @@ impl VersionLayout {
         let upper = u64::from(word(thread_offset + 12));
         let start = u64::from(word(thread_offset + 4)) | (upper & 0xFFFF_0000) << 16;
         let end = u64::from(word(thread_offset + 8)) | (upper & 0xFFFF) << 32;
-        // Two end times that no interval has mark the other kinds; the start then holds the time or the number.
+        // Instants and integers have special end times, which no interval has. Their start field holds the instant's
+        // time or the integer.
         let payload = match end {
             INSTANT => Payload::Instant(start),
             INTEGER if self.has_integers => Payload::Integer(start),

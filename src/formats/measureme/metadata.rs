@@ -32,7 +32,7 @@ impl Metadata {
             cmd: json["cmd"].as_str().unwrap_or_default().to_owned(),
             process_id: json["process_id"].as_u64().and_then(|pid| pid.try_into().ok()),
             start_time: json["start_time"].as_u64(),
-            // `None` stands for wall time.
+            // Wall-clock time is stored as `None`.
             counter: counter.filter(|name| *name != "wall-time").map(str::to_owned),
         }
     }

@@ -61,7 +61,8 @@ impl<'data> Pages<'data> {
                 2 => pages.index.push(offset, len),
                 _ => {
                     skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
-                    // If it is cut off, too, it is the last page, and would be reported a second time below.
+                    // A page that is cut off is the last one. Leave the loop, because the check below would report this
+                    // page again.
                     if len < size {
                         break;
                     }
@@ -143,7 +144,7 @@ impl<'data> PageStream<'data> {
             Some(before) => before.next_multiple_of(SIZE as u64) - before,
         };
         let bytes = &bytes[bytes.len().min(skip as usize)..];
-        // What is left at the end is the start of a record that continues on the next page, unless that is missing.
+        // What is left at the end is the start of a record that continues on the next page, unless the file ends here.
         let (records, rest) = bytes.as_chunks();
         let mut straddling = [0; SIZE];
         let has_straddling = !rest.is_empty() && self.copy(start + skip + size_of_val(records) as u64, &mut straddling);

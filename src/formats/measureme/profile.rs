@@ -105,8 +105,8 @@ impl<'data> MeasuremeFile<'data> {
                 each(self.layout.decode(record));
             }
             // Memory isn't released after every page of the stream, since each release interrupts the other threads.
-            // The range includes what the previous release covered: when the kernel maps memory that is read, it maps
-            // the neighbors as well, and so brings back some of what was released.
+            // What the previous release covered is released again: when the kernel maps memory that is read, it maps
+            // the neighbors as well, and so brings back some of it.
             if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));

@@ -20,7 +20,7 @@ use crate::model::{Pid, Tid};
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
-    // The times are relative to the start of the recording, so 0 is its beginning.
+    // Times in the file are relative to the start of the recording, so the recording begins at 0.
     let calls = options.calls_between(0, profile.last_time())?;
     let mut sums = CallSums::new(calls);
     let mut labels = Labels::new(&profile.strings);
@@ -35,13 +35,13 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let tracks = threads.tracks(&profile);
     let (series, unit) = profile.metadata.unit();
     let series = match options.calls.clock {
-        // The time during which threads were running isn't called wall time. Other counters
-        // keep theirs.
+        // With `Clock::Active`, only the time during which threads were running is summed, so the event isn't called
+        // wall time. If the file counts something other than time, the event keeps the counter's name.
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
     let mut stacks = sums.into_profile(&tracks, labels.texts.list(), series, unit);
-    // The sums only cover the time range of `calls`.
+    // The sums already cover only the time range that the user asked for, so nothing may filter them by time again.
     stacks.cut_to_time = true;
     warnings.extend(profile.skipped.into_warning());
     Ok(stacks)
@@ -122,7 +122,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         profile: &profile,
         pid: Pid(pid as i32),
         labels: Labels::new(&profile.strings),
-        // Categories are strings in the same table as labels, but have numbers of their own.
+        // Categories come from the same string table as labels, but are numbered separately.
         kinds: Labels::new(&profile.strings),
     };
     // Reading events can't be stopped, so the events after an error are ignored.

@@ -54,8 +54,8 @@ impl<'data> Strings<'data> {
         Self { data, index, id_size: layout.id_size }
     }
 
-    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if there is an index that just lacks
-    /// this virtual ID, the program never named it; then the text is `<unknown>`.
+    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if it is a virtual ID and the index
+    /// isn't empty, the program has just never named this ID, and the text is `<unknown>`.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
@@ -108,7 +108,7 @@ impl<'data> Strings<'data> {
             None => return None,
         }
         match start[..] {
-            // Without arguments, the label ends with the whole text; otherwise a separator follows it.
+            // The byte after the reference ends either the whole text or, if the event has arguments, only the label.
             [REFERENCE, ref reference @ .., END | SEPARATOR] => Some(little_endian(reference)),
             _ => None,
         }
@@ -143,8 +143,8 @@ impl<'data> Strings<'data> {
                     // `depth` limits each branch, `references` all of the text.
                     *references = references.saturating_sub(1);
                     if !is_allowed || !self.expand(reference, depth - 1, references, text) {
-                        // The reference can't be resolved or is cyclic. Replace what it has added, and keep the text
-                        // around it.
+                        // The reference can't be resolved or a limit was exceeded, as by a cyclic reference. Put a
+                        // placeholder in its place, and keep the text around it.
                         text.truncate(len_before);
                         text.extend_from_slice(&self.unknown(reference));
                     }
@@ -244,8 +244,8 @@ impl<'s, 'data> Labels<'s, 'data> {
         Self { strings, recent, by_id: FxHashMap::default(), texts: Texts::default() }
     }
 
-    /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is `fn#` and the
-    /// ID, or `<unknown>` if only this string is missing.
+    /// The number of an event's label, without its arguments. If the ID can't be resolved, the label is that of
+    /// [`Strings::unknown`].
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
         // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The

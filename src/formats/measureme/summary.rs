@@ -82,8 +82,9 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// For each label, whether the file ends with the total number of its cache hits. Then the events for single cache
-    /// hits are ignored, so that they don't count twice. The file is read backwards, so the total comes first.
+    /// For each label, whether the total number of its cache hits was read. If so, the events for single cache hits are
+    /// ignored, so that they don't count twice. The total is at the end of the file, but is read first, because the
+    /// file is read backwards.
     has_hit_count: Vec<bool>,
     /// For each label, the size in bytes of the files that the compiler wrote.
     artifacts: BTreeMap<u32, u64>,
@@ -128,7 +129,7 @@ impl Sums {
         if let Some((caller, caller_kind)) = caller {
             let caller = self.item(caller);
             caller.self_time -= duration;
-            // The times of hashing and loading don't include callees, so subtract those as well.
+            // `hash` and `load` are self times, too.
             match caller_kind {
                 SummaryKind::Hash => caller.hash -= duration,
                 SummaryKind::Load => caller.load -= duration,

@@ -36,7 +36,7 @@ pub(super) struct Observation {
 pub(super) struct Draft {
     pub(super) tables: DictionaryTables,
     resources: Vec<ResourceDraft>,
-    /// Upper bound for the encoded size without the tables, in bytes.
+    /// Upper bound in bytes for the encoded message without its dictionary tables.
     len: usize,
     /// True if no observation was added.
     pub(super) is_empty: bool,
@@ -66,8 +66,8 @@ struct ProfileDraft {
     samples: Vec<SampleDraft>,
     /// The index in `samples` of the sample with each identity.
     sample_indices: FxHashMap<Identity, usize>,
-    /// Only with time buckets: the position of a sum in its sample's `values`, by the index of the sample and the start
-    /// of the bucket.
+    /// Where the sum of each time bucket is in its sample's `values`, by the index of the sample and the start of the
+    /// bucket. Empty unless observations are added up by bucket ([`SameTime::AddUp`]).
     sums: FxHashMap<(usize, u64), usize>,
 }
 
@@ -90,7 +90,8 @@ const LONGEST_VARINT: usize = 10;
 pub(super) enum SameTime {
     /// Each observation keeps its own value and timestamp.
     Keep,
-    /// Their weights and counts are added up into one value: the time is the start of a bucket.
+    /// The weights and counts of the observations are added up into one value. The time is then the start of a time
+    /// bucket.
     AddUp,
 }
 
@@ -163,7 +164,8 @@ impl Draft {
         };
         let sample = &mut profile.samples[sample_index];
         let next_index = sample.values.len();
-        // Where to add the observation in the sample's `values`; `next_index` for a new value.
+        // The index, in the sample's `values`, of the value to which the observation is added; `next_index` if it
+        // becomes a new value.
         let value_index = match (observation.time, same_time) {
             // Without times, a sample has only one value.
             (None, _) => 0,
@@ -250,8 +252,8 @@ impl ProfileDraft {
             period: period.max(0),
             ..ProfileMessage::default()
         };
-        // The samples are appended after the other fields, because a profile's value type has to come first: readers,
-        // ours too, recognize a profile by it.
+        // The samples (field 2) are appended after the other fields, because a profile's value type (field 1) has to
+        // come first: readers, ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {
@@ -272,12 +274,12 @@ impl ProfileDraft {
 /// recording only, so that it is not counted twice.
 pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> Scope {
     let mut attributes = Vec::new();
-    // Names are spelled as perf spells them. After reading the profile back, that still decides how some formats write
-    // them.
+    // Says that names are spelled as perf spells them. jitgraft needs to know this if it reads the message back,
+    // because some of its writers spell such names differently.
     if profile.perf_names {
         attributes.push(scope_attribute(NAMES_KEY, text(String::from_utf8_lossy(PERF_NAMES))));
     }
-    // There are times, but without a wall clock: readers must not take them for dates.
+    // The timestamps are on the recording's own clock, so readers must not take them for dates.
     if profile.about.sampled.is_some() && !has_epoch {
         attributes.push(scope_attribute(CLOCK_KEY, text(String::from_utf8_lossy(OWN_CLOCK))));
     }

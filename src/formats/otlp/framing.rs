@@ -55,8 +55,8 @@ fn is_table(name: &[u8]) -> bool {
     table.is_some_and(|table| TABLES.iter().any(|known| known.as_bytes() == table))
 }
 
-/// Whether these bytes start a `ProfilesData` message: they don't contradict the messages' fields, and at least one
-/// field identifies it.
+/// Whether these bytes start a `ProfilesData` message: none of their fields contradicts that, and at least one is
+/// typical of it.
 pub(super) fn is_message(head: &[u8]) -> bool {
     // The first field must be the resources or the dictionary; otherwise lines of text would pass as a message.
     let is_first_field_known = matches!(first_tag(head), Some(1 | 2));
@@ -76,11 +76,11 @@ fn first_tag(message: &[u8]) -> Option<u32> {
 /// their strength: of several values, the greatest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// Inputs in other formats may have this, too.
+    /// The field or message occurs in inputs of other formats, too.
     Nothing,
-    /// Hardly any input in another format has this.
+    /// Hardly any input in another format has such a field or message.
     Proof,
-    /// A `ProfilesData` message can't have this.
+    /// No `ProfilesData` message has such a field or message.
     Contradiction,
 }
 
@@ -95,7 +95,8 @@ impl Evidence {
 fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -> Evidence {
     let (mut fields, mut evidence) = (Fields::new(message), Evidence::Nothing);
     loop {
-        // The next field if the message ends within it.
+        // If the message ends within its next field, `cut` is the field's number and what exists of its bytes;
+        // otherwise `None`.
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
@@ -110,8 +111,8 @@ fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -
     }
 }
 
-/// What a field says about whether its message is a `ProfilesData` of OTLP. For all messages, unknown fields are no
-/// evidence, because later versions of the protocol may add some.
+/// What a field says about whether its message is a `ProfilesData` of OTLP. Unknown fields are no evidence, here and in
+/// the messages within, because later versions of the protocol may add some.
 fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, examine_resource_profiles_field),
@@ -200,9 +201,9 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// Examines the first field of a `Profile` message. If it has the number of the value type, it must be a message that
-/// holds nothing but string indices; anything else with this number, or a field number of 0, is a contradiction. Fields
-/// with higher numbers are no evidence.
+/// Examines the first field of a `Profile` message. Field 1 is the value type, a message of nothing but string indices:
+/// anything else with this number is a contradiction. So is the number 0, which no field has. Fields with higher
+/// numbers are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {

@@ -61,7 +61,7 @@ pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
         Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Flag(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
-        // A label is a single text.
+        // A label is a single text, so a list doesn't become one.
         Value::List(_) | Value::Other => return,
     };
     if !key.is_empty() && !value.is_empty() {

@@ -167,8 +167,8 @@ pub(super) struct KeyValueList {
     pub(super) values: Vec<KeyValue>,
 }
 
-/// OTLP's `Profile`. `samples` is declared last, so that JSON has the value type before the samples, as readers want
-/// it.
+/// OTLP's `Profile`. `samples` is declared last, because JSON has the fields in this order: readers want to know the
+/// value type before the samples.
 #[derive(Clone, PartialEq, Message, Serialize, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct ProfileMessage {

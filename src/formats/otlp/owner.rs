@@ -15,8 +15,8 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Owner {
     track: Track,
-    /// True if samples of different machines stay separate, and attributes for which [`Track`] has no field become
-    /// labels.
+    /// True if the caller wants labels: then samples of different machines stay separate, and attributes for which
+    /// [`Track`] has no field become labels.
     keeps_labels: bool,
 }
 
@@ -40,8 +40,8 @@ impl Owner {
         match &attribute.key[..] {
             b"host.name" => {
                 set_if_none(&mut about.host, text);
-                // There is a recording only with `keeps_labels`: then the host also keeps samples of several machines
-                // apart.
+                // A track has a recording only with `keeps_labels`. The recording's host then keeps samples of
+                // different machines apart.
                 if let Some(recording) = &mut self.track.recording {
                     Arc::make_mut(recording).host = text.map(|text| String::from_utf8_lossy(text).into());
                 }

@@ -31,7 +31,7 @@ pub(super) struct Reader {
     sampled: Option<TimeExtent>,
     /// Whether timestamps are on a clock whose offset from the wall clock is unknown.
     has_own_clock: bool,
-    /// See [`ReadOptions::apart`].
+    /// True if rows that differ in their machine or labels stay apart ([`ReadOptions::apart`]).
     keeps_labels: bool,
     skipped: Skipped,
 }
@@ -109,8 +109,8 @@ fn add_location(
         let system_name = dictionary.string(function.system_name_strindex);
         let unless_invalid = |number: i64| u32::try_from(number).unwrap_or(0);
         let stated = LineAndColumn { line: unless_invalid(line.line), column: unless_invalid(line.column) };
-        // The names tell what the stated position means: the system name may end in the column where the function
-        // starts, and the position of an anonymous function may be that of its start instead of the executed code.
+        // What the stated position means depends on the names. The system name may end in the column where the function
+        // starts; the position of an anonymous function may be its start instead of the executed code.
         let position = read_position(stated, unless_invalid(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
@@ -182,7 +182,8 @@ impl MessageReader<'_> {
             }
             let mut profiles = scope.profiles.iter().peekable();
             while let Some(profile) = profiles.next() {
-                // If the samples of a profile stand for several samples each, the next profile may hold their counts.
+                // If a profile's values are sums, our writer puts the number of samples in each sum into a second
+                // profile, directly after the first.
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
                 self.read_profile(profile, counts, &owner);
             }
@@ -213,8 +214,8 @@ impl MessageReader<'_> {
             && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
     }
 
-    /// Reads a profile. If another profile holds its sample counts, that is `counts`, with the same samples in the same
-    /// order.
+    /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one: it has the same samples
+    /// in the same order.
     fn read_profile(&mut self, message: &ProfileMessage, counts: Option<&ProfileMessage>, owner: &Owner) {
         let event = self.event(message);
         let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
@@ -260,14 +261,15 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        // True for a profile of nothing but counts, and for the counts that our writer adds to another profile
-        // (`COUNTS`), when that other profile isn't directly before them.
+        // True if the profile has nothing but counts. Our writer also adds such a profile after another one, to hold
+        // its counts (`COUNTS`). Usually the two are read together, so this one gets here only if the other isn't
+        // directly before it.
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }
 
-    /// Reads a sample and adds its rows to the event's series. `counts` has the sample's counts if another profile in
-    /// the message states these.
+    /// Reads a sample and adds its rows to the event's series. `counts` has, for each value of the sample, the number
+    /// of samples that it stands for; `None` if the message doesn't state it.
     fn read_sample(
         &mut self,
         encoded: &Bytes,

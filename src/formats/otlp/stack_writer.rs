@@ -17,7 +17,8 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct StackWriter {
     pieces: MappedPieces,
-    /// For each piece of a mapped module that `pieces` has numbered: the index of its mapping in the message.
+    /// The index in the message of each mapping. `pieces` numbers the mapped pieces of modules from 1, so the mapping
+    /// of piece `n` is element `n - 1`.
     mappings: Vec<i32>,
     /// Location indices, by the frames at the location: the innermost inlined call first, the function that contains
     /// the code last. Split by runtime, because a JIT frame's `profile.frame.type` depends on the process's runtimes.
@@ -73,18 +74,20 @@ impl StackWriter {
         tables: &mut DictionaryTables,
     ) -> i32 {
         let Some(frame) = frames.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
-        // Only JIT frames depend on the runtimes; others share one location.
+        // Only the locations of JIT frames depend on the runtimes. Any other frame has the same location for all
+        // runtimes.
         let runtimes = if frame.kind.is_jit() { runtimes } else { RuntimeSet::default() };
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
         }
-        // `pieces` numbers the mappings from 1 in the order of their first use, which is the order of `mappings`.
+        // `pieces` numbers mappings from 1 in the order of their first use, and `place` reports the new ones. Appending
+        // these keeps `mappings` in the same order.
         let mut new_pieces = Vec::new();
         let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
         let mapping_index = if place.mapping == 0 { 0 } else { self.mappings[place.mapping as usize - 1] };
         let attribute_indices = attributes(profile, frame, runtimes, tables);
-        // Frames may have been added to the profile since the last call.
+        // Frames that were added to the profile since the last call aren't in `files` yet.
         self.files.update(profile);
         let lines = lines(frames, profile, names, &self.files, tables);
         let location = LocationMessage { mapping_index, address: place.address, lines, attribute_indices };

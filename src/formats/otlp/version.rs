@@ -29,10 +29,11 @@ impl ProfilesData {
                 _ => {}
             }
         }
-        // If a message has its dictionary in several parts, decoding appends the tables of one to those of the other.
+        // A message may have its dictionary in several parts. Decoding joins their tables, so the sizes are added up
+        // here.
         let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
         let (strings, attributes) = (count(5), count(6));
-        // A dictionary has at least the empty string.
+        // Every dictionary has at least the empty string, so this message has no dictionary.
         if strings == 0 && !resources.is_empty() {
             return Err(no_dictionary());
         }
@@ -116,12 +117,12 @@ impl Signs {
         let (mut field_2, mut times) = (None, 0);
         for (tag, value) in inner(sample) {
             match (tag, value) {
-                // In 1.7: the length of a location range.
+                // A number in field 2 exists only in 1.7: the length of a location range.
                 (2, FieldValue::Number(_)) => self.v1_7 = true,
                 (2, FieldValue::Bytes(_)) => field_2 = Some(value),
-                // In 1.8 and 1.9: attributes (3) or a link (4).
+                // These types are those of 1.8 and 1.9: attributes in field 3, a link in field 4.
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
-                // In 1.10: a link (3) or values (4).
+                // These types are those of 1.10: a link in field 3, values in field 4.
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
                 (5, value) => times = value.fixed().count(),
                 _ => {}

@@ -165,6 +165,7 @@ impl WrittenInput {
         let Self { facts, has_written_lost, known, .. } = self;
         *known.resources.entry((track.pid, attributes.clone())).or_insert_with(|| {
             let executable = track.pid.and_then(|pid| profile.about.executable(pid, &track.comm));
+            // Only one resource states the number of lost samples, or readers would add it up.
             let lost = if std::mem::replace(has_written_lost, true) { 0 } else { profile.about.lost };
             let scope = scope(profile, facts.epoch().is_some(), lost);
             draft.add_resource(&resource(facts, track, executable, &attributes), &scope)

@@ -15,7 +15,7 @@ pub struct Chunk<'a> {
     pub index: usize,
     /// Offset of the chunk in the file.
     pub offset: u64,
-    /// All chunks but the first begin with an `fn=` line.
+    /// The chunk's text. All chunks but the first begin with an `fn=` line.
     pub bytes: &'a [u8],
     /// True for the last chunk of the file.
     pub last: bool,
@@ -40,7 +40,8 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
             // The cut is after the line feed, hence `+ 1`.
             cut = memchr::memmem::rfind(&text[start..searched], FUNCTION_START).map(|found| start + found + 1 - offset);
             if cut.is_none() {
-                // `FUNCTION_START` may straddle the end of the bytes that were searched so far.
+                // `FUNCTION_START` may straddle the end of the bytes that were searched so far, so search the last of
+                // them again.
                 start = searched.saturating_sub(FUNCTION_START.len()).max(offset);
                 searched = searched.saturating_add(size.max(1));
             }
@@ -114,7 +115,8 @@ impl<R: Read> ReadChunks<R> {
             // Fewer bytes than asked for mean that the input has ended.
             self.ended = got == 0 || (got as u64) < missing;
         }
-        // `FUNCTION_START` may straddle the end of the bytes that an earlier call has read.
+        // `FUNCTION_START` may straddle the end of the bytes that an earlier call has read, so search the last of them
+        // again.
         let from = old_len.saturating_sub(FUNCTION_START.len());
         let found = memchr::memmem::rfind(&bytes[from..], FUNCTION_START).map(|at| from + at + 1);
         Ok(if self.ended { Some(bytes.len()) } else { found })

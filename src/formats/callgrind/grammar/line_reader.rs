@@ -78,7 +78,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
             Statement::Cost(text) => Line::SelfCost(self.decoder.read_self_cost(text)),
             Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
             Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => self.read_jump(keyword, value)?,
-            // These two say nothing about the costs and calls that follow, so their lines are only kept as text.
+            // `frfn=` and `rec=` lines say nothing about the costs and calls after them, so only their text is kept.
             Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
             Statement::Spec(keyword, value) => Line::Name(keyword, value),
             Statement::Other if text.trim_ascii().is_empty() => Line::Blank,
@@ -92,8 +92,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
             b"positions" => {
                 self.decoder.set_columns(Columns::required(value)?);
             }
-            // valgrind doesn't make the position of a call or jump the base of later relative positions; other writers
-            // follow the manual, by which it is one.
+            // By the manual, the position of a call or jump becomes the base of later relative positions, and other
+            // writers follow it. In valgrind's files, it doesn't.
             b"creator" => self.decoder.every_line_is_base = !is_valgrind(value),
             _ => {}
         }

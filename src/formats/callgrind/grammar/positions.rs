@@ -99,7 +99,7 @@ impl PositionDecoder {
         Self { columns, every_line_is_base, base: None, saw_relative: false }
     }
 
-    /// Sets the position columns and forgets the base, because its columns were others.
+    /// Sets the position columns. Forgets the base, because its numbers belong to the columns before.
     pub(super) fn set_columns(&mut self, columns: Columns) {
         self.columns = columns;
         self.base = None;
@@ -115,8 +115,8 @@ impl PositionDecoder {
     /// Reads the cost line after `calls=` or `jump=`, whose position is that of the calling or jumping instruction.
     pub(super) fn read_site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let line = self.peek(text);
-        // The first position of all becomes the base in any case: later relative positions have nothing else to refer
-        // to.
+        // The very first position becomes the base in any case, because a relative position after it can't refer to
+        // anything else.
         if self.every_line_is_base || self.base.is_none() {
             self.base = line.position.or(self.base);
         }
@@ -147,7 +147,7 @@ impl PositionDecoder {
         if !matches!(first, b'+' | b'-' | b'*') {
             return number(word);
         }
-        // Remembered even if there is no base: a block with relative positions is written with relative ones again.
+        // Remembered for the rewriter, which writes relative positions only in blocks that have some in the input.
         self.saw_relative = true;
         let base = self.base?.0[column];
         match first {

@@ -38,7 +38,7 @@ impl Keyword {
 /// A parsed line. The cl-format manual calls most kinds of lines specifications.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Statement<'a> {
-    /// `keyword=value`
+    /// A line `keyword=value` with a known keyword, such as `fn=(1) main`.
     Spec(Keyword, &'a [u8]),
     /// Positions and costs: begins with a digit, `+`, `-` or `*`.
     Cost(&'a [u8]),

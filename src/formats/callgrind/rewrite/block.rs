@@ -137,7 +137,8 @@ impl<'a> Item<'a> {
     }
 }
 
-/// Parses a chunk of the file that `index` describes.
+/// Parses a chunk of a file. `index` is what the first pass found out about this file, `jit` tells which addresses are
+/// JIT code.
 pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFunctions) -> ParsedChunk<'a> {
     let text = chunk.bytes;
     let ChunkStart { columns, object, unknown_objects } = index.chunk_start(chunk.index);
@@ -221,8 +222,8 @@ impl<'a> ChunkParser<'a, '_> {
         if !block.in_unknown && !self.has_jit_address(text) {
             return Some(block);
         }
-        // The decoder starts without a base. If the first position refers to the block before, this is an error,
-        // because the block can't be written in another place.
+        // The decoder starts without a base. So a first position that is relative to the block before is an error: such
+        // a block can't be written anew, because another block may then precede it.
         let mut decoder = PositionDecoder::new(self.columns, self.every_line_is_base);
         let mut parser = ItemParser::default();
         for (start, line) in LineReader::new(text, &mut decoder) {

@@ -121,7 +121,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         {
             lines = self.groups.names.jit.lines(entry);
         }
-        // Positions are only compressed if those in the input are.
+        // The encoder writes relative positions only if the block has some in the input.
         let encoder = PositionEncoder::new(block.columns, block.has_relative);
         let mut body = GroupBody { writer: self, encoder, fl, lines, entry: group.entry };
         for item in &group.items {
@@ -292,8 +292,9 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.output.put(b"\n");
     }
 
-    /// Writes the lines before a jump that name the function of its target. If the input names it, they stay. Otherwise
-    /// the target was in the same block, but its code may now be in another group, whose function must be named.
+    /// Writes the lines before a jump that name the function of its target. If the input has such lines, they stay.
+    /// Otherwise the target was in the same block, but its code may now be in another group, whose function must be
+    /// named.
     fn write_jump_target(&mut self, jump: &Jump<'a>) {
         if let Some(function) = jump.function {
             if let Some(file) = jump.file {
@@ -306,8 +307,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         let groups = self.writer.groups;
         let jit = groups.names.jit;
         let Some(column) = self.columns().instr else { return };
-        // Nothing is written if no JIT function or no group of this block contains the target. Without a `jfn=`, the
-        // target is in the function that is being written.
+        // Without a `jfn=` line, readers take the target to be in the function that is being written. It stays so if no
+        // JIT function contains the target, or none of this block's groups belongs to that function.
         let Some(entry) = jit.find(jump.target.0[column]) else { return };
         if self.entry == Some(entry) {
             return; // it is in this group
@@ -328,7 +329,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
-            // Never `None`: lines without a position belong to the head, so the other groups have none.
+            // Never `None`: all lines without a position are in the head, so each line of this group has one.
             let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
             let home = self.writer.home(other.entry);

@@ -31,7 +31,7 @@ pub(super) struct Group<'a, 'b> {
     pub(super) entry: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b Item<'a>>,
-    /// Sums of self and inclusive costs, per event.
+    /// For each event, the sum of the self costs of these lines and of the inclusive costs of their calls.
     pub(super) sums: Vec<i64>,
 }
 
@@ -41,7 +41,8 @@ pub(super) enum GroupName<'a> {
     Input(NameField<'a>),
     /// The name of a JIT function, given by its number (see `JitFunctions`), followed by a suffix.
     Jit(usize, Vec<u8>),
-    /// A new name for code that isn't in any JIT function.
+    /// A new name for code that isn't in any JIT function: either the input's name with its callers replaced, or one
+    /// that says that the map lacks this code.
     New(Vec<u8>),
 }
 
@@ -49,9 +50,9 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// Groups the lines of a block. `names` must know the IDs that the block defines. Fails if a cost is not a number
     /// or a sum overflows.
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
+        // Only blocks of an unknown object are grouped.
         let head = names.resolve(block.function, ObjectKind::Unknown);
-        // The names of all groups end like that of the function that callgrind named: with its recursion level and
-        // callers.
+        // The names of all groups get the ending of the function that callgrind named: its recursion level and callers.
         let (head_entry, tail) = match &head {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
@@ -60,7 +61,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
-            // If the name has an ID, the callers are replaced where the ID is written.
+            // If the name has an ID, the group keeps the input's name: `GroupWriter` replaces the callers when it
+            // writes the name next to the ID.
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };
@@ -88,7 +90,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
             if index == self.groups.len() {
                 let name = match entry {
                     Some(entry) => GroupName::Jit(entry, tail.to_vec()),
-                    // The block is named by an address in a JIT function, but this line is in no JIT function.
+                    // The address that names the block is in a JIT function, but that of this line isn't in any. The
+                    // group's name tells the user so.
                     None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function)].concat()),
                 };
                 self.push_group(entry, name);

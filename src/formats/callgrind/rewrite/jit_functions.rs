@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// Looks up JIT-compiled functions in memory without a file. Each has a number, which is called its `entry` in this
-/// folder (a function's start is called its address), and a unique name.
+/// Looks up JIT-compiled functions in memory without a file. Each function has a unique name and a number. In this
+/// folder, `entry` is always this number, never an address.
 pub trait JitFunctions: Sync {
     /// The number (`entry`) of the function that contains an address; `None` if no function does.
     fn find(&self, addr: u64) -> Option<usize> {

@@ -7,11 +7,11 @@
 //!
 //! Text is only replaced where a name changes:
 //!
-//! | block | if it contains or calls JIT code with a known name |
+//! | block | what is written |
 //! |---|---|
-//! | of a known object | the statements that name the callees are replaced |
-//! | of an unknown object (`ob=???`) | it is split by JIT function and written anew |
-//! | any other | it is copied byte for byte |
+//! | of a known object, calls named JIT code | a copy in which the statements that name these callees are replaced |
+//! | of an unknown object (`ob=???`), contains or calls named JIT code | new blocks, one for each JIT function |
+//! | any other | a copy, byte for byte |
 //!
 //! Statements are replaced, never just added, because readers identify functions differently. KCachegrind uses (name,
 //! file, object) where the ID is *defined*, callgrind_annotate uses (name, file) at each use. Of repeated `cob=` or

@@ -157,7 +157,7 @@ impl RewrittenText {
         self.era += 1;
     }
 
-    /// The number of distinct functions that were added.
+    /// How many distinct new names of functions were written.
     pub(super) fn new_functions(&self) -> usize {
         self.names[IdSpace::Function as usize].len()
     }

@@ -17,8 +17,8 @@ pub struct Rewriter<'a> {
     names: InputNames<'a>,
     /// The object and files in effect at the current line of the input.
     context: InputContext<'a>,
-    /// The object and files in effect after the last line that was written, if groups of JIT functions changed them;
-    /// `None` if they are those of the input (`context`).
+    /// The object and files in effect after the last line that was written, if the last block was split by JIT
+    /// function; `None` if they are those of the input (`context`).
     output_context: Option<OutputContext<'a>>,
     output: RewrittenText,
     /// Statistics about what was rewritten so far.
@@ -61,7 +61,7 @@ impl<'a> Rewriter<'a> {
         Ok(())
     }
 
-    /// The number of distinct functions that were added to the file.
+    /// How many distinct new names of functions were written to the file.
     pub fn new_functions(&self) -> usize {
         self.output.new_functions()
     }
@@ -78,6 +78,7 @@ impl<'a> Rewriter<'a> {
                 _ => {}
             }
             self.context.apply(statement);
+            // After a block that was split, other objects and files are in effect in the output than in the input.
             if let Some(context) = &mut self.output_context {
                 context.apply(statement);
             }
@@ -95,6 +96,8 @@ impl<'a> Rewriter<'a> {
             self.write_unknown_block(chunk, chunk_offset, block, context);
             return;
         }
+        // In a block of a known object, costs at addresses of JIT code are misattributed. They stay there, but are
+        // counted.
         if block.error.is_none() {
             self.stats.misattributed.examine(&block, self.names.jit);
         }
@@ -129,7 +132,7 @@ impl<'a> Rewriter<'a> {
             }
             Err(error) => self.stats.skipped.add(error.at_offset(chunk_offset + block.range.start as u64)),
         }
-        // No name in the block changes, or it wasn't understood: it is copied as it is.
+        // The block is copied as it is: either no name in it changes, or it wasn't understood.
         self.restore_context(context);
         self.output.put(&chunk[block.range]);
     }
@@ -144,9 +147,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// If groups of JIT functions changed the object or files in effect in the output, makes them equal to those in the
-    /// input (`context`) again, because text of the input is copied next. Writes `ob=`, `fl=` and `fi=` lines where
-    /// necessary.
+    /// Prepares for copying text of the input after a block that was split by JIT function. Such a block sets other
+    /// objects and files, so `ob=`, `fl=` and `fi=` lines set those of the input (`context`) again.
     fn restore_context(&mut self, context: InputContext<'a>) {
         let Some(current) = self.output_context.take() else { return };
         let wanted = OutputContext::from(context);
@@ -158,6 +160,7 @@ impl<'a> Rewriter<'a> {
         if (current.fl, current.file) == (wanted.fl, wanted.file) {
             return;
         }
+        // Written even if only the current file differs: `fl=` is also what ends a file that `fi=` entered.
         if let Some(fl) = context.fl {
             self.output.put_file(b"fl=", OutputName::Input(fl));
         }
@@ -166,7 +169,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Copies a block of a known object, and replaces the names of JIT functions that it calls and of callers in names.
+    /// Copies a block of a known object. Only two kinds of names are replaced: those of JIT functions that the block
+    /// calls, and addresses of callers that are part of a name (`f'0x…`).
     fn edit_callees(&mut self, chunk: &'a [u8], block: &Block<'a>) {
         let mut editor = CalleeEditor { chunk, copied: block.range.start, pending: Vec::new(), cob: None };
         for statement in &block.statements {
@@ -215,8 +219,8 @@ impl<'a> CalleeEditor<'a> {
                 }
                 self.pending.clear();
             }
-            // The block is one of a known object, and jumps state no other object. Addresses in these names aren't those
-            // of JIT code; only callers in the names may be.
+            // The block's function and the targets of its jumps are in the block's object, which is known. So the
+            // functions themselves aren't JIT code; only callers that are part of their names may be.
             Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, ObjectKind::Known), output),
             Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, ObjectKind::Known), output),
             _ => {}

@@ -21,7 +21,8 @@ use crate::model::stacks::{FrameId, Profile, StackId};
 /// already far below a pixel.
 const MAX_UNITS: f64 = 262_144.0;
 
-/// The unit is also chosen such that the self costs of all functions add up to at most this many units.
+/// The unit of cost ([`PathFinder::unit`]) is also chosen such that the self costs of all functions add up to at most
+/// this many units.
 const MAX_SELF_UNITS: f64 = 16_384.0;
 
 /// If a callee's proportional part of a stack is worth at least this many units, it is split off exactly.
@@ -31,7 +32,8 @@ const LARGE_PART: f64 = 4.0;
 /// path can be cut, and the callee gets only a part of it.
 const FEW_PATHS: usize = 4;
 
-/// A function has at most this many paths, plus as many for each unit of its cost.
+/// A function that costs `n` units keeps at most `MAX_PATHS * (1 + n)` paths. If more reach it, they are thinned out to
+/// half of that.
 const MAX_PATHS: f64 = 8.0;
 
 /// A path of calls to a function.
@@ -96,7 +98,7 @@ pub(super) fn find_stacks(
     let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
     let mut finder = PathFinder {
         flow,
-        // The larger unit keeps both limits.
+        // The larger of the two units keeps the inclusive costs and the self costs within their limits.
         unit: (inclusive / MAX_UNITS).max(self_costs / MAX_SELF_UNITS),
         // One more than there are functions: the last element is that of `self_taker`.
         arrivals: vec![Vec::new(); count + 1],
@@ -160,14 +162,15 @@ impl PathFinder<'_> {
         self.divide_rest(parts, whole, open);
         let self_taker = self.self_taker();
         let mut stacks = Vec::new();
-        // In the paths that the function gave to itself, `caller` is the stack that ends in the function.
+        // `divide_large` and `divide_rest` gave these paths to the function itself, as if it were its own callee. So
+        // `caller` is the stack that ends in the function.
         for path in std::mem::take(&mut self.arrivals[self_taker]) {
             if let Some(stack) = path.caller {
                 stacks.push((stack, path.cost));
             }
         }
-        // Without cost to divide, no path was given to the function. Its self cost needs a stack nevertheless, and all
-        // of it goes to the only one in this list, whatever share is stated here.
+        // Without cost to divide, the function got no path. Its self cost needs a stack nevertheless. A single stack
+        // gets all of it, whatever share is stated here.
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }
@@ -191,15 +194,17 @@ impl PathFinder<'_> {
     fn divide_rest(&mut self, parts: Vec<Part>, whole: f64, open: &mut [DividedStack]) {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
-        // The stack from which the next section is cut, and how much the current taker still gets.
+        // `next` is the index of the stack from which the next section is cut. `wanted` is how much cost the current
+        // taker still gets; any excess that it got is subtracted from the next taker's part.
         let (mut next, mut wanted) = (0, 0.0);
         for Part { taker, cost } in parts {
             wanted += cost;
             while wanted > negligible
                 && let Some(stack) = open.get_mut(next)
             {
-                // A path worth less than a unit goes to the taker as a whole or, if less than half of it is wanted, to
-                // the next one.
+                // `taker` is the callee whose turn it is, or the function itself. A stack with less than a unit left
+                // isn't cut: the taker gets all of it or, if it wants less than half, leaves it to the next taker. Only
+                // the function itself and callees with few paths may get a piece.
                 let may_cut = taker == self.self_taker()
                     || stack.remaining >= self.unit
                     || self.arrivals[taker].len() < FEW_PATHS;
@@ -220,6 +225,7 @@ impl PathFinder<'_> {
     /// parts add up to `whole`. Also books the calls to the callees in `owed` and `costliest`. `largest` is the
     /// costliest stack that ends in the function.
     fn compute_parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
+        // The paths to the function may carry less than its self cost, so the self cost is capped.
         let self_cost = self.flow.self_costs[function].min(whole);
         let mut callees = Vec::new();
         for &(callee, share) in &self.flow.callees[function] {
@@ -267,7 +273,8 @@ impl PathFinder<'_> {
 /// `step`. A path stays if it contains such a point, and then costs `step` for each.
 fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
-    // Where the current path ends on the line, and the number of points before it.
+    // `path_end` is where the current path ends on the line of small paths, `points_before` how many of the line's
+    // points the paths before it contain.
     let (mut path_end, mut points_before) = (0.0, 0.0);
     paths.retain_mut(|path| {
         if path.cost >= step {

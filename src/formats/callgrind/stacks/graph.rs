@@ -342,7 +342,7 @@ impl GraphReader {
         Ok(())
     }
 
-    /// Index of `function`, which is the current one, in the thread's self costs.
+    /// Index of the current function, `function`, in the self costs of the current thread; added if it has none yet.
     fn self_cost_index(&mut self, function: u32) -> usize {
         let thread = &mut self.graph.threads[self.thread];
         *self.current_costs.get_or_insert_with(|| thread.find_or_add_costs(function))

@@ -130,9 +130,9 @@ fn split_by_line(
     rows
 }
 
-/// Converts the thread's self costs and calls, as the file states them, to the profile's type for calls. Their functions
-/// are full frames, in which the recursion levels of a function (`fib'2`) are different functions; each also names the
-/// stack frame without the level, which is what the stacks contain.
+/// Converts the thread's self costs and calls, as the file states them, to the profile's type for calls. In it, each
+/// recursion level of a function (`fib'2`) is a function of its own. An entry with self cost therefore has two frames:
+/// that of the level, and the one without level (`fib`) that stands for it in stacks.
 fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
     let events = profile.series.len();
     let mut functions = Vec::with_capacity(thread.functions.len());
@@ -169,9 +169,9 @@ fn program(command: &[u8]) -> &[u8] {
 }
 
 impl FunctionFrames {
-    /// Adds a full frame and a stack frame for the next function of the graph, to the profile and to these lists.
-    /// `position` is the source position in its name, if any; `anonymous` is the kind of frames for code in memory
-    /// without a file; `find_tier` returns the tier of a JIT function by its name.
+    /// Adds the next function of the graph: its full frame and its stack frame are added to `profile`, and their IDs to
+    /// `self`. `position` is the source position in its name, if any; `anonymous` is the kind of frames for code in
+    /// memory without a file; `find_tier` returns the tier of a JIT function by its name.
     fn push(
         &mut self,
         profile: &mut Profile,

@@ -137,7 +137,8 @@ impl<'g> ThreadGraph<'g> {
         let forward = weighted.items().filter(|&(caller, (callee, _))| ranks[caller as usize] < ranks[callee as usize]);
         let mut callees = Lists::new(count, forward);
         let mut uncalled = self.uncalled_costs(event);
-        // The cost that reaches each function. Weights and uncalled costs become shares of it.
+        // The cost that reaches each function, by calls or without. The calls' weights and the uncalled costs are then
+        // divided by it, so that they become fractions.
         let mut sums = uncalled.clone();
         for (_, (callee, weight)) in callees.items() {
             sums[callee as usize] += weight;

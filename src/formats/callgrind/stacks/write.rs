@@ -38,6 +38,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         sums.add_stacks(event, &mut walk);
     }
+    // `add_stacks` leaves calls without count and cost if a later call in the same stacks got both.
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }
@@ -184,16 +185,16 @@ impl<'a> CostSums<'a> {
         }
     }
 
-    /// Where in its function a frame is.
+    /// Where in its function a frame is: source position and address.
     fn site(&self, frame: FrameId) -> CostSite {
         let frame = self.profile.frame_of(frame);
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
     }
 
-    /// Adds the stacks of an event. In each stack, only the last call between two functions is counted, and only the
-    /// last call that a function makes is charged. A call is booked when its frame is entered, before it is known
-    /// whether a later call takes its place; so entering a frame also subtracts what was booked for earlier calls of
-    /// that stack.
+    /// Adds the stacks of an event. If a stack has several calls between the same two functions, only the last one gets
+    /// the count of samples. If a function makes several calls in a stack, only the last one gets the weight. Entering
+    /// a frame adds both to the call that led to it; if a deeper frame turns out to have a later call, entering that
+    /// frame subtracts them again.
     fn add_stacks(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
@@ -239,8 +240,9 @@ impl<'a> CostSums<'a> {
         function.self_costs.entry(site).or_insert_with(|| vec![0; events])
     }
 
-    /// Enters a frame: adds the call that led to it, and subtracts the calls that it replaces. `open` holds the frames
-    /// from the root to the caller; `total` is the sum of all stacks that begin with these frames and this one.
+    /// Enters a frame: adds count and weight to the call that led to it, and subtracts them from earlier calls that it
+    /// replaces (see [`Self::add_stacks`]). `open` holds the frames from the root to the caller; `total` is the sum of
+    /// all stacks that begin with these frames and this one.
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
         let function = self.frame_functions[frame.index()];
         let call = open.list.last().map(|caller| CallKey {
@@ -259,9 +261,9 @@ impl<'a> CostSums<'a> {
             let calls = self.calls_mut(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // If the function was already on the stack, the call that it made from there was its last one until now, and
-        // was charged. It isn't its last call any more. That call led to the next frame on the stack; if there is none,
-        // the function called itself, by `call`.
+        // If the function is on the stack already, the weight was charged to the call that it made there. That isn't
+        // its last call any more, so the charge is taken back. The call led to the next frame on the stack; if there is
+        // none, it is `call`, by which the function just called itself.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);
@@ -432,8 +434,8 @@ impl GraphWriter<'_> {
         one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)))
     }
 
-    /// Writes `key=(ID)` and, if the ID is new, the name. `identity` decides which ID: equal identities have the same
-    /// one. It is more than the name if equal names may mean different things.
+    /// Writes `key=(ID)` and, if the ID is new, the name. Equal identities get the same ID. The identity of a function
+    /// is more than its name: functions of the same name in different files have different IDs.
     fn write_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
         let ids = &mut self.ids[space as usize];
         let next_id = ids.len() + 1;

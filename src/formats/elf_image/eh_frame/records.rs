@@ -57,8 +57,8 @@ fn read_pointer(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8)
     number.ok()
 }
 
-/// Parses all FDEs of an `.eh_frame` that belongs directly after `code`. `None` if it is malformed or describes other
-/// code.
+/// Parses all FDEs of an `.eh_frame`. Its pointers are relative to a position directly after `code`. `None` if it is
+/// malformed or describes other code.
 pub(super) fn parse<'data>(
     eh_frame: &'data [u8],
     code: &Code<'data>,

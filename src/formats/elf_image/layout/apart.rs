@@ -62,7 +62,7 @@ impl Ranges {
         !range.is_empty() && self.0.get(next).is_some_and(|known| known.start < range.end)
     }
 
-    /// Only the ranges that contain none of the given addresses. The addresses must be sorted.
+    /// Returns those of the ranges that contain none of the given addresses, which must be sorted.
     fn containing_none_of(&self, addresses: impl Iterator<Item = u64>) -> Self {
         let mut addresses = addresses.peekable();
         let mut kept = Vec::new();
@@ -104,8 +104,8 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
         }
         remaining = after;
     }
-    // The code that shares the last image: at addresses that were reused too often, or in groups beyond the limit for
-    // images.
+    // One more image gets all code that is left: code at addresses that were reused too often, and the code of groups
+    // beyond the limit for images.
     let mut rest: Vec<u32> = too_many.iter().map(|item| item.slot).collect();
     keep_largest(&mut groups, &mut rest);
     if !rest.is_empty() {

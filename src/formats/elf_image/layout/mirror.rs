@@ -94,7 +94,8 @@ pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>
     to_places(slots, offsets)
 }
 
-/// Gives every slot of one region and layer the offset `address - base`.
+/// Lays out code that forms a single region with a single layer: each slot's file offset is its address minus `base`.
+/// Returns the same lists as [`place_slots`].
 pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }

@@ -66,8 +66,8 @@ const JOIN_GAP: u64 = 4096;
 /// sections must stay below SHN_LORESERVE (0xff00).
 const MAX_RUNS: usize = 0x4000;
 
-/// Groups pieces, sorted by address, into runs, at most [`MAX_RUNS`]. The runs' file offsets equal their addresses;
-/// layouts in which they differ must set them.
+/// Groups pieces, sorted by address, into runs, at most [`MAX_RUNS`]. The file offset of each run is set to its
+/// address; a layout in which they differ must change it.
 fn find_runs(pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
@@ -207,8 +207,8 @@ fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: imp
     if start == end && before.is_none_or(|(_, to)| to == start) {
         free(start, end);
     }
-    // The range in which `start..end` is merged with the taken ranges that it touches, and the first address that
-    // hasn't been looked at.
+    // `merged_from..merged_to` is the union of `start..end`, as far as it was looked at, and the taken ranges that it
+    // touches. `position` is the first address that wasn't looked at yet.
     let (merged_from, mut position) = before.unwrap_or((start, start));
     let mut merged_to = position;
     while position < end {

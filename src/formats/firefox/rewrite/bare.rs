@@ -45,7 +45,7 @@ fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
     let Some(strings) = tables.strings else { return Ok(addresses) };
     let strings = Strings::read(strings)?;
     for (row, name) in tables.funcs.name.iter().enumerate() {
-        // JIT code is in no library.
+        // A function with a resource is in a library, so it isn't JIT code.
         if tables.funcs.has_resource(row) {
             continue;
         }
@@ -136,8 +136,8 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(stack, _)| stack)
 }
 
-/// The row of a stack's caller; `None` if there is no caller. Depending on its version, the file states the caller's
-/// row itself, or by how many rows that precedes the stack's own row.
+/// The row of a stack's caller; `None` if there is no caller. Depending on the format's version, the file states either
+/// the caller's row or how many rows it comes before the stack's own row.
 fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
     match &stacks.prefix_offset {
         None => index_in(stacks.prefix.as_ref()?, stack),

@@ -51,7 +51,7 @@ fn append(list: &RawValue, is_empty: bool, values: &[String], file: &[u8], splic
 }
 
 /// The columns that the source table may have beside `filename`, and the value of each in a new row. A table with other
-/// columns is left unchanged, because we don't know what to put there.
+/// columns is left unchanged, because it isn't known what a new row needs there.
 const COLUMNS: &[(&str, &str)] = &[
     ("id", "null"),
     ("uuid", "null"),
@@ -72,9 +72,8 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// Reads the table of source files, to which rows will be added. `None` if that isn't possible: if the table has no
-    /// `length` or `filename`, or has columns of different lengths or one of which we don't know what to put into a new
-    /// row.
+    /// Reads the table of source files, to which rows will be added. `None` if that isn't possible: if `length` or
+    /// `filename` is missing, if the columns have different lengths, or if there is a column that isn't in [`COLUMNS`].
     pub(super) fn read(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let rows = number(columns.get("length")?)?;
         columns.get("filename")?;

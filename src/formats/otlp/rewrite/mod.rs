@@ -58,7 +58,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         unversioned: 0,
         unknown: Skipped::new("unknown field"),
     };
-    // Fail with the first error if no message can be read.
+    // Messages that can't be read are skipped. But if there are no others, fail with the first message's error.
     let (mut read, mut first_error, mut skipped) = (0, None, Skipped::new("message"));
     for framed in split_messages(bytes) {
         match profile.collect_addresses(&framed) {

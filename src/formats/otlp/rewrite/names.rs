@@ -12,7 +12,8 @@ use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
+/// Returns the functions at an address: inlined calls, from the innermost outwards, then the function that contains the
+/// code.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// Adds all names that are found, and returns whether the message changed. A location can have several names: one as a
@@ -94,7 +95,7 @@ impl<'m> NewFunctions<'m> {
         }
         let table = &mut self.dictionary.function_table;
         if table.is_empty() {
-            // The first element of a table means "none".
+            // Index 0 means "none", so the new function must not get it.
             table.push(FunctionMessage::default());
         }
         let function = FunctionMessage { name_strindex: name, filename_strindex: file, ..FunctionMessage::default() };
@@ -105,6 +106,7 @@ impl<'m> NewFunctions<'m> {
 
     /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
     fn string(&mut self, text: &[u8]) -> Result<i32> {
+        // Index 0 always stands for the empty string.
         if text.is_empty() {
             return Ok(0);
         }

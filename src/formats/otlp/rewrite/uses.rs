@@ -65,11 +65,12 @@ enum Bare {
 pub(super) struct LocationUses {
     /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// For each location, whether it is in the kernel. The code that the kernel interrupted made no call.
+    /// For each location, whether it is in the kernel. Code that the kernel interrupted made no call, so its address
+    /// isn't a return address.
     in_kernel: Vec<bool>,
     /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,
-    /// The uses, each once, in ascending order.
+    /// The distinct uses of the locations that have no function, in ascending order.
     pub(super) list: Vec<LocationUse>,
 }
 
@@ -80,7 +81,8 @@ impl LocationUses {
         let Some(dictionary) = &message.dictionary else { return Self::default() };
         let locations = &dictionary.location_table;
         let bare = locations.iter().map(|location| Bare::find(location, dictionary, files)).collect();
-        // `uses.get` below needs this to tell return addresses from interrupted code.
+        // A location's address isn't a return address if the location one level further in is in the kernel: the kernel
+        // interrupted the code. `uses.get` needs this.
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
@@ -102,7 +104,8 @@ impl LocationUses {
             }
         }
         uses.list = distinct_uses.into_iter().collect();
-        // A hash set has no fixed order, but the output must have one: which use keeps the location depends on it.
+        // A hash set has no fixed order, but the output must be the same each time: if uses of a location get different
+        // names, the first use in this list names the location itself, and the others get copies.
         uses.list.sort_unstable();
         uses
     }
@@ -113,7 +116,7 @@ impl LocationUses {
         let location = *locations.get(depth)?;
         let pid = match self.bare(location)? {
             Bare::Memory(_) => pid,
-            // The code in a file is the same in all processes.
+            // The code in a file is the same in all processes, so the process doesn't matter.
             Bare::File(..) => None,
         };
         Some(LocationUse { location: u32::try_from(location).ok()?, pid, is_caller: self.is_caller(locations, depth) })
