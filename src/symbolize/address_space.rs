@@ -155,8 +155,8 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
-                    // Here, `offset` is the byte offset of the mapping's record in the recording, by which the record
-                    // is reported.
+                    // `mapping.offset` is the byte offset of the mapping's record in the recording. `own_text` lists
+                    // records by it.
                     spaces.own_text.push(mapping.offset);
                 }
             }
@@ -240,8 +240,9 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// The MMAP records that report nothing new: a program moved its own code into anonymous memory. Each is given by
-    /// its byte offset in the recording. Lookups in such memory return the program's file.
+    /// The MMAP records that report nothing new, because the mapped memory holds the program's own code, which the
+    /// program moved there. Each record is given by its byte offset in the recording. Lookups in such memory return the
+    /// program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -377,7 +378,8 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
-/// True if two mappings of process `pid` certainly have the same DSO. If false, the DSOs must be compared themselves.
+/// True if two mappings of process `pid` certainly have the same DSO. If false, they may still have the same one: the
+/// caller then builds the DSO and looks it up.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
     // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
@@ -486,20 +488,20 @@ impl SpaceBuilder {
         }
     }
 
-    /// Maps `dso` and returns false. Returns true if the mapping is memory to which the program moved its own code. The
-    /// program's file then stays mapped there. To recognize this, what was mapped before is examined first, and
-    /// replaced last.
+    /// Replays one mapping, after which `dso` is mapped in its range. Returns true if the mapping reports nothing new:
+    /// its memory holds the program's own code, which the program moved there. The program's file then stays mapped
+    /// instead of `dso`. To recognize such memory, what was mapped in the range before is replaced only at the end.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         // In anonymous memory, the kernel, its modules and simpleperf's files, offsets are addresses; see
-        // `Place::offset`.
+        // `MappedPlace::offset`.
         let is_absolute = kind.is_memory()
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // This comes first: the text of a file may be within an earlier mapping of the whole file as data, and is then
-        // mapped already.
+        // Executable mappings are noted before repeated mappings are skipped below. A loader may first map the whole
+        // file as data; the file's code is then mapped already, but not yet noted.
         if kind == DsoKind::File && mapping.executable {
             self.program.get_or_insert(dso);
             if is_linked_file(dso, dsos) {
@@ -566,8 +568,7 @@ impl SpaceBuilder {
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
     /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
     /// For a library it is only likely, and only if the memory covers a whole executable mapping or whole huge pages of
-    /// one; the library's mapping is then replaced by one that is marked as remapped. What is left of a mapping that was
-    /// partly covered before doesn't count: a library that was unmapped leaves such remains.
+    /// one. The library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -579,6 +580,9 @@ impl SpaceBuilder {
             return true;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        // The range is compared with the library's mappings as they were made, not with what is visible of them now. A
+        // recording doesn't tell when a library is unmapped. Pieces of it then stay visible between later mappings, and
+        // memory that covers just such a piece doesn't hold the library's code.
         let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
             let contains_range = addresses.start <= range.start && range.end <= addresses.end;
             *file == dso && (addresses == range || (is_huge_pages && contains_range))
@@ -601,8 +605,8 @@ impl SpaceBuilder {
             return false;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // The new mapping must continue the program's mapping up to this address. The code may end within the last huge
-        // page.
+        // From the start of the range to `end`, the program's file must be mapped. The rest of the last huge page may
+        // lie beyond the end of the code.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
         if range.end - end >= HUGE_PAGE {
             return false;
@@ -633,7 +637,7 @@ impl SpaceBuilder {
         }
         let hole_offset = below.offset().wrapping_add(hole_start - below.start);
         let part = VisiblePart { from: below.value.from, dso, offset: hole_offset, is_remapped: false };
-        // The anonymous memory is removed without a trace, as if the file had been mapped here from the start.
+        // The anonymous memory isn't recorded as a region: the file counts as mapped here from the start.
         self.live.clear(hole_start..start, |_| {});
         self.live.insert_into_gap(hole_start..start, part);
     }

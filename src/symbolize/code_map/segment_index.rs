@@ -372,9 +372,8 @@ impl SegmentTree {
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
-        // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass,
-        // because `arrange` works on halves of the segments in parallel.
-        // It has 2^(levels + 1) - 1 nodes.
+        // A complete binary tree with 2^levels leaves has 2^(levels + 1) - 1 nodes, which are stored level by level.
+        // The boxes are filled in a separate pass, because `arrange` works on halves of the segments in parallel.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
@@ -399,6 +398,7 @@ impl SegmentTree {
             let has_children = 2 * (node as usize) + 2 < self.boxes.len();
             if has_children {
                 let middle = low + (high - low) / 2;
+                // The node put last is visited next, so the lower half comes first.
                 waiting[count] = (2 * node + 2, middle, high);
                 waiting[count + 1] = (2 * node + 1, low, middle);
                 count += 2;

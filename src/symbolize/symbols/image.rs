@@ -95,7 +95,7 @@ impl Image {
             machine,
             methods: Vec::new(),
             blank,
-            // `from_opened` fills in what is known of the file in which the bytes were.
+            // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
         })
@@ -119,7 +119,7 @@ impl Image {
             machine: image.machine,
             methods: image.methods,
             blank: Vec::new(),
-            // `from_opened` fills in what is known of the file in which the bytes were.
+            // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
         })

@@ -212,9 +212,9 @@ impl<'data> Symbol<'data> {
 struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// The start of the nearest symbol at or before each wanted address. While symbols are added, only symbols after
-    /// the previous wanted address are counted, so the entry is `None` if there are none. [`Self::finish`] fills in the
-    /// rest.
+    /// For each wanted address, the start of the nearest symbol at or before it. While symbols are added, the start of
+    /// a symbol is only recorded for the first wanted address at or after it, so some entries stay `None`.
+    /// [`Self::finish`] fills these in.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
@@ -306,7 +306,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
         match symbol.st_type() {
             _ if symbol.st_name(endian) == 0 => return None,
-            // `sections` has only those with code, so these objects are code, such as some functions in assembly.
+            // `sections` has only sections with code. So an object (`STT_OBJECT`) in one of them is code, too, such as
+            // some functions in assembly.
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT | elf::STT_COMMON => {}
             elf::STT_NOTYPE if section.is_text && is_label(symbol, name()?) => {}
             _ => return None,
@@ -351,9 +352,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols. Leaves out symbols without a size that aren't the nearest symbol at or before any
-    /// wanted address, because lookups can't find them. The others end one byte after the last wanted address for which
-    /// they are the nearest, or earlier if their section does.
+    /// Returns the collected symbols. A symbol without a size is left out if it isn't the nearest symbol at or before
+    /// any wanted address, because lookups can't find it. Otherwise it ends one byte after the last wanted address for
+    /// which it is the nearest, or at the end of its section if that comes first.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
         // Then it gets the entry of the previous address.

@@ -362,8 +362,8 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // The caller's own value of the link register is lost, because the call has overwritten it. If there is a
-            // value here, it is the return address.
+            // After the call, the link register no longer has the value that the caller had in it. A value that is left
+            // in it here is the return address.
             caller.forget(link);
         }
         Ok(Some(caller))

@@ -190,7 +190,8 @@ impl<'c> Position<'c> {
         prologue
     }
 
-    /// The stage at a position where the link register holds the return address, and a prologue may have begun.
+    /// The stage of a function whose link register still holds the return address. If a prologue has begun, it may have
+    /// lowered the stack pointer already.
     fn stage_in_prologue(&self) -> Stage {
         Stage::in_link(Some(self.prologue().lowered))
     }
@@ -224,7 +225,8 @@ impl<'c> Position<'c> {
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
                 Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
-                // A prologue may have lowered the stack pointer already, before this position.
+                // The link register is saved further ahead, so this position is in the prologue. The instructions
+                // before it show how far the prologue has already lowered the stack pointer.
                 Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),

@@ -174,12 +174,12 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
 }
 
 /// A part of a method's code that rarely runs, and is stored apart from the rest (the hot part). Both fields are
-/// indices of runtime functions.
+/// indices in the table of runtime functions, whose entries are pieces of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ColdPart {
-    /// The first piece of the cold part.
+    /// The index of the piece of code with which the cold part starts.
     function: u32,
-    /// The first piece of the method's hot part.
+    /// The index of the piece of code with which the method's hot part starts.
     hot: u32,
 }
 
