@@ -265,6 +265,7 @@ impl Ancestry {
                 if depth == MAX_GENERATIONS {
                     self.cut(pid);
                 }
+                // After `cut`, the process has no fork any more, so the count starts again at 0.
                 depth = if self.forks.contains_key(&pid) { depth + 1 } else { 0 };
                 depths.insert(pid, depth);
             }

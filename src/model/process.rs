@@ -56,8 +56,8 @@ pub enum ProcessListState {
     /// All processes of the input are known.
     #[default]
     Complete,
-    /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
-    /// of the unnamed frames in the first part of the text that has any, if they all belong to one process.
+    /// More processes may follow, because the input is text that is symbolized while it is read, part by part. Contains
+    /// a process ID if all unnamed frames in the first part with unnamed frames belong to one process.
     Partial(Option<Pid>),
 }
 

@@ -367,8 +367,8 @@ impl Series {
         !self.uncounted && !is_the_weight
     }
 
-    /// All rows with the selected number. For negative rows, which come last, weights are negative but sample counts
-    /// aren't.
+    /// All rows, each with the number that `weight` selects. Negative rows come last. Their weights are negative, but
+    /// their sample counts aren't.
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
         let amount = move |row: &Row| i64::try_from(weight.value(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };

@@ -120,8 +120,8 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// Calls `each` with lists of positions, which together contain the position of each range that contains an
-    /// address.
+    /// Calls `each` with lists of positions. Together, these lists contain the position of each range that contains
+    /// `addr`.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -132,8 +132,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Calls `each` with lists of positions, which together contain the position of each range that overlaps `range`.
-    /// Such a range is listed at one of the nodes that cover `range`, above one of them, or below.
+    /// Calls `each` with lists of positions. Together, these lists contain the position of each range that overlaps
+    /// `range`. Such a range is listed at one of the nodes that cover `range`, at one above these, or at one below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         // The leaves that overlap `range`. No leaf has addresses below the first edge, so a range from there begins
         // with leaf 0.
