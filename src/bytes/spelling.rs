@@ -11,6 +11,7 @@ pub(crate) fn is_misspelled(typed: &str, known: &str) -> bool {
     let (typed, known) = (&typed[start..], &known[start..]);
     let end = typed.iter().rev().zip(known.iter().rev()).take_while(|(one, other)| one == other).count();
     let (typed, known) = (&typed[..typed.len() - end], &known[..known.len() - end]);
+    // What is left is where the words differ: two letters each if these are swapped, otherwise at most one letter.
     match (typed, known) {
         ([one, other], [same, too]) => (one, other) == (too, same),
         _ => typed.len() <= 1 && known.len() <= 1,
