@@ -109,7 +109,7 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. It can always be represented, because no mapping reaches the last byte of the address
+    /// One past the last address. This fits into 64 bits, because no mapping reaches the last byte of the address
     /// space.
     end: u64,
     from: Nanos,
@@ -168,7 +168,7 @@ impl AddressSpaces {
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
-            // A process may exec after its last mapping. That, too, ends what was mapped.
+            // Execs after the process's last mapping end what was mapped, too.
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
@@ -393,7 +393,7 @@ fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
 /// What is mapped by a mapping in this realm. The kind depends on the path and, for the vDSO and for data, also on
 /// where and how it is mapped.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
-    // All memory of a 32-bit process, including its vDSO, lies below this address.
+    // All memory of a 32-bit process lies below this address. So a vDSO below it is that of a 32-bit process.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
@@ -411,13 +411,14 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // A build ID tells different builds of a file apart, and anonymous memory has none. If a recording gives it a build
     // ID anyway, that is dropped, so that all memory with the same name shares one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
-    // Device and inode tell whether a file found here is the recorded one. Memory may have them, too (memfd).
+    // Device and inode tell whether a file found here is the recorded one. Memory such as memfd has them as well, but
+    // there is no file to compare with.
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if the mapped file is a program or library, made by a linker. JIT compilers also map files to put code there,
-/// but delete them, and those have no build ID.
+/// True if the mapped file is a program or library, made by a linker. False for the files to which JIT compilers write
+/// code: these are deleted and have no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
@@ -705,7 +706,7 @@ impl ParentReplay<'_> {
         self.mapped.overlay(&own, ranks);
     }
 
-    /// Drops the next exec from those to be replayed, and unmaps everything.
+    /// Replays the next exec: unmaps everything.
     fn replay_exec(&mut self) {
         self.execs = &self.execs[1..];
         self.mapped = SharedRanges::default();

@@ -101,6 +101,7 @@ impl Symbolizer<'_> {
         // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
+        // The runtime lists each header as code of its own, whose name has this ending.
         if lookup != raw
             && let Some(hit) = found.answer.code
             && self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue")

@@ -129,9 +129,9 @@ impl AuthoredScript {
             first_file: u32,
             first_name: u32,
         }
-        // `by_file` finds a generated file's script by the file's index, because there may be one for every authored
-        // file. The scripts' files and names are appended below, in the order of `scripts`, so their indices are known
-        // here.
+        // `by_file` finds the script of a generated file by the file's index, because there may be one for every
+        // authored file. `first_file` and `first_name` are the indices that the first file and the first name of the
+        // next script will get: the files and names of all scripts are appended below.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {

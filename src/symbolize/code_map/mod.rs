@@ -100,7 +100,8 @@ impl Layer {
     }
 }
 
-/// What one process loaded: for each of the three kinds of entries, an index of their segments.
+/// What one process loaded: an index of segments for each kind of entries (timed loads, gap-filling loads, untimed
+/// entries).
 #[derive(Debug, Clone, Default)]
 struct Layer {
     timed: SegmentIndex,

@@ -17,7 +17,7 @@ use std::ops::Range;
 /// scans (measured by `benches/code_map.rs`).
 const LEAF: usize = 16;
 
-/// A group with more segments than this gets a tree.
+/// A group with more segments than this gets a tree. In a smaller group, all segments are scanned.
 const TREE: usize = 64;
 
 /// The size up to which the two halves of a tree are sorted one after the other, while the tree is built. Larger halves
@@ -209,7 +209,7 @@ impl SegmentIndex {
     }
 
     /// Adds all groups of `other`, which must have higher addresses. The caller appends the segments of `other` to
-    /// those of the map. `first_segment` is the index that the first of them gets there.
+    /// those of the map. `first_segment` is the index in the map of the first segment that is appended.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;

@@ -20,7 +20,8 @@ use std::ops::Range;
 /// (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
-/// A gap of at least this many bytes always ends a group, so that the address range of a group shows where code can be.
+/// A gap of at least this many bytes between two changes always ends a group of changes, so that the address range of a
+/// group shows where code can be.
 const PAGE: u64 = 4096;
 
 /// About how many changes are processed as one batch on one thread.

@@ -220,7 +220,8 @@ impl SearchOptions {
     /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
     /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
-        /// How much earlier than the event a file time may be: one tick of the kernel's usual timer.
+        /// A file's time may be this much earlier than the moment when the file was really written: one tick of the
+        /// kernel's usual timer.
         const TICK: Duration = Duration::from_millis(4);
         // Nothing can be said if the recording doesn't state the device and inode of the file, or if it wasn't made on
         // this machine.

@@ -75,7 +75,7 @@ pub struct DebugSections<'data> {
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// A context with all units of the file. Made when `context` lacks a unit that is needed.
+    /// An `addr2line` context with all units of the file. Made when `context` lacks a unit that is needed.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     /// The package of split units, if there is one.
     package: Option<DwarfPackage<Reader<'a>>>,

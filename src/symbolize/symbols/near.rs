@@ -112,9 +112,9 @@ fn unit_end(head: &[u8], unit: usize, endian: RunTimeEndian) -> usize {
 /// The abbreviation tables of all units, each by its offset in `.debug_abbrev`.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Tables of units that may contain one of the addresses.
+    /// Tables of units that may contain a requested address.
     near: FxHashSet<usize>,
-    /// Tables used only by units that contain none of the addresses.
+    /// Tables used only by units that contain no requested address.
     far: FxHashSet<usize>,
 }
 

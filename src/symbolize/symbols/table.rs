@@ -293,9 +293,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
-        // address at or after the symbol's start. If the symbol ends before that address, it isn't stored. But if it is
-        // the nearest symbol before the address so far, its start is recorded: an earlier symbol without a size ends at
-        // this start, and so doesn't reach the address.
+        // address at or after the symbol's start. A symbol that ends before this address isn't stored. But if no symbol
+        // so far starts nearer to the address, its start is recorded: an earlier symbol without a size ends there, and
+        // so doesn't reach the address.
         let first = self.find_first_from(start)?;
         let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
         let is_nearest = self.nearest[first] < Some(start);
@@ -390,7 +390,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_text = section.name().is_ok_and(|name| name.contains("text"));
         // jitgraft itself writes ELF images in which code with unknown bytes is in `.text.names`, a section that isn't
-        // marked as executable. It counts as code, too.
+        // marked as executable. This section counts as code, too.
         let without_bytes = is_text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let index = section.index().0;

@@ -289,8 +289,8 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
 ) {
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
-        // Entries of the other kind (CIEs) contain what several frame descriptions share. They are read with the
-        // descriptions that refer to them.
+        // Entries that aren't frame descriptions (CIEs) contain what several frame descriptions share. They are read
+        // with the descriptions that refer to them.
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
@@ -412,6 +412,8 @@ impl UnwindRow {
             return None;
         }
         let fp_offset = self.saved_offset(machine.fp())?;
+        // A frame record is on the stack, above the lower bound of the stack pointer, and is aligned like the stack
+        // pointer.
         let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
         let is_frame_record = self.saved_offset(self.return_register) == Some(fp_offset.checked_add(8)?);
         // The record must be in the part of the stack that was copied.

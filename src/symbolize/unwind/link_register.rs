@@ -212,8 +212,8 @@ impl<'c> Position<'c> {
             return self.stage_in_prologue();
         }
         // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
-        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer is the caller's again.
-        // So the bytes by which it was raised are how far it is below the caller's now.
+        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer has been raised to the
+        // caller's. The number of bytes is then how far it is below the caller's now.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
