@@ -25,7 +25,7 @@ pub struct CommandLine<'a> {
     pub environment: &'a Environment,
 }
 
-/// What is known about a process that decides which switches for writing names its runtime can use.
+/// The facts about a process that decide which of its runtime's switches for writing names it can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
     /// The version of the process's runtime. `None` if it is unknown.
@@ -68,7 +68,7 @@ const WRAPPERS: &[&[u8]] = &[
 impl Assignment {
     /// The assignment in shell syntax, to be put before a command. If the value is to be appended, the existing value
     /// is written as `$NAME`. If it is unknown whether there is one, it is written with the separator as
-    /// `${NAME:+$NAME:}`, for which the shell puts nothing if the variable isn't set.
+    /// `${NAME:+$NAME:}`, which the shell replaces by nothing if the variable has no value.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         match (separator, is_set) {

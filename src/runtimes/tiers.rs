@@ -24,7 +24,7 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
             return Some(tier);
         }
     }
-    // No pattern matches. For some runtimes, the tier is then known nevertheless.
+    // No pattern matches. For some runtimes, all code whose name matches no pattern has the same tier.
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
         && !first.tierless_names.iter().any(|shape| shape.fits(name))

@@ -233,8 +233,8 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // If all leaves below a node are in `leaves`, the node is one of those that cover them, or is below one. It
-        // isn't an ancestor of any.
+        // If all leaves below a node are in `leaves`, `for_each_covering` finds that node or one above it, and none
+        // below it. So the node isn't an ancestor of any that are found.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);
