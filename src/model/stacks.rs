@@ -84,9 +84,9 @@ impl Frame {
 
 /// Where a function starts in its source code, as far as the input says.
 ///
-/// If an input only states the executed line, `line` and `column` stay 0. Otherwise a function that was sampled at
-/// several lines would become several functions. For recordings of addresses, `file` stays `None`, too: debug
-/// information states the file of the executed line, which may be a header.
+/// If an input only states the executed line, `line` and `column` stay 0: if they had the executed line, a function
+/// that was sampled at several lines would become several functions. For recordings of addresses, `file` stays `None`,
+/// too: debug information states the file of the executed line, which may be a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FunctionStart {
     /// The source file; `None` if unknown.

@@ -415,10 +415,10 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Adds to a command the flags or variables that are missing to turn on the switch: its environment variables if it
-    /// has any and the program doesn't ignore them, otherwise its flags. Together with flags, also adds `flag`, which
+    /// Adds to a command what is missing to turn on the switch: the switch's environment variables if it has any and
+    /// the program doesn't ignore them, otherwise the switch's flags. Together with flags, also adds `flag`, which
     /// isn't part of the switch. A command of another program, which may start the runtime, only gets variables
-    /// ([`Self::correct_by_variable`]). `DIR` in their values is replaced by `directory`.
+    /// ([`Self::correct_by_variable`]). `DIR` in the values of variables is replaced by `directory`.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,

@@ -385,10 +385,10 @@ fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String 
     }
 }
 
-/// Puts an instruction together from its mnemonic and operands, and rewrites the immediate of a data-processing
-/// instruction. It is encoded as 8 bits rotated right, and objdump shows the signed value. If a smaller rotation would
-/// give the same value, objdump shows the 8 bits and the rotation instead. The library prints `adr` without the
-/// rotation; objdump shows it as an `add` to or a `sub` from `pc`.
+/// Puts an instruction together from its mnemonic and operands. Rewrites the immediate of a data-processing
+/// instruction, which is encoded as 8 bits and a rotation to the right. objdump shows the signed value or, if a smaller
+/// rotation would give the same value, the 8 bits and the rotation. The library prints `adr` without the rotation;
+/// objdump shows `adr` as an `add` to or a `sub` from `pc`.
 fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     // Data-processing instructions with an immediate. The opcodes in the last line have another kind of immediate:
     // movw, movt and system instructions.

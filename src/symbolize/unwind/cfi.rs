@@ -396,11 +396,11 @@ impl UnwindRow {
     }
 
     /// Computes the CFA from the frame pointer on AArch64. This is needed if the rules compute it from the stack
-    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). An example is the caller
-    /// of JIT code that saved registers above its frame record (V8's entry from C++ saves 144 bytes). The frame pointer
-    /// `x29` points to a frame record: the caller's `x29`, and next to it the return address. The rules tell how far
-    /// the record is from the CFA. `None` if the stack pointer is exact, or if the rules say that there is no frame
-    /// record.
+    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). That happens, for
+    /// example, in the caller of JIT code, if the JIT code saved registers above its frame record (V8's entry from C++
+    /// saves 144 bytes). The frame pointer `x29` points to a frame record: the caller's `x29`, and next to it the
+    /// return address. The rules tell how far the record is from the CFA. `None` if the stack pointer is exact, or if
+    /// the rules say that there is no frame record.
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,
