@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A piece of code that a runtime wrote to memory. Its name and bytes are borrowed from the file that reports the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
-    /// The name that the runtime gave it; may not be UTF-8.
+    /// The name that the runtime gave it, which needn't be UTF-8.
     pub name: &'data [u8],
     /// The address at which it was loaded. Code that moves has another address later.
     pub addr: Addr,

@@ -57,7 +57,8 @@ pub enum ProcessListState {
     #[default]
     Complete,
     /// More processes may follow, because the input is text that is symbolized while it is read, part by part. Contains
-    /// a process ID if all unnamed frames in the first part with unnamed frames belong to one process.
+    /// the process of the first unnamed frames: files from the user that state no process ID belong to it. `None` if
+    /// there were no unnamed frames yet, or if those in the first part that has any are of several processes.
     Partial(Option<Pid>),
 }
 

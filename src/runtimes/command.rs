@@ -478,6 +478,8 @@ impl Runtime {
             let separator = if value.is_empty() { "" } else { variable.separator() };
             // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
+                // The variable is itself the list, so only the item is added, not the option that precedes the list on
+                // the command line.
                 (Flag::Item { item, .. }, Some(_)) => write!(value, "{separator}{item}"),
                 _ => write!(value, "{separator}{flag}"),
             };

@@ -49,7 +49,7 @@ pub struct MappedPlace {
     /// When the memory was mapped, on the recording's clock.
     pub mapped: Nanos,
     /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
-    /// if it isn't known for how long: the answer must then not be reused for another time.
+    /// if it isn't known how long the answer holds; the answer must then not be reused for another time.
     pub until: Nanos,
     /// True if anonymous memory was mapped over a library and is most likely the library's own code, moved to huge
     /// pages. JIT code that is known to be there wins over the library.
@@ -382,8 +382,8 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
 /// caller then builds the DSO and looks it up.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
-    // memory with this path may be code or data, depending on its protection.
+    // Equal paths prove that two mappings have the same DSO only if it is a file. A vDSO with this path may be a 32-bit
+    // one, depending on its address; memory with this path may be code or data, depending on its protection.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && one.executable == other.executable
         && (realm != Realm::User || other.kind() != MappingKind::Vdso)
@@ -544,7 +544,7 @@ impl SpaceBuilder {
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
-            // A gap before this entry, or an entry of something else.
+            // There is a gap before this entry, or the entry has other bytes than the mapping would show.
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
                 return false;
             }

@@ -111,8 +111,8 @@ impl KernelSymbols {
     }
 
     /// Tries the files that may be the recorded kernel's symbol list, in order, and returns the first one that passes
-    /// all checks. Each list that doesn't gets a warning. If none passes, the result is empty and there is another
-    /// warning. `running` describes this machine's kernel.
+    /// all checks. Each list that fails a check gets a warning. If none passes, the result is empty and there is
+    /// another warning. `running` describes this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],

@@ -72,7 +72,7 @@ pub struct Located {
     /// The address that was looked up. For a return address, it is the byte before it, with one exception
     /// ([`Symbolizer::locate`]).
     pub addr: Addr,
-    /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
+    /// The JIT code at the address. `None` if no code is known there, or if the address belongs to `mapping` instead.
     pub code: Option<Hit>,
     /// What was mapped at the address, even if the address belongs to `code`. `None` if no mapping is known.
     pub mapping: Option<MappedPlace>,

@@ -122,8 +122,8 @@ impl AuthoredScript {
     /// bundler. `scripts` gives the index of each such file, and the file as a script. Positions in the file are
     /// replaced by positions in the files from which it was generated.
     pub fn compose(mut self, scripts: Vec<(u32, Self)>) -> Self {
-        /// A generated script among the authored files, and the indices that its first file and its first name will
-        /// get.
+        /// A generated script among the authored files, and the indices that its first file and its first name will get
+        /// in the composed script.
         struct Numbered<'s> {
             script: &'s AuthoredScript,
             first_file: u32,

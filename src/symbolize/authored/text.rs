@@ -17,7 +17,7 @@ pub(super) struct Text {
     units: Vec<usize>,
 }
 
-/// For this many bytes of text each, the number of UTF-16 units before them is stored ([`Text::units`]).
+/// The interval in bytes at which the number of UTF-16 units so far is stored ([`Text::units`]).
 const STEP: usize = 1 << 10;
 
 impl Text {

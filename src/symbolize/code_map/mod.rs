@@ -100,7 +100,7 @@ impl Layer {
     }
 }
 
-/// What one process loaded: an index of segments for each kind of entries (timed loads, gap-filling loads, untimed
+/// What one process loaded: an index of segments for each kind of entry (timed loads, gap-filling loads, untimed
 /// entries).
 #[derive(Debug, Clone, Default)]
 struct Layer {

@@ -426,7 +426,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     let start = segments[middle].start;
     let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
     // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
-    // lower half count as cut, too.
+    // lower half count as cut, too: lookups of their addresses must search both halves.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
     // The segments are now partitioned by address. If a split by time cuts fewer of them, they are partitioned by time
     // again.

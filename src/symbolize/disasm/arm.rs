@@ -265,6 +265,7 @@ fn respell_condition(mnemonic: &str) -> Option<(&str, &'static str)> {
 /// address to which the instruction refers.
 fn respell(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    // Of the addresses to which instructions refer, the text only contains the targets of branches.
     let branch_target = target.filter(|target| target.kind != TargetKind::Memory);
     // A mnemonic may end in a width, such as `.w`. The condition is before it.
     let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));

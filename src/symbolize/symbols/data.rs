@@ -52,7 +52,8 @@ impl Variables {
                 }
             }
         }
-        // By the order of the fields: lookups take the last symbol at an address, which is the largest.
+        // Symbols are compared field by field: by address, then by size. Lookups take the last symbol at an address,
+        // which is therefore the largest.
         list.sort();
         Self { list }
     }

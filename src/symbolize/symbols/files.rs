@@ -389,7 +389,8 @@ impl SearchOptions {
             paths.extend(self.paths_by_id(id, "debug"));
         }
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, DEBUGGING, warnings));
-        // `has_build_id` also accepts a file without a build ID.
+        // The file should have the build ID that the link states. `has_build_id` also accepts a file without a build
+        // ID.
         images.find(|found| found.has_build_id(id))
     }
 

@@ -133,8 +133,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best of the symbols that contain `addr` and start at one address. `last` is the index of the last symbol
-    /// with that start. If perf's rules prefer none of these symbols, returns the first of them.
+    /// Of the symbols that start at the same address and contain `addr`, the best one. `last` is the index of the last
+    /// of these symbols. If perf's rules prefer none of them, returns the first.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {

@@ -362,8 +362,8 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // After the call, the link register no longer has the value that the caller had in it. A value that is left
-            // in it here is the return address.
+            // The call overwrote the link register with the return address, so the value that the caller had in it
+            // before is lost.
             caller.forget(link);
         }
         Ok(Some(caller))

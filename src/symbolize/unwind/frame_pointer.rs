@@ -81,6 +81,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     let (fp, return_addr, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
+        // A link register of 0 holds no return address.
         (_, Stage::InLink { lowered }) => {
             (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(lowered.unwrap_or(0))?)
         }

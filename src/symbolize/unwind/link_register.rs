@@ -237,7 +237,8 @@ impl<'c> Position<'c> {
                     paths.extend(jump(distance));
                     paths.push((index + 1, raised));
                 }
-                // The path ends here: after a call, the link register has another value.
+                // The path ends here: after a call, the link register has another value. At `None`, the known code
+                // ends.
                 Some(Effect::Leaves) | None => {}
             }
         }
