@@ -99,8 +99,8 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
-    /// If the message was cut off within a length-delimited field, the number of this field and those of its bytes that
-    /// are there. `None` if the next field is complete, or isn't length-delimited.
+    /// If the message ends within a length-delimited field, returns the field's number and those of its bytes that are
+    /// there. `None` if the next field is complete, or isn't length-delimited.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;

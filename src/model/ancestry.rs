@@ -175,8 +175,8 @@ impl Ancestry {
     }
 
     /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may seem earlier than
-    /// the fork of its process, because text is in another order or because CPUs have different clocks. Such a sample
-    /// runs code that the parent has at the sample's time.
+    /// the fork of its process, for example because the clocks of CPUs differ. Such a sample runs code that the parent
+    /// has at the sample's time.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.still_inherits(time) => None,
@@ -265,6 +265,7 @@ impl Ancestry {
                 if depth == MAX_GENERATIONS {
                     self.cut(pid);
                 }
+                // After `cut`, the process has no fork any more, so the count starts again at 0.
                 depth = if self.forks.contains_key(&pid) { depth + 1 } else { 0 };
                 depths.insert(pid, depth);
             }

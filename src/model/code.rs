@@ -9,7 +9,7 @@ use std::sync::Arc;
 /// A piece of code that a runtime wrote to memory. Its name and bytes are borrowed from the file that reports the code.
 #[derive(Debug, Clone, Copy)]
 pub struct Code<'data> {
-    /// The name that the runtime gave it; may not be UTF-8.
+    /// The name that the runtime gave it, which needn't be UTF-8.
     pub name: &'data [u8],
     /// The address at which it was loaded. Code that moves has another address later.
     pub addr: Addr,
@@ -136,8 +136,8 @@ pub struct SourceMap<'data> {
 struct Nesting {
     /// 1 if no other call contains the call.
     depth: usize,
-    /// The index of the enclosing call at depth [`MOST_INLINED`] + 1; of the call itself if its depth is smaller or
-    /// equal.
+    /// For a call at a depth of at most [`MOST_INLINED`], the index of the call itself. For a deeper one, the index of
+    /// the call around it whose depth is [`MOST_INLINED`] + 1.
     first_too_deep: usize,
 }
 
@@ -149,7 +149,8 @@ impl<'data> SourceMap<'data> {
     /// moves to the enclosing call at that depth. Lines in calls that contain themselves move to the code's own
     /// function.
     fn limit_depth(mut self) -> Self {
-        // So few calls can't be nested too deeply. If one of them contains itself, `calls_around` ends nevertheless.
+        // With so few calls, none can be nested too deep. A call that contains itself does no harm either:
+        // `calls_around` ends nevertheless.
         if self.calls.len() <= MOST_INLINED {
             return self;
         }
@@ -165,8 +166,8 @@ impl<'data> SourceMap<'data> {
             if depth == ENDLESS {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
-                // The line moves to the enclosing call of the maximum depth. There, its position is where
-                // `first_too_deep` is called; `discriminator` then is the column.
+                // The line moves to the call of the maximum depth around its own call. In that call, the position that
+                // is executing is that of the call `first_too_deep`. The field `discriminator` then is the column.
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -190,8 +191,9 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // If the walk comes back to this call, the call contains itself. Then this depth stays that of all
-                // calls on the walk: adding 1 to it changes nothing.
+                // This depth is overwritten on the way back, with one exception: if the walk comes to this call again,
+                // the call contains itself. Then all calls on the walk get the depth `ENDLESS`, because adding 1 to it
+                // changes nothing.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);

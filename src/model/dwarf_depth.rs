@@ -43,9 +43,10 @@ struct DeepUnit {
     table_field: Range<usize>,
     /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
-    /// The entries of the calls to replace, each with all entries below it, as ranges of `.debug_info`.
+    /// The ranges of `.debug_info` to overwrite: each has the entry of a call that is too deep, and all entries below
+    /// it.
     entries: Vec<Range<usize>>,
-    /// How many calls these ranges contain.
+    /// How many inlined calls these ranges contain.
     calls: u64,
 }
 
@@ -114,7 +115,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let (mut cut_ranges, mut cut_calls) = (Vec::new(), 0);
     // The functions and inlined calls around the current entry.
     let mut open: Vec<OpenEntry> = Vec::new();
-    // If the current entry is inside of a call that will be replaced, this call.
+    // The call to be replaced that contains the current entry; `None` if the entry isn't inside of one.
     let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
         let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
@@ -136,7 +137,8 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
             cut_calls += u64::from(is_call);
             continue;
         }
-        // Only these entries contain other calls. A call without children is never cut: it only adds one level.
+        // Only functions and inlined calls with children can contain other calls. A call without children is never
+        // replaced, even if it is too deep: it only adds one level.
         if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }

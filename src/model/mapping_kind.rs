@@ -133,8 +133,9 @@ impl<'a> MappingKind<'a> {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// True for the kinds of memory without a file under whose own recorded name (such as `/memfd:NAME (deleted)`) perf
-    /// shows code. Code in all other such memory is shown under the perf map that would name it, `/tmp/perf-PID.map`.
+    /// True if perf shows code in this kind of memory under the memory's own recorded name, such as `/memfd:NAME
+    /// (deleted)`. Code in all other memory without a file is shown under the name of the process's perf map
+    /// (`/tmp/perf-PID.map`).
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }

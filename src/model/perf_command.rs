@@ -232,7 +232,7 @@ fn takes_next_word(word: &[u8]) -> bool {
     }
     let Some(letters) = word.strip_prefix(b"-") else { return false };
     // In a word with several letters (`-agF`), the first option that takes a value takes the rest of the word. If
-    // nothing is left of the word, it takes the next one.
+    // nothing is left of the word, the option takes the next word.
     let with_value = letters.iter().position(|letter| SHORT_WITH_VALUE.contains(letter));
     with_value.is_some_and(|index| index + 1 == letters.len())
 }

@@ -104,7 +104,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         };
         let older_sibling = self.newest_child(parent);
         self.nodes.push(TreeNode { parent, key, newest_child: NONE, older_sibling, is_wide: false });
-        // `NONE` is the index of no node, so the lists of sequences with a single key are used.
+        // If `parent` is `NONE`, which is the index of no node, the new node goes to the sequences with a single key.
         let (newest_child, is_wide) = match self.nodes.get_mut(parent as usize) {
             Some(node) => (&mut node.newest_child, &mut node.is_wide),
             None => (&mut self.newest_root, &mut self.has_many_roots),

@@ -56,8 +56,9 @@ pub enum ProcessListState {
     /// All processes of the input are known.
     #[default]
     Complete,
-    /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
-    /// of the unnamed frames in the first part of the text that has any, if they all belong to one process.
+    /// More processes may follow, because the input is text that is symbolized while it is read, part by part. Contains
+    /// the process of the first unnamed frames: files from the user that state no process ID belong to it. `None` if
+    /// there were no unnamed frames yet, or if those in the first part that has any are of several processes.
     Partial(Option<Pid>),
 }
 

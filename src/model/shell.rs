@@ -42,7 +42,8 @@ pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
             line.push(' ');
         }
         match quoted(word) {
-            // `Borrowed`: the word needed no quotes.
+            // The word needed no quotes (`Borrowed`). But as the first word of the line, it would be taken for an
+            // assignment.
             Cow::Borrowed(text) if index == 0 && text.contains('=') => line.push_str(&format!("'{text}'")),
             text => line.push_str(&text),
         }

@@ -84,9 +84,9 @@ impl Frame {
 
 /// Where a function starts in its source code, as far as the input says.
 ///
-/// If an input only states the executed line, `line` and `column` stay 0. Otherwise a function that was sampled at
-/// several lines would become several functions. For recordings of addresses, `file` stays `None`, too: debug
-/// information states the file of the executed line, which may be a header.
+/// If an input only states the executed line, `line` and `column` stay 0: if they had the executed line, a function
+/// that was sampled at several lines would become several functions. For recordings of addresses, `file` stays `None`,
+/// too: debug information states the file of the executed line, which may be a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FunctionStart {
     /// The source file; `None` if unknown.
@@ -367,8 +367,8 @@ impl Series {
         !self.uncounted && !is_the_weight
     }
 
-    /// All rows with the selected number. For negative rows, which come last, weights are negative but sample counts
-    /// aren't.
+    /// All rows, each with the number that `weight` selects. Negative rows come last. Their weights are negative, but
+    /// their sample counts aren't.
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
         let amount = move |row: &Row| i64::try_from(weight.value(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };

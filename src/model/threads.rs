@@ -88,9 +88,10 @@ impl Threads {
         &[]
     }
 
-    /// The name of a thread at `time` (`None`: at the end of the recording). A thread is assumed to have had its first
-    /// recorded name before that, too, because recorders may write down existing threads late. As in perf, the idle
-    /// task (ID 0) is called `swapper`, and a thread whose name isn't known `:TID`. Empty if neither ID is known.
+    /// The name of a thread at `time` (`None`: at the end of the recording). Before its first recorded name, a thread
+    /// is assumed to have had that name already, because recorders may write down existing threads late. As in perf,
+    /// the idle task (ID 0) is called `swapper`, and a thread whose name isn't known is called `:TID`. Empty if neither
+    /// ID is known.
     pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
         if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
             return Cow::Borrowed(b"swapper");

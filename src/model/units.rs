@@ -49,7 +49,8 @@ impl FrameAddr {
     }
 
     /// The address to look up: that of the running instruction or, for a return address, one less, which is inside the
-    /// call. The return address itself may already belong to the next function. Nothing else subtracts.
+    /// call. The return address itself may already belong to the next function. Other code uses this method instead of
+    /// subtracting.
     pub fn for_lookup(self) -> Addr {
         match self {
             Self::Ip(addr) => addr,

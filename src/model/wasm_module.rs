@@ -28,9 +28,9 @@ pub struct WasmModule {
 /// V8's hash of one form of the module: of the whole file, or of the file without custom sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmHash {
-    /// V8's hash of these bytes.
+    /// V8's hash of the bytes of this form.
     pub hash: u32,
-    /// The offset in these bytes at which the contents of the code section start.
+    /// Where the contents of the code section start, in bytes from the start of this form.
     pub code: usize,
 }
 

@@ -26,7 +26,7 @@ pub struct CommandLine<'a> {
     pub environment: &'a Environment,
 }
 
-/// What is known about a process that decides which switches for writing names its runtime can use.
+/// The facts about a process that decide which of its runtime's switches for writing names it can use.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
     /// The version of the process's runtime. `None` if it is unknown.
@@ -67,9 +67,9 @@ const WRAPPERS: &[&[u8]] = &[
 ];
 
 impl Assignment {
-    /// The assignment in shell syntax, to be put before a command. If the value is appended, the existing one is
-    /// written as `$NAME`, or as `${NAME:+…}` if it isn't known whether there is one: the shell then omits the
-    /// separator, too, if there is none.
+    /// The assignment in shell syntax, to be put before a command. If the value is to be appended, the existing value
+    /// is written as `$NAME`. If it is unknown whether there is one, it is written with the separator as
+    /// `${NAME:+$NAME:}`, which the shell replaces by nothing if the variable has no value.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         match (separator, is_set) {
@@ -154,8 +154,8 @@ impl<'a> OwnOptions<'a> {
         let mut start = program + 1;
         let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
-        // A runtime with subcommands, as in `deno run`, takes options after the subcommand. Only those are the ones to
-        // read and change.
+        // A runtime with subcommands, as in `deno run`, takes options after the subcommand. Only these options are read
+        // and changed.
         if words.get(end).is_some_and(is_subcommand) {
             start = end + 1;
             end = end_of_options(runtime, words, start);
@@ -185,8 +185,8 @@ fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// True if these words contain a flag. If the flag has a value, it must have the same value there, except for a
-/// [`Flag::Setting`] that accepts any value (`exact` is false).
+/// True if these words contain a flag. A flag with a value is only there if the words give it the same value. A
+/// [`Flag::Setting`] with `exact` set to false is there with any value.
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
         // `is_option_called` also accepts `--option=VALUE`: some flags take an optional value.
@@ -223,13 +223,14 @@ fn is_option_called(word: &[u8], option: &str) -> bool {
     word.starts_with(b"--") && name.len() == option.len() && name.iter().zip(option.bytes()).all(is_same)
 }
 
-/// True if the word is an option of a group, which is an option and all that extend its name: for `--zjit`, also
-/// `--zjit-stats` and `--zjit=…`.
+/// True if the word is the option `group` or another one whose name extends it: for `--zjit`, also `--zjit-stats` and
+/// `--zjit=…`.
 fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
 
-/// Splits the items of a list, given without the option before it, at the separator.
+/// The items of a list such as `a,b`, between which `separator` stands. The option before the list isn't part of
+/// `list`.
 fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
@@ -298,8 +299,8 @@ impl Runtime {
         }
         let mut chosen = first;
         for switch in switches {
-            // Prefer an older switch. But one that every version has (`since` is `None`) writes another kind of file,
-            // such as the JVM's compilation log, so it doesn't replace the first one.
+            // Prefer a switch that older versions have, too. But one that every version has (`since` is `None`) writes
+            // another kind of file, such as the JVM's compilation log, so it doesn't replace the first one.
             if switch.since.is_some() && switch.since < first.since {
                 chosen = switch;
             }
@@ -379,8 +380,8 @@ impl Runtime {
         options.iter().any(|word| switch.incompatible_options.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// An option among those that the runtime receives that makes it leave code out of the files that the switch
-    /// writes. `None` if there is none.
+    /// Of the options that the runtime receives, one that makes it leave code out of the files of the switch. `None` if
+    /// no option does.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let options = self.received_options(command);
         switch.spoiling_options.iter().copied().find(|option| options.iter().any(|word| is_option_called(word, option)))
@@ -415,10 +416,10 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Adds to a command the flags or variables that are missing to turn on the switch: its environment variables if it
-    /// has any and the program doesn't ignore them, otherwise its flags. Together with flags, also adds `flag`, which
+    /// Adds to a command what is missing to turn on the switch: the switch's environment variables if it has any and
+    /// the program doesn't ignore them, otherwise the switch's flags. Together with flags, also adds `flag`, which
     /// isn't part of the switch. A command of another program, which may start the runtime, only gets variables
-    /// ([`Self::correct_by_variable`]). `DIR` in their values is replaced by `directory`.
+    /// ([`Self::correct_by_variable`]). `DIR` in the values of variables is replaced by `directory`.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -478,6 +479,8 @@ impl Runtime {
             let separator = if value.is_empty() { "" } else { variable.separator() };
             // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
+                // The variable is itself the list, so only the item is added, not the option that precedes the list on
+                // the command line.
                 (Flag::Item { item, .. }, Some(_)) => write!(value, "{separator}{item}"),
                 _ => write!(value, "{separator}{flag}"),
             };

@@ -74,7 +74,7 @@ const V8_NAMES: &[TierRule] = &[
             Around("JS:", "-turbofan"),
             Around("Function:", "-liftoff"),
             Around("Function:", "-turbofan"),
-            // The same names, but followed by a source location that jitgraft appended.
+            // Names of WebAssembly functions to which jitgraft appended a source location.
             Holds("-liftoff /"),
             Holds("-turbofan /"),
         ],

@@ -94,9 +94,9 @@ impl ReadableNames {
     /// it keeps the arguments, because overloaded functions differ only in these.
     pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
-        // The tier's word is removed from the name. V8's names don't contain the word but a mark, such as `*`, so they
-        // are composed anew.
-        // Take the last occurrence: the function's name may contain the word, too. Brackets around the word stay.
+        // Removes the tier's word, but not brackets around it. The function's name may contain the word, too, so the
+        // last occurrence is removed. V8's names have a mark such as `*` instead of the word, so they are composed
+        // anew.
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),

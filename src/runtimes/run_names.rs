@@ -259,7 +259,7 @@ fn remove_decimal_class_id(text: &mut String) {
             text.replace_range(slash..=slash + digits, "");
         }
         from = slash + 1;
-        // This happens if a number at the end of the text was removed.
+        // If the removed number was at the end of the text, nothing is left to search.
         if from > text.len() {
             return;
         }

@@ -232,7 +232,8 @@ impl Runtime {
     /// `None` if this version can, or if the version is unknown.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
-        // `None` counts as less than any version: some switch is in every version, so none is too old.
+        // `since` is `None` if all versions have the switch, and counts as less than any version. Then no version is
+        // too old.
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
         let name = self.name;
         (version < oldest)
@@ -309,9 +310,9 @@ impl Runtime {
     }
 }
 
-/// True if the text starts with a version number and not with a word that has digits, such as `4py`: a word has two
-/// letters after the number. `17-openjdk` and `8u442` start with a version. After a number that ends with a dot,
-/// letters don't matter.
+/// True if the text starts with a version number, as in `17-openjdk` and `8u442`. False for a word that starts with a
+/// digit, such as `4py`, in which two letters follow the number. After a number that ends with a dot, letters don't
+/// matter.
 fn starts_with_version(text: &str) -> bool {
     let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(end);

@@ -154,7 +154,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        // As with deno, copied stacks can't be unwound through the executable.
+        // As with deno, stacks that perf copied can't be unwound through Bun's executable.
         callers: Callers::Unknown,
         programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
         // `JITWorker` is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
@@ -411,7 +411,7 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         unnamed: "interpreted methods, which all show as `Interpreter`. Compilation logs also lack the interpreter, \
                   stubs and adapters, and perf maps lack methods that were freed before the map was written",
-        // Names of methods contain their parameter types. The compiler follows only in names from a HotSpot log. Names
+        // Names of methods end with their parameter types or, if they are from a HotSpot log, with the compiler. Names
         // without parameters are those of HotSpot's own code, such as stubs (share/code/codeBlob.cpp).
         marked_names: &[
             (Baseline, &[Ends(") [c1]")]),
@@ -805,7 +805,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 memory: "Ruby:rb_yjit",
                 ..SWITCH
             },
-            // Only one of the two compilers can be enabled (ruby.c).
+            // The switch for Ruby's other JIT compiler, ZJIT. Only one of the two compilers can be enabled (ruby.c).
             Switch {
                 flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
                 since: Some(Version(4, 0)),

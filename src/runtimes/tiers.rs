@@ -24,7 +24,7 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
             return Some(tier);
         }
     }
-    // No pattern matches. For some runtimes, the tier is then known nevertheless.
+    // No pattern matches. For some runtimes, all code whose name matches no pattern has the same tier.
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
         && !first.tierless_names.iter().any(|shape| shape.fits(name))
@@ -36,9 +36,9 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 }
 
 /// The value of `profile.frame.type` for JIT code with this name, in a process with these runtimes (empty if unknown).
-/// A name that only one runtime writes identifies that runtime in any process. Otherwise, it is the first of the
-/// process's runtimes with a pattern that fits or, if there is none, the outermost runtime. `jit` if the process has no
-/// known runtime.
+/// A name that only one runtime writes identifies that runtime in any process. Other names identify the first of the
+/// process's runtimes with a pattern that fits or, if no pattern fits, the outermost runtime. `jit` if the process has
+/// no known runtime.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let has_marked_name = |runtime: &&Runtime| find_tier(runtime.marked_names, name).is_some();
     if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(has_marked_name) {

@@ -49,7 +49,7 @@ pub struct MappedPlace {
     /// When the memory was mapped, on the recording's clock.
     pub mapped: Nanos,
     /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
-    /// if it isn't known for how long: the answer must then not be reused for another time.
+    /// if it isn't known how long the answer holds; the answer must then not be reused for another time.
     pub until: Nanos,
     /// True if anonymous memory was mapped over a library and is most likely the library's own code, moved to huge
     /// pages. JIT code that is known to be there wins over the library.
@@ -109,7 +109,7 @@ struct Space {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. It can always be represented, because no mapping reaches the last byte of the address
+    /// One past the last address. This fits into 64 bits, because no mapping reaches the last byte of the address
     /// space.
     end: u64,
     from: Nanos,
@@ -155,8 +155,8 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
-                    // Here, `offset` is the byte offset of the mapping's record in the recording, by which the record
-                    // is reported.
+                    // `mapping.offset` is the byte offset of the mapping's record in the recording. `own_text` lists
+                    // records by it.
                     spaces.own_text.push(mapping.offset);
                 }
             }
@@ -168,7 +168,7 @@ impl AddressSpaces {
         }
         spaces.add_kernel_symbols(processes, builders.entry((KERNEL_PID, Realm::Kernel)).or_default());
         for ((pid, realm), mut builder) in builders {
-            // A process may exec after its last mapping. That, too, ends what was mapped.
+            // Execs after the process's last mapping end what was mapped, too.
             if realm == Realm::User
                 && let Some(process) = processes.by_pid.get(&pid)
             {
@@ -240,8 +240,9 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// The MMAP records that report nothing new: a program moved its own code into anonymous memory. Each is given by
-    /// its byte offset in the recording. Lookups in such memory return the program's file.
+    /// The MMAP records that report nothing new, because the mapped memory holds the program's own code, which the
+    /// program moved there. Each record is given by its byte offset in the recording. Lookups in such memory return the
+    /// program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -377,11 +378,12 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
-/// True if two mappings of process `pid` certainly have the same DSO. If false, the DSOs must be compared themselves.
+/// True if two mappings of process `pid` certainly have the same DSO. If false, they may still have the same one: the
+/// caller then builds the DSO and looks it up.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths prove this only for files. A vDSO with this path may be a 32-bit one, depending on its address;
-    // memory with this path may be code or data, depending on its protection.
+    // Equal paths prove that two mappings have the same DSO only if it is a file. A vDSO with this path may be a 32-bit
+    // one, depending on its address; memory with this path may be code or data, depending on its protection.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && one.executable == other.executable
         && (realm != Realm::User || other.kind() != MappingKind::Vdso)
@@ -391,7 +393,7 @@ fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
 /// What is mapped by a mapping in this realm. The kind depends on the path and, for the vDSO and for data, also on
 /// where and how it is mapped.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
-    // All memory of a 32-bit process, including its vDSO, lies below this address.
+    // All memory of a 32-bit process lies below this address. So a vDSO below it is that of a 32-bit process.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
@@ -409,13 +411,14 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // A build ID tells different builds of a file apart, and anonymous memory has none. If a recording gives it a build
     // ID anyway, that is dropped, so that all memory with the same name shares one DSO.
     let build_id = mapping.build_id.filter(|_| !kind.is_memory());
-    // Device and inode tell whether a file found here is the recorded one. Memory may have them, too (memfd).
+    // Device and inode tell whether a file found here is the recorded one. Memory such as memfd has them as well, but
+    // there is no file to compare with.
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if the mapped file is a program or library, made by a linker. JIT compilers also map files to put code there,
-/// but delete them, and those have no build ID.
+/// True if the mapped file is a program or library, made by a linker. False for the files to which JIT compilers write
+/// code: these are deleted and have no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
@@ -486,20 +489,20 @@ impl SpaceBuilder {
         }
     }
 
-    /// Maps `dso` and returns false. Returns true if the mapping is memory to which the program moved its own code. The
-    /// program's file then stays mapped there. To recognize this, what was mapped before is examined first, and
-    /// replaced last.
+    /// Replays one mapping, after which `dso` is mapped in its range. Returns true if the mapping reports nothing new:
+    /// its memory holds the program's own code, which the program moved there. The program's file then stays mapped
+    /// instead of `dso`. To recognize such memory, what was mapped in the range before is replaced only at the end.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         // In anonymous memory, the kernel, its modules and simpleperf's files, offsets are addresses; see
-        // `Place::offset`.
+        // `MappedPlace::offset`.
         let is_absolute = kind.is_memory()
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // This comes first: the text of a file may be within an earlier mapping of the whole file as data, and is then
-        // mapped already.
+        // Executable mappings are noted before repeated mappings are skipped below. A loader may first map the whole
+        // file as data; the file's code is then mapped already, but not yet noted.
         if kind == DsoKind::File && mapping.executable {
             self.program.get_or_insert(dso);
             if is_linked_file(dso, dsos) {
@@ -541,7 +544,7 @@ impl SpaceBuilder {
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
-            // A gap before this entry, or an entry of something else.
+            // There is a gap before this entry, or the entry has other bytes than the mapping would show.
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
                 return false;
             }
@@ -566,8 +569,7 @@ impl SpaceBuilder {
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
     /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
     /// For a library it is only likely, and only if the memory covers a whole executable mapping or whole huge pages of
-    /// one; the library's mapping is then replaced by one that is marked as remapped. What is left of a mapping that was
-    /// partly covered before doesn't count: a library that was unmapped leaves such remains.
+    /// one. The library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -579,6 +581,9 @@ impl SpaceBuilder {
             return true;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
+        // The range is compared with the library's mappings as they were made, not with what is visible of them now. A
+        // recording doesn't tell when a library is unmapped. Pieces of it then stay visible between later mappings, and
+        // memory that covers just such a piece doesn't hold the library's code.
         let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
             let contains_range = addresses.start <= range.start && range.end <= addresses.end;
             *file == dso && (addresses == range || (is_huge_pages && contains_range))
@@ -601,8 +606,8 @@ impl SpaceBuilder {
             return false;
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // The new mapping must continue the program's mapping up to this address. The code may end within the last huge
-        // page.
+        // From the start of the range to `end`, the program's file must be mapped. The rest of the last huge page may
+        // lie beyond the end of the code.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
         if range.end - end >= HUGE_PAGE {
             return false;
@@ -633,7 +638,7 @@ impl SpaceBuilder {
         }
         let hole_offset = below.offset().wrapping_add(hole_start - below.start);
         let part = VisiblePart { from: below.value.from, dso, offset: hole_offset, is_remapped: false };
-        // The anonymous memory is removed without a trace, as if the file had been mapped here from the start.
+        // The anonymous memory isn't recorded as a region: the file counts as mapped here from the start.
         self.live.clear(hole_start..start, |_| {});
         self.live.insert_into_gap(hole_start..start, part);
     }
@@ -701,7 +706,7 @@ impl ParentReplay<'_> {
         self.mapped.overlay(&own, ranks);
     }
 
-    /// Drops the next exec from those to be replayed, and unmaps everything.
+    /// Replays the next exec: unmaps everything.
     fn replay_exec(&mut self) {
         self.execs = &self.execs[1..];
         self.mapped = SharedRanges::default();

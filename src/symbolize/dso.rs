@@ -34,8 +34,8 @@ pub enum DsoKind {
     /// Memory that isn't from a file, so that a JIT compiler may have put code there. Includes huge pages, memfd and
     /// shared memory.
     Anonymous,
-    /// Memory that isn't from a file and isn't executable. Only `perf record -d` records it. An address in it that a
-    /// call chain contains isn't code: the kernel followed a register that wasn't used as a frame pointer.
+    /// Memory that isn't from a file and isn't executable. Only `perf record -d` records it. If a call chain contains
+    /// an address in it, the kernel followed a register that wasn't used as a frame pointer: the address isn't code.
     Data,
     /// The kernel itself, without its modules.
     Kernel,

@@ -32,7 +32,7 @@ pub struct Frames {
     texts: Texts<TextId>,
     /// All inlined calls of all addresses, stored as trees: addresses inside the same calls share entries.
     inlined: Vec<InlinedFrame>,
-    /// Finds an inlined call in `inlined`, so that equal ones share an entry: the index of each entry.
+    /// For each inlined call, its index in `inlined`, so that equal calls share one entry.
     numbers: FxHashMap<InlinedFrame, u32>,
     /// One entry per requested address, in the order of the request.
     answers: Vec<Answer>,

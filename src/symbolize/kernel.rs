@@ -111,8 +111,8 @@ impl KernelSymbols {
     }
 
     /// Tries the files that may be the recorded kernel's symbol list, in order, and returns the first one that passes
-    /// all checks. Each list that doesn't gets a warning. If none passes, the result is empty and there is another
-    /// warning. `running` describes this machine's kernel.
+    /// all checks. Each list that fails a check gets a warning. If none passes, the result is empty and there is
+    /// another warning. `running` describes this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -129,7 +129,7 @@ impl KernelSymbols {
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
-            // The build ID in the path of a given list from perf's cache shows that the list is another kernel's.
+            // If the user gave a list from perf's cache, its path contains the build ID of its kernel.
             if matches!(list, KernelList::Given(_)) && build_id.is_some_and(|id| is_for_other_kernel(list.path(), id)) {
                 warnings.push(Warning::new(OTHER_DIRECTORY).in_file(list.path(), None));
                 continue;
@@ -238,10 +238,10 @@ impl KernelSymbols {
             .collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // `previous` is the previous symbol, and `lowest_wanted` the lowest wanted address at or above its start. If
-        // the next symbol starts at or below that address, the previous symbol contains no wanted address and is
-        // dropped. Lists are sorted except where the addresses of a module begin. There, the previous symbol is always
-        // kept.
+        // Only functions that contain a wanted address are kept. `lowest_wanted` is the lowest wanted address at or
+        // above the start of `previous`, the symbol before the current one. If the current symbol starts at or below
+        // that address, `previous` contains no wanted address and is dropped. Lists are sorted, except that the
+        // addresses of each module begin anew; there, `previous` is always kept.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -276,9 +276,10 @@ impl KernelSymbols {
     /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
     /// [`Self::find`].
     ///
-    /// The kernel jumps to functions through thunks (retpolines) that put the address of the function where a return
-    /// address is expected. If one was sampled, the byte before that address was looked up, which is the last one of
-    /// the padding before the function (`__pfx_NAME`). No call ends there, so the function is meant.
+    /// If the address is the last byte of the padding before a function (`__pfx_NAME`), returns that function, not the
+    /// padding. Such addresses come from samples in a retpoline. This thunk jumps to a function by writing the
+    /// function's start over the return address on the stack. The call chain then has that start as a return address,
+    /// and callers pass the byte before a return address.
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
         let addr = addr.wrapping_add(self.shift);
@@ -346,7 +347,8 @@ fn candidate_lists(
             lists.push(KernelList::Cached { path, force: search.force });
         }
     }
-    // Without knowing which kernel was recorded, the list is only used if a reference symbol shows that it fits.
+    // The list of the running kernel. If it is unknown which kernel was recorded, the caller uses this list only if the
+    // reference symbol shows that it is from the recorded boot.
     if is_running != Some(false) {
         lists.push(KernelList::Running(running.kallsyms.clone()));
     }

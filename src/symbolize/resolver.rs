@@ -87,7 +87,8 @@ impl Resolver<'_> {
             pool.install(|| join(resolve_files, load_kernel_symbols));
         warnings.append(file_warnings);
         warnings.append(kernel_warnings);
-        // The parts come in the order of the requests, which are in the order of `sorted.files`.
+        // Each request gives one or more parts. Put together in order, the parts have an entry for each location in
+        // `sorted.files`.
         let mut indices = sorted.files.iter().map(|location| location.index);
         for part in parts {
             frames.absorb(&part, indices.by_ref().take(part.len()));
@@ -128,7 +129,8 @@ impl Resolver<'_> {
                 // calls, too.
                 DsoKind::Kernel if self.images.get(dso).is_some() => sorted.files.push(location),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => sorted.kernel.push(location),
-                // JIT code in such memory was a `Location::Code`. Nothing names what is left, or what is in a guest.
+                // JIT code in such memory is a `Location::Code`, so it was handled above. Nothing can name the other
+                // addresses in this memory, or addresses in a guest.
                 DsoKind::Anonymous | DsoKind::Data | DsoKind::Guest => {}
             }
         }

@@ -72,7 +72,7 @@ pub struct Located {
     /// The address that was looked up. For a return address, it is the byte before it, with one exception
     /// ([`Symbolizer::locate`]).
     pub addr: Addr,
-    /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
+    /// The JIT code at the address. `None` if no code is known there, or if the address belongs to `mapping` instead.
     pub code: Option<Hit>,
     /// What was mapped at the address, even if the address belongs to `code`. `None` if no mapping is known.
     pub mapping: Option<MappedPlace>,
@@ -101,6 +101,7 @@ impl Symbolizer<'_> {
         // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
+        // The runtime lists each header as code of its own, whose name has this ending.
         if lookup != raw
             && let Some(hit) = found.answer.code
             && self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue")
@@ -138,7 +139,8 @@ impl Symbolizer<'_> {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }
             _ if mode == CpuMode::User => self.spaces.user_lasting(pid, addr, time),
-            // Outside of user space, what isn't mapped now may be mapped at any time, so that answer can't be reused.
+            // In the kernel and in guests, an address where nothing is mapped may be mapped at any time. So the answer
+            // that nothing is mapped holds for no longer than `time`, and isn't reused.
             place => Lasting { answer: place, holds: time..place.map_or(time, |place| place.until) },
         }
     }
@@ -167,8 +169,9 @@ fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<MappedPlace>, spaces:
         // Code that is later than the file's mapping was written over the file. If the mapping is later, it replaced
         // the code.
         HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
-        // The code may be from any time. A file that was mapped later than the code would have replaced it, so the code
-        // wins only if nothing replaced the file up to the end of the recording.
+        // It is unknown when the code was there. If something was mapped over the file later, the code may belong to
+        // that. If the file stayed mapped to the end of the recording, the code is part of the file, such as a function
+        // of an executable without symbols that a perf map names.
         HitKind::Untimed => place.until == Nanos(u64::MAX),
         // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
         // for them.

@@ -120,8 +120,8 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// Calls `each` with lists of positions, which together contain the position of each range that contains an
-    /// address.
+    /// Calls `each` with lists of positions. Together, these lists contain the position of each range that contains
+    /// `addr`.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -132,8 +132,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Calls `each` with lists of positions, which together contain the position of each range that overlaps `range`.
-    /// Such a range is listed at one of the nodes that cover `range`, above one of them, or below.
+    /// Calls `each` with lists of positions. Together, these lists contain the position of each range that overlaps
+    /// `range`. Such a range is listed at one of the nodes that cover `range`, at one above these, or at one below.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         // The leaves that overlap `range`. No leaf has addresses below the first edge, so a range from there begins
         // with leaf 0.
@@ -233,8 +233,8 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // If all leaves below a node are in `leaves`, the node is one of those that cover them, or is below one. It
-        // isn't an ancestor of any.
+        // If all leaves below a node are in `leaves`, `for_each_covering` finds that node or one above it, and none
+        // below it. So the node isn't an ancestor of any that are found.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

@@ -7,6 +7,6 @@ id! {
     FrameId,
     /// A stack: a node of the prefix tree.
     StackId,
-    /// A [`Track`](super::Track): the thread or merged group that a row belongs to.
+    /// A [`Track`](super::Track): the thread, or the group of threads, that a row belongs to.
     TrackId
 }

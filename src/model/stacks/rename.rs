@@ -99,7 +99,8 @@ impl Profile {
         Frame { name, module, build, file, start, ..*frame }
     }
 
-    /// Merges another profile whose frames have already been added. `frames` has the new ID of each.
+    /// Merges another profile whose frames are already in this one. `frames` has their IDs here, in the order of
+    /// `other`.
     fn merge_translated(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_have_durations |= other.rows_have_durations;

@@ -15,7 +15,7 @@ use super::words::{first_word, is_word};
 pub(super) struct DeclaredWord<'t> {
     /// The word as the author wrote it.
     pub(super) word: &'t str,
-    /// The text after the word, as far as it was given.
+    /// The text after the word, up to the end of the text that was searched.
     after: &'t str,
 }
 
@@ -220,6 +220,7 @@ pub(super) fn leads_to_value(between: &str) -> bool {
 /// that one, too.
 fn skip_declaration_keywords(text: &str) -> usize {
     let mut offset = 0;
+    // A declaration has each keyword at most once.
     for _ in 0..KEYWORDS.len() {
         let word = first_word(&text[offset..]);
         let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);

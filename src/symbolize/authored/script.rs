@@ -122,16 +122,16 @@ impl AuthoredScript {
     /// bundler. `scripts` gives the index of each such file, and the file as a script. Positions in the file are
     /// replaced by positions in the files from which it was generated.
     pub fn compose(mut self, scripts: Vec<(u32, Self)>) -> Self {
-        /// A generated script among the authored files, and the indices that its first file and its first name will
-        /// get.
+        /// A generated script among the authored files, and the indices that its first file and its first name will get
+        /// in the composed script.
         struct Numbered<'s> {
             script: &'s AuthoredScript,
             first_file: u32,
             first_name: u32,
         }
-        // `by_file` finds a generated file's script by the file's index, because there may be one for every authored
-        // file. The scripts' files and names are appended below, in the order of `scripts`, so their indices are known
-        // here.
+        // `by_file` finds the script of a generated file by the file's index, because there may be one for every
+        // authored file. `first_file` and `first_name` are the indices that the first file and the first name of the
+        // next script will get: the files and names of all scripts are appended below.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -163,6 +163,7 @@ impl AuthoredScript {
     /// result leads to the authored file from which this script was generated. `first_file` and `first_name` are the
     /// indices that this script's first file and first name will get in the later script.
     fn translate_segment(&self, later: &Segment, first_file: u32, first_name: u32) -> Segment {
+        // This script's source map doesn't tell where the code comes from, so the code belongs to no authored file.
         let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*later };
         };
@@ -306,8 +307,8 @@ impl AuthoredScript {
     /// which must be in the same scope. `None` if the list has no usable name.
     fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
-        // Only the lines are compared at the start: the segment may lead to a keyword or name that comes before the
-        // scope's start on the same line.
+        // Where the scope starts, only the line is compared: the segment may lead to a keyword or name that is on the
+        // same line, but before the start of the scope.
         let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
@@ -320,11 +321,13 @@ impl AuthoredScript {
         Some(format!("{}{name}", function_text.prefix))
     }
 
-    /// The authored name of the function at `segment`. It is put together from the authored counterparts of the words
-    /// that are its name in the script. `None` if one of these counterparts isn't proven.
+    /// The name that the author gave to a function. `segment` leads to the function in the authored file. The words of
+    /// the function's name in the script are replaced, one by one, by the words that the author wrote for them. `None`
+    /// if this isn't proven for one of the words, or if only a tool gave the function that name.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // The author may have given the function a name of its own, which the tool dropped when it bound the function
-        // to a variable. The engine would show that name if the authored file were running.
+        // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
+        // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool
+        // dropped. The engine would show that name if the authored file were running.
         if function_text.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
@@ -336,15 +339,16 @@ impl AuthoredScript {
             // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
-            // The author didn't bind the function to this word, only a tool did. So the word isn't the function's name.
+            // In the authored file, the function isn't the value of this word: a tool bound it to the word. So the word
+            // isn't the function's name.
             if function_text.is_bound
                 && is_last
                 && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
             {
                 return Ok(None);
             }
-            // The author assigned a named function to this word, as in `word = function item() {}`. The engine would
-            // show the function's own name (`item`).
+            // As at the start of this function, the author gave the function a name of its own. Here it is found at the
+            // word instead of at the segment, as `item` in `word = function item() {}`.
             if let Some(function) = word.function
                 && function_text.is_bound
             {
@@ -415,7 +419,8 @@ impl AuthoredScript {
             return Ok(Some(AuthoredWord::new(recorded.unwrap_or(Cow::Borrowed(generated)), segment)));
         };
         if is_computed_key(text, offset) {
-            // A key that isn't a plain word proves a name only if its string value is the recorded name.
+            // A key such as `'a b'` or `[x]` isn't a plain word. It proves the recorded name only if it is a string
+            // with that value.
             let value = recorded.filter(|name| Some(name.as_ref()) == string_key(text, offset));
             return Ok(value.map(|value| AuthoredWord::new(value, segment)));
         }
@@ -551,10 +556,10 @@ impl<'a> AuthoredWord<'a> {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function (`function_text`, at the segment `function`) to this word. False if only a
-    /// tool did: when it inlines a call, it binds the parameters of the called function to the arguments, which the
-    /// author wrote elsewhere. So the word must not be an argument, and must be in the same file, at most one line
-    /// before the function.
+    /// True if the author bound the function to this word, as in `word = () => …`. False if only a tool did, when it
+    /// inlined a call: it turns the parameters of the called function into variables, and binds them to the arguments
+    /// of the call. So the word must not be an argument. It must be in the same file as the function, at most one line
+    /// before it. `function` is the function's segment, `function_text` what the script's text says about it.
     fn binds(&self, function_text: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;

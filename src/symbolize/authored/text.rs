@@ -17,7 +17,7 @@ pub(super) struct Text {
     units: Vec<usize>,
 }
 
-/// For this many bytes of text each, the number of UTF-16 units before them is stored ([`Text::units`]).
+/// The interval in bytes at which the number of UTF-16 units so far is stored ([`Text::units`]).
 const STEP: usize = 1 << 10;
 
 impl Text {
@@ -107,7 +107,7 @@ impl Text {
 
     /// The byte offset of the character that starts at or after this UTF-16 unit; `None` beyond the end of the text.
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
-        // Starts at the last stored count that isn't above `unit`, and counts characters from there.
+        // Starts at the last step whose stored count isn't above `unit`, and counts characters from there.
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
         let mut byte = self.step_start(step);
         let mut count = self.units[step];

@@ -55,8 +55,8 @@ pub(super) enum ChangeKind {
     Move,
     /// A load or move at an unknown time. If two overlap, the one later in the list wins.
     Untimed,
-    /// No code, but a mark: cancels earlier untimed entries from `start` to `end`, because the process has mapped a
-    /// file there whose symbols are better names. `time` and `code` are unused.
+    /// Cancels earlier untimed entries from `start` to `end`, because the process has mapped a file there whose symbols
+    /// are better names. Has no code of its own; `time` and `code` are unused.
     Hidden,
     /// The event has no effect, for example because it moves code that was never loaded. It stays in the list because
     /// other events refer to events by position.
@@ -125,7 +125,7 @@ impl<'data> CodeList<'data> {
             let time = match change.kind {
                 ChangeKind::Load | ChangeKind::Move => Some(change.time),
                 ChangeKind::Untimed => None,
-                // These bring no code into memory.
+                // These events bring no code into memory.
                 ChangeKind::Gone | ChangeKind::Hidden | ChangeKind::Nothing => return None,
             };
             let is_move = change.code.0 < next_code;
@@ -140,8 +140,8 @@ impl<'data> CodeList<'data> {
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Cancels the untimed entries of process `pid` in this address range. Only affects entries that come before this
-    /// one, in this list or in an earlier one given to [`CodeMap::build`](super::CodeMap::build).
+    /// Appends an event that cancels untimed entries of process `pid` in this address range. It only affects entries
+    /// that come before it, in this list or in an earlier one given to [`CodeMap::build`](super::CodeMap::build).
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });

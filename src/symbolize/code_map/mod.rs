@@ -100,7 +100,8 @@ impl Layer {
     }
 }
 
-/// What one process loaded: for each of the three kinds of entries, an index of their segments.
+/// What one process loaded: an index of segments for each kind of entry (timed loads, gap-filling loads, untimed
+/// entries).
 #[derive(Debug, Clone, Default)]
 struct Layer {
     timed: SegmentIndex,
@@ -124,9 +125,9 @@ impl<'data> CodeMap<'data> {
         let (mut timed, mut gap_filling, mut untimed) = (Vec::new(), Vec::new(), Vec::new());
         for change in changes {
             match change.kind {
-                // These only held a position in their list.
+                // Such an event has no effect. It only kept the positions of later events in its list right.
                 ChangeKind::Nothing => {}
-                // Hidden ones are replayed together with the untimed entries that they cancel.
+                // Events that hide untimed entries are replayed together with these entries.
                 ChangeKind::Untimed | ChangeKind::Hidden => untimed.push(change),
                 _ if change.fills_in => gap_filling.push(change),
                 _ => timed.push(change),
@@ -267,10 +268,11 @@ impl<'data> CodeMap<'data> {
             let was_there_then = segment.from < times.end && segment.until > times.start;
             was_there_then && self.code(segment.code).name != name
         };
-        // `name` was found by a lookup, in which timed loads win. So if there are timed loads at `addr`, it is the name
-        // of one of them, and is compared only with names of timed loads. A source that fills gaps may spell the same
+        // `name` is the name that [`Self::lookup`] found, so if there are timed loads at `addr`, it is the name of one
+        // of them. It is then compared only with names of timed loads: a source that fills gaps may spell the same
         // function's name differently.
-        // Without a time (`None`), these are the process and the ancestors whose code it still has at the end.
+        //
+        // Without a time (`None`), the family is the process and those ancestors whose code it still has at the end.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {

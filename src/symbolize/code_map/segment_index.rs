@@ -17,7 +17,7 @@ use std::ops::Range;
 /// scans (measured by `benches/code_map.rs`).
 const LEAF: usize = 16;
 
-/// A group with more segments than this gets a tree.
+/// A group with more segments than this gets a tree. In a smaller group, all segments are scanned.
 const TREE: usize = 64;
 
 /// The size up to which the two halves of a tree are sorted one after the other, while the tree is built. Larger halves
@@ -209,7 +209,7 @@ impl SegmentIndex {
     }
 
     /// Adds all groups of `other`, which must have higher addresses. The caller appends the segments of `other` to
-    /// those of the map. `first_segment` is the index that the first of them gets there.
+    /// those of the map. `first_segment` is the index in the map of the first segment that is appended.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;
@@ -372,9 +372,8 @@ impl SegmentTree {
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
-        // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass,
-        // because `arrange` works on halves of the segments in parallel.
-        // It has 2^(levels + 1) - 1 nodes.
+        // A complete binary tree with 2^levels leaves has 2^(levels + 1) - 1 nodes, which are stored level by level.
+        // The boxes are filled in a separate pass, because `arrange` works on halves of the segments in parallel.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
@@ -399,6 +398,7 @@ impl SegmentTree {
             let has_children = 2 * (node as usize) + 2 < self.boxes.len();
             if has_children {
                 let middle = low + (high - low) / 2;
+                // The node put last is visited next, so the lower half comes first.
                 waiting[count] = (2 * node + 2, middle, high);
                 waiting[count + 1] = (2 * node + 1, low, middle);
                 count += 2;
@@ -426,7 +426,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     let start = segments[middle].start;
     let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
     // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
-    // lower half count as cut, too.
+    // lower half count as cut, too: lookups of their addresses must search both halves.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
     // The segments are now partitioned by address. If a split by time cuts fewer of them, they are partitioned by time
     // again.

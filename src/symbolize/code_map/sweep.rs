@@ -15,12 +15,13 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The number of changes after which a group ends as soon as it can: before the next change that starts after all
-/// changes of the group end. With a smaller number there would be more groups to search; with a larger one, more
-/// segments to scan (measured by `benches/code_map.rs`).
+/// A group with this many changes ends at the next opportunity: before a change whose addresses are all above those of
+/// the group. With a smaller number there would be more groups to search; with a larger one, more segments to scan
+/// (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
-/// A gap of at least this many bytes always ends a group, so that the address range of a group shows where code can be.
+/// A gap of at least this many bytes between two changes always ends a group of changes, so that the address range of a
+/// group shows where code can be.
 const PAGE: u64 = 4096;
 
 /// About how many changes are processed as one batch on one thread.
@@ -36,8 +37,9 @@ pub(super) struct Batch {
     pub(super) overlaps: u64,
 }
 
-/// Replays untimed entries, and the marks that hide some of them ([`ChangeKind::Hidden`]). `changes` are in the order
-/// of the sources; where they overlap, the later one wins. Passes the segments to `sink` like [`replay_timed`].
+/// Replays untimed entries, and the events that cancel some of them ([`ChangeKind::Hidden`]). `changes` are in the
+/// order of the sources; where entries overlap, the later one wins. Passes the segments to `sink` like
+/// [`replay_timed`].
 pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
     set_order(&mut changes);
     replay(changes, &FxHashMap::default(), pool, sink);
@@ -155,7 +157,7 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
     let mut overlaps = 0;
     let mut now = None;
     for change in changes {
-        // File mappings and execs that happened up to the time of this change, or at the same time, come before it.
+        // File mappings and execs before this change, or at the same time, are replayed first.
         if let Some(cuts) = cuts {
             cuts.end_code(live, &addresses, now, change.time);
         }
@@ -163,9 +165,8 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
         match change.kind {
             ChangeKind::Gone => live.remove(change),
             // Earlier entries end here and nothing takes their place. This doesn't count as an overlap, because no name
-            // is wrong.
-            // Untimed entries begin at time 0, and a hidden range also has time 0. So no segment is left of what is cut
-            // here.
+            // is wrong. All untimed entries begin at time 0, and this event has time 0, too, so no segment is left of
+            // what it cancels.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {

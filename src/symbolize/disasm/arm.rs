@@ -84,9 +84,9 @@ impl Arm {
         Decoded { len: 4, text, target }
     }
 
-    /// Decodes the Thumb instruction at the start of `rest`, which has two or four bytes. `addr` is its address.
-    /// `block` has the conditions for this instruction and the ones after it. This one's condition is taken out; if
-    /// this is an `it`, `block` becomes the list of conditions that it gives.
+    /// Decodes the Thumb instruction at the start of `rest`, which takes two or four bytes. `addr` is its address.
+    /// `block` has the conditions for this instruction and the ones after it. The condition for this instruction is
+    /// taken out. If the instruction is an `it`, `block` becomes the list of conditions that it gives.
     fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
         let Some(first) = read_half_word(rest, 0) else { return Decoded::cut_off(rest) };
         let is_wide = is_wide(first);
@@ -190,7 +190,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
         0b11100 => (TargetKind::Jump, pc, signed_bits(first, 0, 11) * 2),
         // `b` with a condition, in two bytes. Instead of a condition, 14 and 15 mean other instructions.
         0b11010 | 0b11011 if bits(first, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(first, 0, 8) * 2),
-        // `cbz` and `cbnz`, which jump forward if a register is zero or isn't.
+        // `cbz` and `cbnz`, which jump forward if a register is zero or if it isn't.
         0b10110 | 0b10111 if first & 0xf500 == 0xb100 => {
             (TargetKind::Jump, pc, i64::from(bits(first, 9, 1) << 6 | bits(first, 3, 5) << 1))
         }
@@ -265,6 +265,7 @@ fn respell_condition(mnemonic: &str) -> Option<(&str, &'static str)> {
 /// address to which the instruction refers.
 fn respell(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    // Of the addresses to which instructions refer, the text only contains the targets of branches.
     let branch_target = target.filter(|target| target.kind != TargetKind::Memory);
     // A mnemonic may end in a width, such as `.w`. The condition is before it.
     let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));
@@ -308,6 +309,7 @@ const BARRIERS: [(&str, &str); 8] = [
 /// the target of a branch as a distance (`$+0x10`), which becomes the address in `branch_target`. Any other text, such
 /// as the name of a shift, is kept.
 fn respell_operand(operand: &str, branch_target: Option<Target>) -> String {
+    // objdump and the library name these two registers differently.
     match operand {
         "sb" => return "r9".to_owned(),
         "r10" => return "sl".to_owned(),
@@ -384,10 +386,10 @@ fn addressing_suffix(word: u32, operands: &str, library_suffix: &str) -> String 
     }
 }
 
-/// Puts an instruction together from its mnemonic and operands, and rewrites the immediate of a data-processing
-/// instruction. It is encoded as 8 bits rotated right, and objdump shows the signed value. If a smaller rotation would
-/// give the same value, objdump shows the 8 bits and the rotation instead. The library prints `adr` without the
-/// rotation; objdump shows it as an `add` to or a `sub` from `pc`.
+/// Puts an instruction together from its mnemonic and operands. Rewrites the immediate of a data-processing
+/// instruction, which is encoded as 8 bits and a rotation to the right. objdump shows the signed value or, if a smaller
+/// rotation would give the same value, the 8 bits and the rotation. The library prints `adr` without the rotation;
+/// objdump shows `adr` as an `add` to or a `sub` from `pc`.
 fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     // Data-processing instructions with an immediate. The opcodes in the last line have another kind of immediate:
     // movw, movt and system instructions.
@@ -539,6 +541,7 @@ impl ThumbText {
             }
             ("rsb" | "rsbs", true) => width.clear(),
             ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => *width = ".w".to_owned(),
+            // objdump shows the number without the `#`.
             ("svc", _) => *operands = operands.trim_start_matches('#').to_owned(),
             // The 16-bit `rsbs` always subtracts from 0, so objdump shows a negation.
             ("rsbs", false) => {
@@ -547,6 +550,7 @@ impl ThumbText {
                     *operands = registers.to_owned();
                 }
             }
+            // objdump shows `adr` as an `add` to `pc`.
             ("adr", false) => {
                 *stem = "add".to_owned();
                 *operands = operands.replacen(", ", ", pc, ", 1);

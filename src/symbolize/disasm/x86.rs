@@ -78,7 +78,8 @@ impl X86 {
             let decoded = decoder.decode();
             if decoded.is_invalid() {
                 instructions.push(Instruction { offset, len: 1, text: bytes_text(&code[start..=start]), target: None });
-                // Decoding resumes at the byte after the invalid one. As above, this can't fail.
+                // Decoding resumes at the byte after the invalid one. That can't fail, because this position is in the
+                // code or at its end.
                 let _ = decoder.set_position(start + 1);
                 decoder.set_ip(addr.wrapping_add(offset + 1));
                 continue;

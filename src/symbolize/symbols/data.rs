@@ -52,7 +52,8 @@ impl Variables {
                 }
             }
         }
-        // By the order of the fields: lookups take the last symbol at an address, which is the largest.
+        // Symbols are compared field by field: by address, then by size. Lookups take the last symbol at an address,
+        // which is therefore the largest.
         list.sort();
         Self { list }
     }
@@ -67,10 +68,10 @@ impl Variables {
     }
 }
 
-/// The link-time address of a file offset at which data was mapped. Unlike [`Image::vaddr`], also finds variables
-/// without contents in the file (`.bss`), if they are on the same page as the end of a segment's contents: that page is
-/// mapped from the file, so the offset lies after the contents, but within the segment's size in memory. `None` if no
-/// segment contains the offset.
+/// The link-time address of the data that was mapped at a file offset. Unlike [`Image::vaddr`], also finds variables
+/// without contents in the file (`.bss`), if they share a page with the end of a segment's contents. That page is
+/// mapped from the file, so such a variable has an offset after the contents, but within the segment's size in memory.
+/// `None` if no segment contains the offset.
 pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
     if let Some(vaddr) = image.vaddr(offset) {
         return Some(vaddr);

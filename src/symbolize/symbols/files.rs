@@ -124,8 +124,8 @@ impl Default for SearchOptions {
     }
 }
 
-/// Where debuginfod's client has its cache: `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`. `None` if neither
-/// is known.
+/// Where debuginfod's client has its cache: `$DEBUGINFOD_CACHE_PATH`, or `debuginfod_client` in the user's directory
+/// for caches (`$XDG_CACHE_HOME` or `~/.cache`). `None` if none of these variables, nor `$HOME`, is set.
 fn debuginfod_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = variable("DEBUGINFOD_CACHE_PATH") {
@@ -203,8 +203,8 @@ impl SearchOptions {
         paths.into_iter().chain(by_id)
     }
 
-    /// The paths where directories of files by build ID may have the file that ran. A directory has it either as
-    /// `ab/cdef…/elf` or, if that isn't a directory, as `ab/cdef…` itself.
+    /// The paths where directories of files by build ID may have the file that ran: `ab/cdef…/elf`, or `ab/cdef…` if
+    /// that is a file instead of a directory. Paths of directories are left out.
     fn running_paths_by_id(&self, dso: &Dso, id: BuildId) -> Vec<PathBuf> {
         let file_name = if dso.is_vdso() { "vdso" } else { "elf" };
         let mut paths = Vec::new();
@@ -220,7 +220,8 @@ impl SearchOptions {
     /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
     /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
-        /// How much earlier than the event a file time may be: one tick of the kernel's usual timer.
+        /// A file's time may be this much earlier than the moment when the file was really written: one tick of the
+        /// kernel's usual timer.
         const TICK: Duration = Duration::from_millis(4);
         // Nothing can be said if the recording doesn't state the device and inode of the file, or if it wasn't made on
         // this machine.
@@ -234,8 +235,8 @@ impl SearchOptions {
         let Some(about) = self.door(path).look(path) else { return false };
         let found = file_id(&about);
         if found == recorded {
-            // It is still the same file, which may have been rewritten. But if it was written before it first ran, for
-            // example by a build during the recording, it has the code that ran.
+            // The recorded file is still at the path, but may have been rewritten since. If it was last written before
+            // it first ran, for example by a build during the recording, it has the code that ran.
             let mut was_written_before_it_ran = false;
             if let Ok(written) = about.modified()
                 && let Some(first_mapped) = self.first_mapped.get(&recorded)
@@ -245,8 +246,8 @@ impl SearchOptions {
             }
             return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
         }
-        // Another file is at the path now. If its ctime lies within the recording, it was put there then. If it is on
-        // another device, something else may simply be mounted at the path now.
+        // Another file is at the path now. If its ctime lies within the recording, it replaced the recorded file then.
+        // If it is on another device, something else may simply be mounted at the path now.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
@@ -295,7 +296,7 @@ impl SearchOptions {
             paths.push(Path::new("/boot").join(&file_name));
             paths.push(Path::new("/").join(&modules).join("build/vmlinux"));
         }
-        // `has_build_id` also accepts an image without a build ID, which proves nothing here.
+        // An image without a build ID proves nothing. `has_build_id` would accept it.
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, ELF, warnings));
         images.find(|image| image.build_id().is_some() && image.has_build_id(Some(id)))
     }
@@ -320,7 +321,8 @@ impl SearchOptions {
         for dir in self.id_dirs() {
             let folder = id_path(dir, id);
             for path in [folder.join("elf"), folder] {
-                // Other files there are of no interest, so nothing is said about them.
+                // If the file at the path isn't such a copy, or can't be used, there is no warning: `image` itself was
+                // found.
                 if !self.is_directory(&path)
                     && let Some(copy) = self.open(&path, DEBUGGING, &mut Warnings::new())
                     && copy.has_build_id(Some(id))
@@ -387,7 +389,8 @@ impl SearchOptions {
             paths.extend(self.paths_by_id(id, "debug"));
         }
         let mut images = paths.into_iter().filter_map(|path| self.open(&path, DEBUGGING, warnings));
-        // A file without a build ID is accepted, too.
+        // The file should have the build ID that the link states. `has_build_id` also accepts a file without a build
+        // ID.
         images.find(|found| found.has_build_id(id))
     }
 
@@ -431,8 +434,8 @@ impl SearchOptions {
             return vec![path.to_owned()];
         }
         let relative = path.strip_prefix("/").unwrap_or(path);
-        // In the directory, `/lib` may be a link to `/usr/lib` or a directory of its own, whichever it was on the
-        // recorded machine. So the path is tried with and without `usr/`.
+        // In a `--symfs` directory, `/lib` may be a link to `/usr/lib` or a directory of its own, whichever it was on
+        // the recorded machine. So the path is tried with and without `usr/`.
         let other_form = toggle_usr(relative);
         let mut paths = Vec::new();
         for root in &self.symfs {
@@ -491,7 +494,10 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
             // `blocks` counts units of 512 bytes.
             let on_disk = opened.about.blocks().saturating_mul(512);
             if is_mostly_hole(opened.about.len(), on_disk) {
-                let message = format!("not used: it has {} bytes, but only {on_disk} on disk", opened.about.len());
+                let message = format!(
+                    "not used: it has {} bytes, but only {on_disk} of them on disk (a sparse file)",
+                    opened.about.len()
+                );
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }

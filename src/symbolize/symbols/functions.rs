@@ -70,8 +70,8 @@ fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     // On Arm, the lowest bit of a function's address is set for Thumb code.
     let thumb_bit = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    // The ranges of symbols without a size. At first they extend to the end of the section; below, they are cut at the
-    // next symbol.
+    // The ranges of symbols without a size. In this list, each extends to the end of its section. The loop below ends
+    // it at the next symbol.
     let mut unsized_ranges: Vec<Range<u64>> = Vec::new();
     for symbol in object.symbols().chain(object.dynamic_symbols()) {
         let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());

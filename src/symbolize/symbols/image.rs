@@ -95,7 +95,7 @@ impl Image {
             machine,
             methods: Vec::new(),
             blank,
-            // `from_opened` fills in what is known of the file in which the bytes were.
+            // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
         })
@@ -119,7 +119,7 @@ impl Image {
             machine: image.machine,
             methods: image.methods,
             blank: Vec::new(),
-            // `from_opened` fills in what is known of the file in which the bytes were.
+            // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
         })
@@ -220,10 +220,10 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// The contents of a section, decompressed. Empty if the file has no such section, or it can't be decompressed. Of
-    /// a section compressed with zlib, only the start is decompressed: `needed_len` gets the bytes so far and returns
-    /// how many bytes are needed, and is called again until there are as many. Any other section is returned as a
-    /// whole.
+    /// The contents of a section, decompressed. Empty if the file has no such section, or if it can't be decompressed.
+    /// Of a section compressed with zlib, only as many bytes are decompressed as are needed: `needed_len` gets the
+    /// bytes so far and returns how many are needed, and is called again until there are as many. Any other section is
+    /// returned as a whole.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,

@@ -33,11 +33,11 @@ impl<'a> Images<'a> {
         self.ids.get(dso).copied()
     }
 
-    /// The file that was mapped as this DSO. `None` if it isn't on this machine, or only in another build, or if it may
-    /// not be used, and for memory that isn't from a file.
+    /// The file that was mapped as this DSO. `None` if it isn't on this machine, is only there in another build, or may
+    /// not be used. Also `None` if the DSO is memory that isn't from a file.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.dsos.get(id.0 as usize)?;
-        // Anonymous memory has no file, and those of kernel modules and guests aren't read.
+        // Anonymous memory has no file. The files of kernel modules and guests aren't read.
         if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
             return None;
         }

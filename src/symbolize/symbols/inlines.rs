@@ -75,7 +75,7 @@ pub struct DebugSections<'data> {
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// A context with all units of the file. Made when `context` lacks a unit that is needed.
+    /// An `addr2line` context with all units of the file. Made when `context` lacks a unit that is needed.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     /// The package of split units, if there is one.
     package: Option<DwarfPackage<Reader<'a>>>,
@@ -346,6 +346,7 @@ impl<'a> Inlines<'a> {
             self.sections.left_out.fetch_add(deep, Ordering::Relaxed);
             return if deep == 0 { Some(Arc::new(dwarf)) } else { None };
         }
+        // If a unit has a file of its own, `limit_depth` has already removed its calls that are nested too deep.
         let unit = self.sections.units.get(&load.dwo_id.0)?;
         let mut dwarf = unit.borrow(|bytes| self.sections.reader(bytes));
         dwarf.make_dwo(&load.parent);

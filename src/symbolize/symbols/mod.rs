@@ -198,7 +198,7 @@ fn open<'a>(
     let debugging = if is_complete { None } else { options.search.find_debugging(running, warnings) };
     let has_no_symbols = !running.has_symtab() && debugging.is_none();
     let mini = if has_no_symbols { mini::image(running) } else { None };
-    // The file with the DWARF.
+    // The file with the DWARF: the debug file, or else the file that ran.
     let main = debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(running);
     let mut files = None;
     if wants_dwarf && main.has_dwarf() {

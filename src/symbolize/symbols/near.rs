@@ -26,8 +26,8 @@ pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 pub(super) struct Listed {
     /// For each unit in `.debug_aranges`, by offset in `.debug_info`: true if it contains one of the addresses.
     contains_any: FxHashMap<usize, bool>,
-    /// The requested addresses that no listed unit contains. An address just after one that is contained is left out:
-    /// it is only looked up if nothing is found at the address before it.
+    /// The requested addresses that no listed unit contains. If such an address directly follows one that a listed unit
+    /// contains, it is left out: it is only looked up if nothing is found at the address before it.
     unlisted: Vec<u64>,
 }
 
@@ -52,7 +52,8 @@ impl Listed {
         }
         let mut unlisted = Vec::new();
         for (index, &addr) in addresses.iter().enumerate() {
-            // An address just after a listed one is only looked up if nothing is found at that one.
+            // Of two successive addresses, the second is only looked up if nothing is found at the first. So if the
+            // first is in a listed unit, no unit is needed for the second.
             let follows_listed = index > 0 && is_listed[index - 1] && addresses[index - 1] == addr.wrapping_sub(1);
             if !is_listed[index] && !follows_listed {
                 unlisted.push(addr);
@@ -111,9 +112,9 @@ fn unit_end(head: &[u8], unit: usize, endian: RunTimeEndian) -> usize {
 /// The abbreviation tables of all units, each by its offset in `.debug_abbrev`.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Tables of units that may contain one of the addresses.
+    /// Tables of units that may contain a requested address.
     near: FxHashSet<usize>,
-    /// Tables used only by units that contain none of the addresses.
+    /// Tables used only by units that contain no requested address.
     far: FxHashSet<usize>,
 }
 
@@ -182,9 +183,9 @@ impl Tables {
 
 /// Finds the attributes `DW_AT_stmt_list`, which point to the line table of a unit, in the abbreviation table at offset
 /// `table`. Returns their offsets in `.debug_abbrev`. `None` if the table is damaged, if such an attribute can't be
-/// replaced, or if the table describes functions with addresses, but no unit with an address range (the range is then
-/// only in the line table). If one unit states its range, all units with this table do, because the same compiler made
-/// them.
+/// replaced, or if the line table may be the only place that tells the address range of a unit. That is assumed if the
+/// table describes functions with addresses, but no unit with a range. If one unit states its range, all units with
+/// this table do, because the same compiler made them.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,

@@ -83,7 +83,8 @@ fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Op
     const SHORT_STUB: usize = 8;
     // In code for Intel's control-flow protection, each stub starts with `endbr`.
     let has_endbr = section.code.starts_with(&ENDBR64) || section.code.starts_with(&ENDBR32);
-    // Stubs in `.plt.got` are shorter: they lack the code for lazy binding.
+    // Stubs in `.plt.got` are shorter, because they lack the code for lazy binding. With an `endbr` at their start,
+    // they have the full size.
     let size = if section.is_got && !has_endbr { SHORT_STUB } else { STUB };
     let mut stubs = Vec::new();
     for (index, code) in section.code.chunks(size).enumerate() {

@@ -133,8 +133,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best of the symbols that contain `addr` and start at one address. `last` is the index of the last symbol
-    /// with that start. If perf's rules prefer none of these symbols, returns the first of them.
+    /// Of the symbols that start at the same address and contain `addr`, the best one. `last` is the index of the last
+    /// of these symbols. If perf's rules prefer none of them, returns the first.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
@@ -212,9 +212,9 @@ impl<'data> Symbol<'data> {
 struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// The start of the nearest symbol at or before each wanted address. While symbols are added, only symbols after
-    /// the previous wanted address are counted, so the entry is `None` if there are none. [`Self::finish`] fills in the
-    /// rest.
+    /// For each wanted address, the start of the nearest symbol at or before it. While symbols are added, the start of
+    /// a symbol is only recorded for the first wanted address at or after it, so some entries stay `None`.
+    /// [`Self::finish`] fills these in.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
@@ -293,9 +293,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
-        // address at or after the symbol's start. If the symbol ends before that address, it isn't stored. But if it is
-        // the nearest symbol before the address so far, its start is recorded: an earlier symbol without a size ends at
-        // this start, and so doesn't reach the address.
+        // address at or after the symbol's start. A symbol that ends before this address isn't stored. But if no symbol
+        // so far starts nearer to the address, its start is recorded: an earlier symbol without a size ends there, and
+        // so doesn't reach the address.
         let first = self.find_first_from(start)?;
         let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
         let is_nearest = self.nearest[first] < Some(start);
@@ -306,7 +306,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
         match symbol.st_type() {
             _ if symbol.st_name(endian) == 0 => return None,
-            // `sections` has only those with code, so these objects are code, such as some functions in assembly.
+            // `sections` has only sections with code. So an object (`STT_OBJECT`) in one of them is code, too, such as
+            // some functions in assembly.
             elf::STT_FUNC | elf::STT_GNU_IFUNC | elf::STT_OBJECT | elf::STT_COMMON => {}
             elf::STT_NOTYPE if section.is_text && is_label(symbol, name()?) => {}
             _ => return None,
@@ -351,9 +352,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols. Leaves out symbols without a size that aren't the nearest symbol at or before any
-    /// wanted address, because lookups can't find them. The others end one byte after the last wanted address for which
-    /// they are the nearest, or earlier if their section does.
+    /// Returns the collected symbols. A symbol without a size is left out if it isn't the nearest symbol at or before
+    /// any wanted address, because lookups can't find it. Otherwise it ends one byte after the last wanted address for
+    /// which it is the nearest, or at the end of its section if that comes first.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
         // Then it gets the entry of the previous address.
@@ -389,7 +390,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let is_text = section.name().is_ok_and(|name| name.contains("text"));
         // jitgraft itself writes ELF images in which code with unknown bytes is in `.text.names`, a section that isn't
-        // marked as executable. It counts as code, too.
+        // marked as executable. This section counts as code, too.
         let without_bytes = is_text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let index = section.index().0;

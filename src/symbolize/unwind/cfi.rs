@@ -289,8 +289,8 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
 ) {
     let mut entries = section.entries(bases);
     while let Ok(Some(entry)) = entries.next() {
-        // Entries of the other kind (CIEs) contain what several frame descriptions share. They are read with the
-        // descriptions that refer to them.
+        // Entries that aren't frame descriptions (CIEs) contain what several frame descriptions share. They are read
+        // with the descriptions that refer to them.
         let gimli::CieOrFde::Fde(partial) = entry else { continue };
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
@@ -362,8 +362,8 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // The caller's own value of the link register is lost, because the call has overwritten it. If there is a
-            // value here, it is the return address.
+            // The call overwrote the link register with the return address, so the value that the caller had in it
+            // before is lost.
             caller.forget(link);
         }
         Ok(Some(caller))
@@ -396,11 +396,11 @@ impl UnwindRow {
     }
 
     /// Computes the CFA from the frame pointer on AArch64. This is needed if the rules compute it from the stack
-    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). An example is the caller
-    /// of JIT code that saved registers above its frame record (V8's entry from C++ saves 144 bytes). The frame pointer
-    /// `x29` points to a frame record: the caller's `x29`, and next to it the return address. The rules tell how far
-    /// the record is from the CFA. `None` if the stack pointer is exact, or if the rules say that there is no frame
-    /// record.
+    /// pointer (`register`), of which only a lower bound is known ([`Registers::sp_is_low`]). That happens, for
+    /// example, in the caller of JIT code, if the JIT code saved registers above its frame record (V8's entry from C++
+    /// saves 144 bytes). The frame pointer `x29` points to a frame record: the caller's `x29`, and next to it the
+    /// return address. The rules tell how far the record is from the CFA. `None` if the stack pointer is exact, or if
+    /// the rules say that there is no frame record.
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,
@@ -412,6 +412,8 @@ impl UnwindRow {
             return None;
         }
         let fp_offset = self.saved_offset(machine.fp())?;
+        // A frame record is on the stack, above the lower bound of the stack pointer, and is aligned like the stack
+        // pointer.
         let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
         let is_frame_record = self.saved_offset(self.return_register) == Some(fp_offset.checked_add(8)?);
         // The record must be in the part of the stack that was copied.

@@ -123,8 +123,9 @@ pub(crate) fn proves_caller<'a>(
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
         }
-        // On the other machines, functions return by the link register. It then holds an address in the function that
-        // continues, not one left by an older call, so `may_call` isn't needed. Calls through stubs are followed.
+        // On machines other than 32-bit Arm, functions return by the link register. It then holds an address in the
+        // function that continues, not one left by an older call, so `may_call` isn't needed. Calls through stubs are
+        // followed.
         _ => reaches_by_jumps(machine, target, &callee, find),
     }
 }

@@ -200,7 +200,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
                     self.pop(((2_u16 << (byte & 7)) - 1) << 4 | link)?;
                 }
-                // This operation ends the list.
+                // The list of operations ends here.
                 0xb0 => return Some(()),
                 // Pop registers from r0 to r3, as a mask says.
                 0xb1 => self.pop(bytes.next().filter(|mask| (1..16).contains(mask))?.into())?,

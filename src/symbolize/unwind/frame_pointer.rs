@@ -81,6 +81,7 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     let (fp, return_addr, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
+        // A link register of 0 holds no return address.
         (_, Stage::InLink { lowered }) => {
             (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(lowered.unwrap_or(0))?)
         }
@@ -93,7 +94,8 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
             let upper = read(fp.checked_sub(word)?)?;
             let lower = read(fp.checked_sub(2 * word)?);
             // A function that calls nothing saves only the frame pointer, and saves it where other functions save the
-            // return address. If the value there points further up the stack, it is such a frame pointer.
+            // return address, which is then still in the link register. If the value there points further up the stack,
+            // it is such a frame pointer.
             let is_saved_fp = upper > fp && upper.is_multiple_of(word) && read(upper - word).is_some();
             if is_saved_fp { (Some(upper), registers.link()?, fp) } else { (lower, upper, fp) }
         }

@@ -191,7 +191,8 @@ impl<'c> Position<'c> {
         prologue
     }
 
-    /// The stage at a position where the link register holds the return address, and a prologue may have begun.
+    /// The stage of a function whose link register still holds the return address. If a prologue has begun, it may have
+    /// lowered the stack pointer already.
     fn stage_in_prologue(&self) -> Stage {
         Stage::in_link(Some(self.prologue().lowered))
     }
@@ -212,8 +213,8 @@ impl<'c> Position<'c> {
             return self.stage_in_prologue();
         }
         // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
-        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer is the caller's again.
-        // So the bytes by which it was raised are how far it is below the caller's now.
+        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer has been raised to the
+        // caller's. The number of bytes is then how far it is below the caller's now.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
@@ -225,7 +226,8 @@ impl<'c> Position<'c> {
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
                 Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
-                // A prologue may have lowered the stack pointer already, before this position.
+                // The link register is saved further ahead, so this position is in the prologue. The instructions
+                // before it show how far the prologue has already lowered the stack pointer.
                 Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
@@ -236,7 +238,8 @@ impl<'c> Position<'c> {
                     paths.extend(jump(distance));
                     paths.push((index + 1, raised));
                 }
-                // The path ends here: after a call, the link register has another value.
+                // The path ends here: after a call, the link register has another value. At `None`, the known code
+                // ends.
                 Some(Effect::Leaves) | None => {}
             }
         }

@@ -92,7 +92,8 @@ pub struct UnwoundChain {
 pub struct Unwinder<'a> {
     symbolizer: Symbolizer<'a>,
     images: &'a Images<'a>,
-    /// The call frame information of each DSO, by its number. It is read when it is first needed, like the two below.
+    /// The call frame information of each DSO, by the DSO's number. Like `indexes` and `functions`, it is read when it
+    /// is first needed.
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
     /// The exception index of each DSO.
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,

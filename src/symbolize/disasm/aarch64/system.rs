@@ -89,12 +89,14 @@ pub(super) fn instruction(word: u32) -> Option<String> {
         let number = bits(word, 5, 7);
         return Some(name_of(HINTS, number).map_or_else(|| format!("hint   #{number:#x}"), str::to_owned));
     }
+    // The upper ten bits are the same in all instructions that access system registers or caches.
     if word & 0xffc0_0000 != 0xd500_0000 {
         return None;
     }
     // The number of the system register or cache operation, as in the tables above.
     let (number, is_read) = (bits(word, 5, 16), bits(word, 21, 1) == 1);
-    // The general register whose value is written to the system register, or that receives its value.
+    // The general register. Its value is written to the system register, or the system register's value is read into
+    // it.
     let value = match bits(word, 0, 5) {
         31 => "xzr".to_owned(),
         value => format!("x{value}"),

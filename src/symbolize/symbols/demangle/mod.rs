@@ -12,7 +12,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     if text.starts_with("caml") {
         return ocaml::demangle(text);
     }
-    // Mach-O and some assemblers add an underscore at the start.
+    // Mach-O and some assemblers add an underscore at the start, so that `_Z` becomes `__Z`.
     if !(text.starts_with("_Z") || text.starts_with("_R") || text.starts_with("__Z") || text.starts_with("__R")) {
         return None;
     }

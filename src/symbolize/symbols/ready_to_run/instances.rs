@@ -61,7 +61,8 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
         argument(metadata, &mut blob)?;
     }
     let function = native.runtime_function(blob.offset())?;
-    // An entry point without a name is added, too. Without it, its code would seem to belong to the method before it.
+    // An entry point without a name is added, too. Otherwise, this method's code would seem to belong to the method
+    // before it.
     out.push(function, || {
         if is_of_other_file {
             return None;

@@ -86,9 +86,10 @@ impl ReadyToRun {
                 entry_points.push(function, || names::method_name(&metadata, index + 1));
             }
         }
-        // This section tells where the code of instances of generic methods starts.
+        // The section that tells where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
-        // An image without this section has no such instances, so all entry points are known.
+        // An image without a section for instances of generic methods has no such instances. All entry points are then
+        // known.
         let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);
@@ -146,8 +147,8 @@ fn elf_machine(pe_machine: u16) -> Option<u16> {
     })
 }
 
-/// The start and end address of every piece of code, in the order of the table of runtime functions, whose address and
-/// size are given. Only x86-64 images state the end. On other machines, a piece ends where the next one starts.
+/// Reads the table of runtime functions, given its address and size: the start and end address of each piece of code.
+/// Only x86-64 images state the end. On other machines, a piece ends where the next one starts.
 fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let states_end = machine == elf::EM_X86_64.0;
@@ -174,12 +175,12 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
 }
 
 /// A part of a method's code that rarely runs, and is stored apart from the rest (the hot part). Both fields are
-/// indices of runtime functions.
+/// indices in the table of runtime functions, whose entries are pieces of code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ColdPart {
-    /// The first piece of the cold part.
+    /// The index of the piece of code with which the cold part starts.
     function: u32,
-    /// The first piece of the method's hot part.
+    /// The index of the piece of code with which the method's hot part starts.
     hot: u32,
 }
 

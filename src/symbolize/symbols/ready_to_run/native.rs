@@ -20,6 +20,7 @@ impl Native<'_> {
         if len > 5 {
             return None;
         }
+        // After a first byte with four 1s, the next four bytes are the integer.
         if len == 5 {
             return Some((u32_at(self.0, offset + 1)?, 32, offset + 5));
         }
@@ -127,6 +128,8 @@ pub(super) struct HashTable {
 /// Reads the hash table at this offset; `None` if the table's header is damaged.
 pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashTable> {
     let head = *native.0.get(offset)?;
+    // The first byte says in its lowest two bits how large the elements of the table of buckets are, and in the others
+    // how many buckets there are, as a power of two.
     let (base, index_size) = (offset + 1, u32::from(head & 3));
     let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
     let mut table = HashTable { entries: Vec::new(), is_complete: true };

@@ -48,6 +48,8 @@ impl<'a> Pe<'a> {
             Some(Section { rva: u32_at(bytes, header + 12)?, offset, size })
         });
         let mut pe = Self { bytes, machine, sections: sections.collect(), metadata: (0, 0), native_header: None };
+        // .NET's header has the address and size of the metadata at offset 8, and the address of the header for code
+        // compiled ahead of time at offset 64.
         let dot_net_header = pe.offset(u32_at(bytes, directories + 8 * DIRECTORY_OF_DOT_NET)?)?;
         pe.metadata = (u32_at(bytes, dot_net_header + 8)?, u32_at(bytes, dot_net_header + 12)?);
         pe.native_header = u32_at(bytes, dot_net_header + 64).filter(|&rva| rva != 0);

@@ -23,7 +23,7 @@ pub(super) enum Column {
 pub(super) struct Coded {
     /// The number of low bits that select the table.
     pub(super) bits: u32,
-    /// The tables, by the value of those bits.
+    /// The tables, by the value of the low bits.
     pub(super) tables: &'static [u8],
 }
 

@@ -150,7 +150,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             if argument > 0 {
                 self.put(",");
             }
-            // This mark comes before the first variable argument.
+            // `SENTINEL` comes before the first of the variable arguments.
             if self.blob.peek()? == SENTINEL {
                 self.blob.byte()?;
                 self.put("...,");

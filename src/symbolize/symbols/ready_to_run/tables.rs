@@ -189,7 +189,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
             offset += 4;
         }
     }
-    // This flag occurs in unoptimized metadata. It says that four more bytes follow.
+    // This flag, which occurs in unoptimized metadata, says that four more bytes come before the tables.
     if heaps & 0x40 != 0 {
         offset += 4;
     }

@@ -1142,9 +1142,9 @@ impl<'a> Parser<'a> {
                 None => part,
             });
         }
-        // It is a list only if an `E` ends it and the name of the member follows, which is an identifier or an
-        // operator. Several parts must also end with template arguments; otherwise this is GCC's form (see
-        // `unresolved_name`).
+        // The parts are a list as in the ABI only if an `E` ends them and the name of the member follows, which is an
+        // identifier or an operator. Several parts must also end with template arguments; otherwise they are GCC's form
+        // (see `unresolved_name`).
         let may_be_list = has_arguments || count == 1;
         if may_be_list && self.take("E") && (self.peek().is_ascii_digit() || self.rest.starts_with("on")) {
             scope

@@ -292,6 +292,7 @@ impl<'a> Printer<'_, 'a> {
                 self.put(suffix)
             }
             Node::Array { element, size } => {
+                // c++filt prints a space before the first dimension only.
                 self.put(if self.ends_with(']') { "[" } else { " [" })?;
                 if let Some(size) = size {
                     self.all(size)?;
