@@ -38,7 +38,8 @@ pub(super) struct DumpTimes {
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    /// Adds `offset`. `error` is the possible error of the result; `None` if unknown. Both are in nanoseconds.
+    /// Adds `offset` to each of the source's times. `error` is how far the result may be off; `None` if unknown. Both
+    /// are in nanoseconds.
     Offset {
         offset: i64,
         error: Option<u64>,
@@ -123,7 +124,8 @@ impl DumpTimes {
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
         // time and the records' times are from different clocks.
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
-        // The errors are in nanoseconds: how far each of the two may be from the moment when the marker was mapped.
+        // `error` is in nanoseconds: how long before or after the marker's mmap the header (1 ms) or the first record
+        // (20 ms) may have been written.
         let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
@@ -138,7 +140,8 @@ fn signed_difference(to: u64, from: u64) -> i64 {
 }
 
 fn is_usable(tsc: &TscConversion) -> bool {
-    // Without `cap_zero`, the record lacks the time on the recording's clock at which the counter was 0.
+    // Without `cap_zero`, the TIME_CONV record doesn't say which time on the recording's clock the counter's 0 stands
+    // for.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 

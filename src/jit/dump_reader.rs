@@ -207,7 +207,8 @@ struct DumpReader<'a, 'data> {
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Unwinding information for the code in the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
-    /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
+    /// MOVE records refer to code by its `code_index`. For each `code_index`, the index in `list` of the latest load
+    /// that has it.
     loads: FxHashMap<u64, u32>,
     /// The number of loads that have line entries.
     loads_with_lines: u64,

@@ -102,7 +102,7 @@ pub(super) struct Contents {
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
-    /// Its permission bits.
+    /// The file's permission bits; 0 for a copy of a process's memory.
     pub(super) mode: u32,
 }
 

@@ -167,7 +167,8 @@ impl<'data> LogCodeIndex<'data> {
         let dump_time = listed.time?.0;
         let candidates = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
         let (log_time, code) = candidates.iter().min_by_key(|(log_time, _)| log_time.abs_diff(dump_time))?;
-        // Then even the nearest is other code, which was at the same address at another time.
+        // If even the nearest time is too far away, the log's code is other code, which was at the same address at
+        // another time.
         if log_time.abs_diff(dump_time) > MAX_DELAY {
             return None;
         }

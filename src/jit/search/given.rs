@@ -33,7 +33,8 @@ impl Scene<'_> {
         let mut paths = Vec::new();
         for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
-            // Of the files that the user named for a certain process, `files_for` only returns those for this one.
+            // `files_for` leaves out files that the user named for other processes. So a file with a process is for
+            // this one.
             let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
@@ -142,6 +143,7 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
         return Step::Unassigned(path, kind);
     }
+    // Without any of these, the ID in the file or its name decides, even if several processes have it.
     let Some(pid) = certain.or(outer) else {
         let error = Error::new("has no process ID; pass FILE@PID");
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };

@@ -41,7 +41,10 @@ impl PlainChains {
     ) -> Result<Self> {
         let JitCode { loaded, machine, .. } = code;
         if !Machine::is_any_known(*machine) {
-            return Err(Error::new(format!("jitgraft cannot unwind stacks from {}", machine_name(*machine))));
+            return Err(Error::new(format!(
+                "jitgraft cannot unwind stacks of the recorded CPU architecture ({})",
+                machine_name(*machine)
+            )));
         }
         let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.first_pass.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
