@@ -32,7 +32,8 @@ pub(super) fn run(
     job: &Job,
 ) -> Result<Outcome> {
     let root = data_set_root(options)?;
-    // Also without `--skip-existing`: this refuses data sets to which nothing can be added safely.
+    // The existing files are listed even without `--skip-existing`, because this refuses data sets to which nothing can
+    // be added safely.
     let existing = existing_stems(&root.join(SAMPLES))?;
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let mut writer = DataSetWriter {

@@ -211,7 +211,7 @@ impl ChainConverter<'_, '_> {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
-        // An ID that no process has: nothing is mapped there.
+        // A sample without a process gets an ID that no process has, so that no mapping is found for its addresses.
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
         let time = sample.time.unwrap_or(UNTIMED);
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
