@@ -95,8 +95,8 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
 /// The Levenshtein distance: how many characters to insert, remove or replace to turn one name into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
-    // Row by row, the distances from the first characters of `from` to each beginning of `to`. This is the row for none
-    // of the characters.
+    // `row` has the distances from a beginning of `from` to each beginning of `to`. In each round, the beginning of
+    // `from` gets one character longer. At first it is empty.
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.chars().enumerate() {
         // The distance in the previous row, one column to the left of the current element.
