@@ -103,8 +103,9 @@ impl Conversion {
 }
 
 impl DumpTimes {
-    /// Finds the offset between the two clocks if the source uses the wall clock; otherwise estimates the offset, or
-    /// gives up. The warning begins with `why`, which says why a better conversion isn't possible.
+    /// Finds the offset from the jitdump's clock to the recording's. It is exact if the jitdump uses the wall clock and
+    /// the recording relates this to its own; otherwise it is estimated, or there is no conversion. The warning begins
+    /// with `why`, which says why a better conversion isn't possible.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         // Without records, there is nothing to convert or to warn about.
         let Some(first) = self.first_time else { return (Conversion::None, None) };

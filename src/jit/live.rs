@@ -192,7 +192,8 @@ fn check_start_time(
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
         return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }
-    // Otherwise the process must have begun before the first sample, or at least before the recording was written.
+    // If the fork wasn't recorded, the process must have begun before the first sample, or at least before the
+    // recording was written.
     match first_sample_time(processes, site).or(site.written) {
         Some(limit) if began > limit + SLACK => Err(REUSED.to_owned()),
         Some(_) => Ok(()),
@@ -215,7 +216,7 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = read_system_text(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`. It is field 2.
     let after_name = &stat[stat.rfind(')')? + 1..];
-    // So field 22 is the 20th after the name.
+    // The first field after the name is field 3, so field 22 is the 20th of the remaining ones.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = read_system_text(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;

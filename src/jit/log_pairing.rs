@@ -72,7 +72,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         }
         let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
         let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
-        // The jitdump or perf map has better names for the same code, so the log only names what is missing there.
+        // The jitdump or perf map has better names for the same code, so the log only names code that these lack.
         if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }

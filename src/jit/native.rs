@@ -46,8 +46,8 @@ pub(super) fn find_ranges_to_hide(
         let mut searched_to = Addr(0);
         for overlap in same_file {
             let common = overlap.common_range();
-            // If something else was ever mapped there, each sample is looked up at its own time, so nothing is hidden
-            // here.
+            // If something else was ever mapped over this part of the file, each sample there is looked up at its own
+            // time. So nothing has to be hidden.
             let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
             match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
@@ -121,7 +121,8 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
             overlaps.push(Overlap { pid, entry: entry.clone(), file: file.0.clone() });
         });
     }
-    // The caller needs them by file, then by address. Two sources may have the same entry.
+    // The caller needs the overlaps by file, then by address. Two sources may have the same entry, so duplicates are
+    // dropped.
     overlaps.sort_unstable_by_key(|Overlap { pid, file, entry }| (*pid, file.start, file.end, entry.start, entry.end));
     overlaps.dedup();
     overlaps

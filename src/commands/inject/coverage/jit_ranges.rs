@@ -251,8 +251,8 @@ impl Region {
     }
 }
 
-/// Sorts the ranges, and joins ranges with less than a page between them. The list stays short that way, and an address
-/// in such a small gap is only looked up in vain.
+/// Sorts the ranges, and joins ranges with less than a page between them, so that the list stays short. An address in
+/// such a small gap then counts as in a range, and is looked up in vain later.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {

@@ -162,7 +162,8 @@ impl PypyLogReader<'_> {
     /// Reads the line that announces a loop or bridge and its addresses.
     fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
-            // Other lines may begin with the same word. They aren't damaged.
+            // Only a line with ` has address ` is about a trace. Other lines may begin with the same word, but aren't
+            // damaged.
             if memmem::find(line, b" has address ").is_some() {
                 self.log.skipped.add(Error::new("a loop or bridge has no addresses").at_offset(offset as u64));
             }

@@ -57,8 +57,8 @@ impl PlainChains {
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.convert_to_plain_chains();
-        // From pipe to pipe, the records with the attrs are copied, so edit them. Otherwise, the output's attrs are
-        // built from `recording`.
+        // If input and output are both pipes, the records with the attrs are copied to the output, so edit these
+        // records. Otherwise, the output's attrs are built from `recording`.
         if survey.input.is_pipe() && context.options.writes_pipe() {
             edits.extend(edit_attrs(&recording, survey));
         }
