@@ -123,7 +123,7 @@ impl DumpTimes {
             return (Conversion::None, Some(problem));
         };
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
-        // time and the records' times are from different clocks.
+        // time and the records' times are from different clocks. Then the first record's time is used.
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
         // `error` is in nanoseconds: how long before or after the marker's mmap the header (1 ms) or the first record
         // (20 ms) may have been written.
@@ -183,7 +183,7 @@ pub(super) fn explain_other_process(
     // The marker is the process's own, so its time is preferred. Without fork and marker, the first exec is the
     // earliest that is known of the process.
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // A time at which the process can't have written these records: it began after the last one, or ended before the
+    // `time` shows that the process can't have written these records: it began after the last one, or ended before the
     // first one.
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0

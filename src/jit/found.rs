@@ -148,7 +148,7 @@ impl Found {
         copyable.filter_map(|source| {
             let name = match source.contents.about {
                 Some(_) => source.path.file_name()?.to_owned(),
-                // gcore would choose this file name.
+                // This source was copied from a running process, not from a file. gcore would choose this file name.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile {

@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of entries without times (those of perf maps) that overlap a mapped file and must not name the code
-/// there, because that is left to the file's own symbols. Returns them as a list of address ranges to hide.
+/// Finds the address ranges in which entries without times (those of perf maps) must not name the code, because a file
+/// is mapped there, and its own symbols name the code. The result hides these ranges.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,

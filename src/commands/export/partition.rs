@@ -190,8 +190,8 @@ impl DataSetWriter<'_> {
     /// data set has changed.
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
-            // An input that the data set already has will be skipped, so it isn't checked.
-            // `existing` is empty unless `--skip-existing` was passed; then no input needs its hash.
+            // An input that the data set already has will be skipped, so it isn't checked. Without `--skip-existing`,
+            // `existing` is empty, and no hash has to be computed.
             if !self.existing.is_empty() {
                 let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
                 if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {

@@ -68,7 +68,8 @@ impl Scene<'_> {
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),
-            // The list of processes may still grow, so that a process with this ID may come later.
+            // If the file states an ID, the process with this ID may still be added to the list, so `first` isn't the
+            // answer.
             (ProcessListState::Partial(first), _) if inner.is_none() => first,
             _ => None,
         }

@@ -177,7 +177,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The files that may be the module with a function's authored source, in the order in which they are read: what
+    /// The files that may be WebAssembly modules with debugging information, in the order in which they are read: what
     /// the user passed with `--source-maps`, then the directories with debug files, then the input's directory. Each
     /// file comes with the checks (`door`) that it must pass to be opened. `is_given` is false for a file that the user
     /// passed for one particular script: it is not meant for native code.
