@@ -280,6 +280,7 @@ pub fn strip_values(error: &serde_json::Error) -> String {
     let Some((what, rest)) = QUOTING.iter().find_map(|what| Some((*what, text.strip_prefix(what)?))) else {
         return text;
     };
+    // What precedes the quoted value, such as `string`; empty for names of fields and variants.
     let kind = rest.split(['`', '"', '\'', ',']).next().unwrap_or_default().trim_end();
     if let Some((_, expected)) = rest.rsplit_once(", expected ") {
         return format!("{}, expected {expected}", format!("{what}{kind}").trim_end());
@@ -344,7 +345,7 @@ impl std::error::Error for Error {
 
 impl From<std::io::Error> for Error {
     /// An error with this cause. But if the I/O error only carries an [`Error`] through code that returns I/O errors,
-    /// such as a writer, this is the one that is returned.
+    /// such as a writer, returns the carried [`Error`] unchanged.
     fn from(error: std::io::Error) -> Self {
         let error = match error.downcast::<Self>() {
             Ok(own) => return own,

@@ -93,8 +93,8 @@ impl InPath {
         }
     }
 
-    /// The directory of the input, in which its jitdumps and perf maps may be, too. It is empty for the current
-    /// directory. Standard input counts as being there, because people type `jitgraft < perf.data` where the files are.
+    /// The directory of the input, in which its jitdumps and perf maps may be, too. Empty for the current directory,
+    /// and also for standard input: people type `jitgraft < perf.data` where the files are.
     pub fn directory(&self) -> Option<&Path> {
         self.path().map_or_else(|| Some(Path::new("")), Path::parent)
     }
@@ -329,7 +329,7 @@ pub fn open_stream(input: &InPath) -> Result<Option<File>> {
         }
         InPath::Found(found) if input.is_directory() => open_directory(&found.path)?,
         InPath::Found(found) => open_found(found)?,
-        // Remembered, like the other inputs, so that no output replaces it.
+        // Standard input is remembered like the other inputs, so that no output replaces the file that it reads from.
         InPath::Stdin => {
             let file = File::from(io::stdin().as_fd().try_clone_to_owned()?);
             enlarge_pipe(&file);
@@ -359,7 +359,7 @@ pub fn open_rewindable(input: &InPath) -> Result<File> {
 fn enlarge_pipe(pipe: impl AsFd) {
     /// The largest size that Linux allows every user by default (`/proc/sys/fs/pipe-max-size`).
     const PIPE_SIZE: usize = 1 << 20;
-    // This fails if `pipe` isn't a pipe, or if the user's pipes have used up their space. Then it is just slower.
+    // This fails if `pipe` isn't a pipe, or if the user's pipes have used up their space. Then the pipe is just slower.
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, PIPE_SIZE);
 }
 
@@ -439,7 +439,7 @@ impl Stream {
                     Err(error) => result = Err(error),
                 }
             }
-            // Also after an error, so that what was read until then isn't lost.
+            // Keep what was read, even if an error came after it.
             head.truncate(filled);
             self.head = head;
             result?;

@@ -121,8 +121,8 @@ impl Pool {
             let mut state = state();
             return items.map(|item| f(&mut state, item)).try_for_each(sink);
         }
-        // Workers send the consumer one channel per item through this one, in the order of the items; the results
-        // follow through those. Its capacity limits how many items are in progress.
+        // For each item, in the order of the items, a worker sends a new channel through this one, and later the item's
+        // result through the new channel. The capacity of this channel limits how many items are in progress.
         let (channel_sender, channel_receiver) = mpsc::sync_channel(self.threads());
         let source = WorkSource(Mutex::new(Some((items, channel_sender))));
         let work = || {
@@ -207,9 +207,9 @@ pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
     done.unwrap_or_else(f)
 }
 
-/// Lets the stack of the first thread grow to what every run needs. It grows when its pages are used, and if the address
-/// space is limited (`ulimit -v`) and there is no room left by then, the kernel ends the program with SIGSEGV. Here, the
-/// program ends in order if there is no room: the allocation fails first.
+/// Lets the stack of the first thread grow to what every run needs, while running out of memory can still be reported.
+/// A stack grows when its pages are first used. If the address space is limited (`ulimit -v`) and has no room left by
+/// then, the kernel ends the program with SIGSEGV, without a message.
 fn use_stack_early() {
     /// The bytes of stack that every run needs. In builds without optimization, parsing the command line takes more
     /// than half of them.
@@ -225,7 +225,8 @@ fn use_stack_early() {
         // The frame is still in use after the call, so that the call can't become a loop.
         black_box(&used);
     }
-    // If there is no room for the stack and one more frame, this allocation fails, and ends the program in order.
+    // A probe: allocates as much memory as the stack is going to take (plus some more for the last frame), and frees it
+    // again. If there isn't enough, the allocation fails, and the allocator ends the program with a message.
     drop(black_box(Vec::<u8>::with_capacity(NEEDED + (16 << 10))));
     let here = 0_u8;
     use_stack(std::ptr::from_ref(black_box(&here)).addr());

@@ -43,7 +43,8 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let before = match &options.before {
         Some((before, difference)) => {
             let before = load(std::slice::from_ref(before), Keep::Sums, &options.load, job, &mut outcome)?;
-            // `each_event` warns about negative weights of the later profile only.
+            // Negative weights of the earlier profile are reported here. `each_event` reports only those of the later
+            // one.
             before.series.iter().for_each(|series| report_negative(series, &mut outcome));
             Some((align(&before, &profile, difference.compare.exact_names), *difference))
         }

@@ -31,7 +31,8 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     }
     writeln!(
         out,
-        "\ninject, callgrind, script: the command that names JIT code in such a file and leaves everything else unchanged."
+        "\nWhere a line says inject, callgrind or script, that command names JIT code in files of this format and leaves \
+         everything else in them unchanged."
     )?;
     writeln!(out, "\nBesides jitdumps and perf maps, names of JIT code come from these logs:")?;
     for log in JIT_LOGS {

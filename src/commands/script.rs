@@ -68,6 +68,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     if loaded.samples.rows.is_empty() {
         let RecordingOptions { filter, event, .. } = &options.recording;
         let why = explain_no_samples(std::slice::from_ref(&options.input), filter, !event.is_empty(), &[], job);
+        // Filters that match nothing are a mistake of the user, so that is an error. A recording without samples isn't.
         if !event.is_empty() || *filter != Filter::default() {
             return Err(Error::new(why).in_file(&shown));
         }

@@ -152,7 +152,8 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let (file, mode, is_everybodys) = (place.open_for_reading()?, place.mode(), place.is_everybodys());
-            // Whoever else could truncate the file while it is mapped could end this program.
+            // A file that another user can truncate is copied, not mapped: if it were truncated while it is mapped,
+            // this program would end.
             let bytes = if self.is_ours(&place.about) { self.map(&file, kind) } else { copied(&file, kind) };
             Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys })
         })

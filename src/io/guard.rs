@@ -76,7 +76,7 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
         None => most,
     };
     let new = Rlimit { current: Some(current), maximum: old.maximum };
-    // Later calls would see the limit that the first call set.
+    // Only the first call stores the limit that the program was started with. Later calls find the one that it has set.
     OLD_LIMIT.get_or_init(|| old);
     setrlimit(Resource::Data, new)
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
@@ -393,7 +393,7 @@ fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
                 let path = path..end;
                 return Some(&line[path]);
             }
-            // That wasn't the mapping. Move what follows the line to the start of the buffer.
+            // This line isn't that of the mapping. Move what follows the line to the start of the buffer.
             line.copy_within(end + 1..len, 0);
             len -= end + 1;
         }

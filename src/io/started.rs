@@ -17,9 +17,9 @@ use std::process::{Command, ExitStatus, Stdio};
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ended {
-    /// It exited with this status.
+    /// The program exited with this status.
     Status(u8),
-    /// It was ended by this signal.
+    /// The program was ended by this signal.
     Signal(i32),
 }
 

@@ -76,9 +76,9 @@ fn hint_for_missing(path: &Path) -> Option<String> {
 /// people work in.
 const NAMES: usize = 10_000;
 
-/// The name that is most similar to `name`: one that starts with `name`, or differs from it in at most a third of its
-/// characters, and in no more than two. `None` if there is none. So a name with fewer than three characters only
-/// matches itself, and nothing is proposed for it.
+/// The name that is most similar to `name`: of its characters, at most a third and at most two are different. A name
+/// that only continues after `name` counts as different in one character. `None` if there is no such name; so for a
+/// name with fewer than three characters, nothing but the name itself is proposed.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
     let mut near = Vec::new();

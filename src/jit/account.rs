@@ -104,7 +104,8 @@ pub enum SourceState {
         /// The times of the source's first and last record, on the recording's clock; `None` if they couldn't be
         /// converted.
         times: Option<(Nanos, Nanos)>,
-        /// For a log: how many of the jitdump's functions got source lines and inlined calls from this log.
+        /// For a log: how many functions of the same process's jitdump got source lines and inlined calls from this
+        /// log.
         lent: u64,
     },
     /// The recording mentions the source, but no such file was found.

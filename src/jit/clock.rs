@@ -38,7 +38,8 @@ pub(super) struct DumpTimes {
 pub(super) enum Conversion {
     Same,
     Tsc(TscConversion),
-    /// Adds `offset`. `error` is the possible error of the result; `None` if unknown. Both are in nanoseconds.
+    /// Adds `offset` to each of the source's times. `error` is how far the result may be off; `None` if unknown. Both
+    /// are in nanoseconds.
     Offset {
         offset: i64,
         error: Option<u64>,
@@ -102,8 +103,9 @@ impl Conversion {
 }
 
 impl DumpTimes {
-    /// Finds the offset between the two clocks if the source uses the wall clock; otherwise estimates the offset, or
-    /// gives up. The warning begins with `why`, which says why a better conversion isn't possible.
+    /// Finds the offset from the jitdump's clock to the recording's. It is exact if the jitdump uses the wall clock and
+    /// the recording relates this to its own; otherwise it is estimated, or there is no conversion. The warning begins
+    /// with `why`, which says why a better conversion isn't possible.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         // Without records, there is nothing to convert or to warn about.
         let Some(first) = self.first_time else { return (Conversion::None, None) };
@@ -121,9 +123,10 @@ impl DumpTimes {
             return (Conversion::None, Some(problem));
         };
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
-        // time and the records' times are from different clocks.
+        // time and the records' times are from different clocks. Then the first record's time is used.
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
-        // The errors are in nanoseconds: how far each of the two may be from the moment when the marker was mapped.
+        // `error` is in nanoseconds: how long before or after the marker's mmap the header (1 ms) or the first record
+        // (20 ms) may have been written.
         let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
@@ -138,7 +141,8 @@ fn signed_difference(to: u64, from: u64) -> i64 {
 }
 
 fn is_usable(tsc: &TscConversion) -> bool {
-    // Without `cap_zero`, the record lacks the time on the recording's clock at which the counter was 0.
+    // Without `cap_zero`, the TIME_CONV record doesn't say which time on the recording's clock the counter's 0 stands
+    // for.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
@@ -179,7 +183,7 @@ pub(super) fn explain_other_process(
     // The marker is the process's own, so its time is preferred. Without fork and marker, the first exec is the
     // earliest that is known of the process.
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // A time at which the process can't have written these records: it began after the last one, or ended before the
+    // `time` shows that the process can't have written these records: it began after the last one, or ended before the
     // first one.
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0

@@ -73,8 +73,8 @@ pub(super) fn read<'data>(
     {
         warnings.push(Warning::new(message).in_file(&source.path, None));
     }
-    // Only at the end it is known whether most line entries have V8's bias, and whether the jitdump begins with a list
-    // of code that is older than the file (a rundown).
+    // Whether most line entries have V8's bias, and whether the jitdump begins with a list of code that is older than
+    // the file (a rundown), is only known after the last record.
     reader.unbias_lines();
     rundown::correct_times(&mut reader.list, source.pid, source.marker_time, processes);
     let first = times.first_time.and_then(|time| conversion.apply(time));
@@ -207,7 +207,8 @@ struct DumpReader<'a, 'data> {
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Unwinding information for the code in the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
-    /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
+    /// MOVE records refer to code by its `code_index`. For each `code_index`, the index in `list` of the latest load
+    /// that has it.
     loads: FxHashMap<u64, u32>,
     /// The number of loads that have line entries.
     loads_with_lines: u64,
@@ -288,7 +289,7 @@ impl<'data> DumpReader<'_, 'data> {
                 self.pending_lines.insert(info.addr, info);
             }
             Body::Unwinding(unwind) => self.pending_unwind = unwind,
-            // These say nothing about code.
+            // CLOSE and unknown records say nothing about code.
             Body::Close | Body::Other(_) => {}
         }
     }

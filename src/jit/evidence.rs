@@ -93,10 +93,11 @@ pub(super) enum Verdict<'a> {
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
-    // The strongest evidence decides, then the number of samples. The process ID only makes the choice definite.
+    // The strongest evidence decides, then the number of samples. If both are equal, the higher process ID wins, so
+    // that the result doesn't depend on the order.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        // No process that needs a source can have this file. If the addresses fit one of them, but other evidence
-        // contradicts, say so.
+        // No process that needs a source can have this file. But the file's addresses may fit such a process although
+        // other evidence contradicts: then the answer is that process, so that the user learns of it.
         let mut fits = all.iter().filter(|fit| fit.file == file);
         let contradicted = fits.find(|fit| fit.is_wanted && fit.has_addresses());
         return match contradicted {

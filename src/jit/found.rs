@@ -102,7 +102,7 @@ pub(super) struct Contents {
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
-    /// Its permission bits.
+    /// The file's permission bits; 0 for a copy of a process's memory.
     pub(super) mode: u32,
 }
 
@@ -148,7 +148,7 @@ impl Found {
         copyable.filter_map(|source| {
             let name = match source.contents.about {
                 Some(_) => source.path.file_name()?.to_owned(),
-                // gcore would choose this file name.
+                // This source was copied from a running process, not from a file. gcore would choose this file name.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile {

@@ -17,8 +17,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tolerance for comparing a process's start time. That time counts from the boot time, which is only known to the
-/// second; its own resolution is 10 ms.
+/// Tolerance when a process's start time is compared with other times. The kernel states the start in ticks of 10 ms
+/// since boot, and the boot time only in seconds.
 const SLACK: Duration = Duration::from_secs(2);
 
 /// The comparison of mappings ends once those that agree with the recorded ones outnumber the missing ones by this
@@ -47,7 +47,7 @@ impl LiveProcess {
     /// belongs to another process in a container; then the error says why that process isn't the recorded one.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
-        // Other inputs don't state all the mappings by which a running process is recognized.
+        // Only recordings state all the mappings by which a running process is recognized; other inputs don't.
         if pid.0 <= 0 || !processes.is_recording {
             return None;
         }
@@ -192,7 +192,8 @@ fn check_start_time(
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
         return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }
-    // Otherwise the process must have begun before the first sample, or at least before the recording was written.
+    // If the fork wasn't recorded, the process must have begun before the first sample, or at least before the
+    // recording was written.
     match first_sample_time(processes, site).or(site.written) {
         Some(limit) if began > limit + SLACK => Err(REUSED.to_owned()),
         Some(_) => Ok(()),
@@ -215,7 +216,7 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = read_system_text(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`. It is field 2.
     let after_name = &stat[stat.rfind(')')? + 1..];
-    // So field 22 is the 20th after the name.
+    // The first field after the name is field 3, so field 22 is the 20th of the remaining ones.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = read_system_text(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
@@ -285,10 +286,11 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                     let addr = mapping.addr.0;
                     return Err(format!("its mapping at {addr:#x} is not the recorded one"));
                 }
-                // It isn't known whether the two are the same file.
+                // It can't be determined whether the process still maps the recorded file here, so this mapping isn't
+                // counted.
                 None => {}
             },
-            // Nothing is mapped there any more, or memory that no file backs.
+            // At this address, nothing is mapped any more, or only memory that no file backs.
             _ => missing += 1,
         }
         // Comparing every build ID would take too long, so stop when there is enough agreement.
@@ -307,7 +309,7 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let mut files = BTreeMap::new();
     for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
         let is_file = mapping.path.starts_with(b"/") && !mapping.kind().may_hold_jit_code();
-        // A process may map its jitdump as executable to tell perf of it.
+        // A process may map its jitdump as executable, so that the recording mentions it. The jitdump isn't code.
         let is_dump = mapping.path.ends_with(b".dump");
         if is_file && !is_dump && mapping.cpumode != CpuMode::Kernel {
             files.insert(mapping.addr, mapping);

@@ -100,8 +100,9 @@ impl Found {
                 return SourceMaps::default();
             }
             let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
-            // WebAssembly functions whose names don't say which module they belong to. If the user named a module that
-            // has all of them, its debugging information names their sources.
+            // Native code may contain WebAssembly functions whose names don't say which module they belong to. If the
+            // user named a module that has all of these functions, its debugging information gives them their authored
+            // names.
             let mut native = NativeFunctions::default();
             for list in lists {
                 native.add(list.names());

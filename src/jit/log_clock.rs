@@ -148,10 +148,12 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
     recorded.checked_sub(logged)
 }
 
-/// The latest time at which the log can have started: if it had started later, some code would have been compiled after
-/// it was first sampled. `jit` is the memory for JIT code, and `first_seen` tells when each address was first sampled.
-/// Samples that contradict `earliest` are ignored: the log's lines about their code were written late. `None` if no
-/// code in the log was sampled.
+/// The latest time at which the log can have started: with a later start, some code would have been compiled after it
+/// was first sampled. `codes` are in the log's order, `jit` is the memory for JIT code, and `first_seen` tells when
+/// each address was first sampled. `None` if no code in the log was sampled.
+///
+/// A sample whose bound is before `earliest` is ignored: the log dated that code too late, after the code had already
+/// run.
 fn latest_start(
     codes: &[LoggedCode],
     jit: &RangeMap<Nanos>,
@@ -161,7 +163,8 @@ fn latest_start(
     let mut unmatched = first_seen.clone();
     let mut latest: Option<i64> = None;
     for code in codes.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
-        // If code at an address was replaced later, the first code there determines the bound.
+        // Each sampled address is compared only with the first code in the log that covers it: if that code was replaced
+        // later, the address's first sample may still have hit the earlier code.
         let samples = unmatched.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time));
         let samples: Vec<(Addr, Nanos)> = samples.collect();
         for (addr, time) in samples {

@@ -72,7 +72,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         }
         let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
         let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
-        // The jitdump or perf map has better names for the same code, so the log only names what is missing there.
+        // The jitdump or perf map has better names for the same code, so the log only names code that these lack.
         if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }
@@ -167,7 +167,8 @@ impl<'data> LogCodeIndex<'data> {
         let dump_time = listed.time?.0;
         let candidates = self.codes.get(&(listed.code.addr.0, listed.code.size))?;
         let (log_time, code) = candidates.iter().min_by_key(|(log_time, _)| log_time.abs_diff(dump_time))?;
-        // Then even the nearest is other code, which was at the same address at another time.
+        // If even the nearest time is too far away, the log's code is other code, which was at the same address at
+        // another time.
         if log_time.abs_diff(dump_time) > MAX_DELAY {
             return None;
         }

@@ -103,8 +103,8 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
     }
 }
 
-/// The log's source lines for a piece of code. They are decoded later, by the source. Empty if the log states none, or
-/// is of a kind that has none.
+/// The log's source lines for a piece of code, still encoded: `source` decodes them on demand. Empty if the log has no
+/// lines for this code, or is of a kind that never has any.
 pub(super) fn lines_of_code<'data>(code: &LogCode, log: &'data CodeLog, source: &'data Source) -> Lines<'data> {
     let raw = match code.position_key {
         Some(key) => log.texts.get(key),
@@ -136,7 +136,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     let conversion = match log.clock {
         // Without times, there is nothing to convert or to warn about.
         LogClock::None => return (Conversion::None, None),
-        // Such times are converted like those of a jitdump of which neither header nor marker is known.
+        // CLOCK_MONOTONIC times are converted like those of a jitdump of which neither header nor marker is known.
         LogClock::Monotonic => {
             let times = DumpTimes { is_tsc: false, header_time: 0, first_time, marker_time: None };
             return Conversion::choose(clock, &times);

@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of entries without times (those of perf maps) that overlap a mapped file and must not name the code
-/// there, because that is left to the file's own symbols. Returns them as a list of address ranges to hide.
+/// Finds the address ranges in which entries without times (those of perf maps) must not name the code, because a file
+/// is mapped there, and its own symbols name the code. The result hides these ranges.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -46,8 +46,8 @@ pub(super) fn find_ranges_to_hide(
         let mut searched_to = Addr(0);
         for overlap in same_file {
             let common = overlap.common_range();
-            // If something else was ever mapped there, each sample is looked up at its own time, so nothing is hidden
-            // here.
+            // If something else was ever mapped over this part of the file, each sample there is looked up at its own
+            // time. So nothing has to be hidden.
             let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
             match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
@@ -121,7 +121,8 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
             overlaps.push(Overlap { pid, entry: entry.clone(), file: file.0.clone() });
         });
     }
-    // The caller needs them by file, then by address. Two sources may have the same entry.
+    // The caller needs the overlaps by file, then by address. Two sources may have the same entry, so duplicates are
+    // dropped.
     overlaps.sort_unstable_by_key(|Overlap { pid, file, entry }| (*pid, file.start, file.end, entry.start, entry.end));
     overlaps.dedup();
     overlaps

@@ -33,8 +33,8 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsUnnamed, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // Keep any other error for later. It only matters if there is code to write (`object?` below): without code,
-        // nobody needs a directory that can be written to.
+        // An object that can't be created for another reason is only an error if there is code to write to it
+        // (`object?` below). Without code, nobody needs a directory that can be written to.
         other => other,
     };
     let rewritten = write_text(&mut out, |out| profile.rewrite(&names, out, job))?;

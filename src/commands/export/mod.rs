@@ -19,8 +19,8 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{labels_remark, load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// Exports the inputs. A format that can be partitioned into files of a data set comes first, then spans that are
-/// copied, then formats that are written row by row; for all others, the whole profile is loaded.
+/// Exports the inputs in the first of these ways that the options and both formats allow: as a partitioned data set, by
+/// copying spans one by one, row by row while reading, or from the whole profile in memory.
 pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin();
     let writer = writer(&options.to)?;

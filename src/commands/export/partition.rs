@@ -32,7 +32,8 @@ pub(super) fn run(
     job: &Job,
 ) -> Result<Outcome> {
     let root = data_set_root(options)?;
-    // Also without `--skip-existing`: this refuses data sets to which nothing can be added safely.
+    // The existing files are listed even without `--skip-existing`, because this refuses data sets to which nothing can
+    // be added safely.
     let existing = existing_stems(&root.join(SAMPLES))?;
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let mut writer = DataSetWriter {
@@ -189,8 +190,8 @@ impl DataSetWriter<'_> {
     /// data set has changed.
     fn check(&self, inputs: &[InPath], job: &Job) -> Result<()> {
         for path in inputs {
-            // An input that the data set already has will be skipped, so it isn't checked.
-            // `existing` is empty unless `--skip-existing` was passed; then no input needs its hash.
+            // An input that the data set already has will be skipped, so it isn't checked. Without `--skip-existing`,
+            // `existing` is empty, and no hash has to be computed.
             if !self.existing.is_empty() {
                 let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
                 if input_hash(&opened, path)?.is_some_and(|hash| self.existing.contains(&self.stem(&hash))) {

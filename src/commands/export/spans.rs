@@ -167,9 +167,9 @@ impl<'o> SpanFilter<'o> {
         Some(format!("no spans match the filters; the input has {read}, from {first} s to {last} s"))
     }
 
-    /// The ID of the synthetic thread that gets a span from a track with an ID ([`SpanRecord::id`]), which belongs to
-    /// no thread. Before the thread's first span, its name is written too, which is only possible if the process is a
-    /// number.
+    /// The ID of the synthetic thread for a span that is on a track with an ID ([`SpanRecord::id`]) and so belongs to
+    /// no thread. If the synthetic thread is new, its name is written first, unless `pid` is a name: names of threads
+    /// can only be written for processes with a number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {

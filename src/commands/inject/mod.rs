@@ -129,7 +129,7 @@ fn run_recording(
     output::write(&survey, planned, &images, output, context)?;
     summary.report(context);
     output::fill_cache(&images, &sources, context);
-    // Until here, images that this run created were deleted if it failed.
+    // If anything failed before this line, the images that this run created are deleted.
     images.keep();
     Ok(())
 }

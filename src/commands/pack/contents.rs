@@ -91,14 +91,16 @@ impl<'a> Contents<'a> {
                     continue;
                 }
                 Kind::Log(_) => Role::Log,
-                // Its address is only on the command line, so a copy would be of no use.
+                // The address of a placed object (`--elf`) is only on the command line, so a copy of the object would
+                // be of no use.
                 Kind::PlacedElf => continue,
             };
             let Some(name) = name.to_str() else {
                 warnings.push(path_warning(path.as_os_str().as_bytes()));
                 continue;
             };
-            // Another container's process may have left a file of the same name. Its process ID keeps the names apart.
+            // A process of another container may have left a file of the same name. The ID of this file's process keeps
+            // the two names apart.
             let name = if self.by_path.contains_key(name) { format!("{pid}.{name}") } else { name.to_owned() };
             self.add(Content { pid: Some(pid), ..Content::new(name, role, path, bytes, about) });
         }
@@ -120,7 +122,7 @@ impl<'a> Contents<'a> {
     pub(super) fn add_others(&mut self, others: &'a [RequestedFile], warnings: &mut Warnings) {
         for RequestedFile { role, path, from, bytes } in others {
             match role {
-                // Where perf, too, has the list in a recording that is a directory.
+                // In a recording that is a directory, perf has the kernel's symbols at this path.
                 Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
                 _ => match path_in_archive(path) {
                     Some(packed_path) => self.add(Content::new(packed_path, *role, from, bytes, None)),

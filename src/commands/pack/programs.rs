@@ -73,7 +73,8 @@ pub(super) fn find<'a>(
             continue;
         }
         match dso.kind {
-            // Only these have a file to pack. Kernel code is packed as a list of symbols, on request.
+            // Only code of these kinds is in a file that can be packed. Kernel code is packed as a list of symbols, on
+            // request.
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
             DsoKind::Anonymous
             | DsoKind::Data

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | `plan` | detects the runtime and completes its command line and perf's |
 //! | `machine` | checks what can be recorded here: perf, events, permissions, disk space |
-//! | `keep` | copies the jitdumps, perf maps and logs of the run to the recording |
+//! | `keep` | copies the jitdumps, perf maps and logs of the run next to the recording |
 
 mod keep;
 mod machine;

@@ -270,7 +270,7 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
                  to the recording"
             )
         }
-        // The text is part of a sentence, such as `with jcmd PID …`; otherwise, it is an imperative.
+        // `by_hand` continues a sentence here, such as `with jcmd PID …`. In the next arm, it is an imperative.
         (Some(switch), _) if switch.by_hand.starts_with("with ") => {
             format!("{start}; you can still get names {}", switch.by_hand.replace("PID", pid))
         }

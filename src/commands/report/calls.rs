@@ -66,7 +66,7 @@ impl CallReport<'_> {
         // Each listed call, with the function at its other end.
         let mut others: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
-            // Calls of the function itself, also if callees are listed.
+            // Counts how often the function itself is called. That is shown even if its callees are listed.
             if edge.callee == frame {
                 calls = calls.saturating_add(edge.count);
             }

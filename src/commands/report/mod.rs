@@ -68,7 +68,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         })?;
     }
     // Loading may have left a remark that the stacks are estimates. If all tables are of recorded calls, which don't
-    // use stacks, it doesn't apply.
+    // use stacks, the remark doesn't apply and is dropped.
     if !builder.shows_stacks {
         outcome.estimates.clear();
     }
@@ -83,7 +83,8 @@ struct ReportBuilder<'a> {
     options: &'a ReportOptions,
     /// What the rows of all tables stand for. Computed once, because a profile may have thousands of events.
     grouping: Grouping,
-    /// See [`Scene::places`].
+    /// For each frame part of `grouping`, the source location that distinguishes its function from others of the same
+    /// name, as in [`Scene::places`].
     places: Vec<Option<String>>,
     /// The number of terminal lines that messages on stderr take. On a terminal, the table leaves room for them.
     lines_above: usize,
@@ -133,7 +134,8 @@ impl ReportBuilder<'_> {
         };
         let report = report.fitted(&scene);
         match options.selection.percent {
-            // No change of at least so many percent is an answer.
+            // An empty table is an error, but not if profiles are compared: that no function has such a share is then a
+            // valid answer.
             Some(limit) if report.table.rows.is_empty() && !series.is_empty() && self.before.is_none() => {
                 Err(Error::new(format!("no row has {limit}% or more, so --percent-limit {limit} leaves nothing")))
             }

@@ -28,8 +28,8 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
         return Err(Error::usage("no input given"));
     }
     let (run, mut outcome) = (Run::begin(), Outcome::default());
-    // The preset was read when flags were parsed, before the run began. As an input, it can't be replaced by the
-    // output.
+    // The preset was read when flags were parsed, before the run began. Registering it as an input here keeps the
+    // output from replacing it.
     options.preset_file.iter().for_each(|file| run.has_read(file));
     let mut output = Output::create(&options.output, &run)?;
     let mut tables = match (options.compare, &options.preset.questions[..]) {
@@ -83,8 +83,8 @@ fn answer_questions(
     outcome.summary.extend(answers.describe_left_out());
     let unanswered = answers.unanswered();
     for explanation in unanswered.optional {
-        // The explanation is `no …; SPANS OR ARGUMENTS THAT EXIST`. Of a question from a list for many traces, keep
-        // only the first half: the user didn't ask it about this trace.
+        // The explanation is `no …; SPANS OR ARGUMENTS THAT EXIST`. An optional question is from a list for many
+        // traces, so the user didn't ask it about this one. Then the first half suffices.
         outcome.summary.extend(explanation.split("; ").next().map(str::to_owned));
     }
     let mut failed = unanswered.required.into_iter().map(Error::new);

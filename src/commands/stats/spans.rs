@@ -135,8 +135,8 @@ impl<'p> Answers<'p> {
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
-        // If a question asks what the spans of a name did and no such span says so, a message lists the names whose
-        // spans do.
+        // If a question about what the spans of a name did has no answer, a message lists the names that do have one.
+        // `count_names` collects these.
         if self.preset.questions.iter().any(|question| matches!(question, Question::Action(_))) {
             self.count_names(timeline);
         }
@@ -238,9 +238,12 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no span has an argument with the span's own name (try --by-arg KEY)".to_owned()
+            "no span has an argument that is called like the span (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans that have an argument with their own name: {}", most_frequent(&self.names_with_action))
+            format!(
+                "spans that have an argument that is called like the span: {}",
+                most_frequent(&self.names_with_action)
+            )
         };
         format!("no span named '{name}' has an argument '{name}'; {others}")
     }

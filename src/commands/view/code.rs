@@ -35,7 +35,8 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     let listings = Listings::new(all);
     let mut section = listings.columns(Section::new("code").json(listings.json(all, profile, limit)));
     for (event, series) in profile.series.iter().enumerate() {
-        // The page sums the costs of sampled events itself, from the instructions that samples hit.
+        // Only exact costs are stored. The page computes the costs of a sampled event itself, from the instructions
+        // that samples hit.
         if let Some(total) = find_exact_event(all, &series.name) {
             section = section.numbers(format!("cost.{event}"), listings.costs(total.number));
         }
@@ -186,8 +187,9 @@ impl<'a> Listings<'a> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
             let numbers = self.hits_of_event(all, &series.name);
-            // Samples of an input without addresses have no instructions. If the event has any, there are fewer numbers
-            // than rows, so that they can't be matched. Then none are stored for the event.
+            // Samples of an input without addresses have no instruction numbers. An event with such samples has fewer
+            // numbers than rows, so that it isn't known which number belongs to which row. Then none are stored for the
+            // event.
             by_event.push(if numbers.len() == series.rows.len() { numbers } else { Vec::new() });
         }
         by_event

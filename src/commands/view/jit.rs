@@ -219,7 +219,8 @@ fn interpreters(profile: &Profile) -> Vec<String> {
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
     let mut found = Vec::new();
     for name in names {
-        // V8 calls the handlers of bytecodes `BytecodeHandler:…`. The other form is what this name is made readable as.
+        // V8 calls the handlers of bytecodes `BytecodeHandler:…`. In a profile with readable names, they end with `
+        // bytecode handler` instead.
         let is_handler = name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
         if is_handler || RUNTIMES.iter().any(|runtime| runtime.is_interpreter(name)) {
             found.push(readable(name).into_owned());

@@ -91,7 +91,7 @@ impl Place {
         mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
     }
 
-    /// True if everybody may read the file who can reach the start of the path. The start isn't checked, because the
+    /// True if everybody who can reach the start of the path may read the file. The start isn't checked, because the
     /// user typed it.
     pub(super) fn is_everybodys(&self) -> bool {
         const READABLE_BY_ALL: u32 = 0o004;
@@ -314,8 +314,8 @@ impl Walk {
     }
 
     /// Continues the walk where a link leads, if the link can be trusted: it belongs to root or the current user, and
-    /// in its directory only they can create names (it isn't sticky either). Refuses links in /proc such as `PID/root`,
-    /// which would bypass the checks of the directories on the way.
+    /// its directory isn't sticky, and only these two can create names in it. Refuses links in /proc such as
+    /// `PID/root`, which would bypass the checks of the directories on the way.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.links_followed += 1;
         if self.links_followed > MAX_LINKS {

@@ -40,6 +40,7 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     let mut count = 1;
     let mut end = opened;
     for time in times {
+        // The whole rundown may take a certain time per record, plus one pause.
         let time_limit = MAX_TIME_PER_RECORD.saturating_mul(count as u64);
         let latest = opened.0.saturating_add(MAX_GAP).saturating_add(time_limit);
         if time < end || time.0 - end.0 > MAX_GAP || time.0 > latest {
@@ -56,6 +57,7 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     list.date_loads(count, |range, time| {
         // `None` keeps the record's time, because it isn't known since when the memory has been mapped.
         let mapped = memory.overlapping(range.start.0..range.end.0).map(|part| part.value).max()?;
+        // The code can't be older than its memory or its program, nor younger than its record.
         Some(mapped.max(began).min(time))
     });
 }

@@ -76,6 +76,7 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     let (name_len, file) = if let Some(script) = find_script(name_start, lines) {
         (script.len(), Some(script))
     } else if is_clean {
+        // The name is intact, so what follows it is damaged. The next call finds no entry there and ends the list.
         (name.len(), Some(name))
     } else {
         (find_name_len(name_start, lines).unwrap_or(name.len()), None)

@@ -29,15 +29,15 @@ impl<'data> JitDump<'data> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
 
-    /// Reads the records that begin in `range`, starting with the first position that looks like a record. `None` if
-    /// there is no such position, or if any of the records is damaged.
+    /// Reads the records that begin in `range`, starting with the first position that looks like a record. `None` if no
+    /// position in `range` looks like a record, or if any of the records is damaged.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
         // The first record is right at the start of the file's records. The other pieces begin anywhere, so the start
         // of a record must be found.
         if range.start > self.extent().start {
-            // `None` if no such position is in the range.
+            // Without a position before `range.end` that looks like a record, there is no piece (`None`).
             walk.go_to_a_row(range.end)?;
         }
         let start = walk.cursor.offset();
@@ -68,9 +68,9 @@ impl<'data> Records<'data> {
         is_next
     }
 
-    /// True if [`IN_A_ROW`] plausible records follow each other from this position, or at least one if the dump ends
-    /// after them. Several in a row are needed because code in the middle of a record may look like one record by
-    /// chance.
+    /// True if this position looks like the start of a record: [`IN_A_ROW`] plausible records follow each other from
+    /// here, or fewer (at least one) up to the end of the dump. A single plausible record isn't enough, because code in
+    /// the middle of a record may look like one by chance.
     fn begins_row(&self, position: Cursor<'data>) -> bool {
         let mut next = position;
         for number in 0..IN_A_ROW {

@@ -33,7 +33,8 @@ impl Scene<'_> {
         let mut paths = Vec::new();
         for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
-            // Of the files that the user named for a certain process, `files_for` only returns those for this one.
+            // `files_for` leaves out files that the user named for other processes. So a file with a process is for
+            // this one.
             let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
@@ -67,7 +68,8 @@ impl Scene<'_> {
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.list_state, &self.jit_processes[..]) {
             (ProcessListState::Complete, &[only]) => Some(only),
-            // The list of processes may still grow, so that a process with this ID may come later.
+            // If the file states an ID, the process with this ID may still be added to the list, so `first` isn't the
+            // answer.
             (ProcessListState::Partial(first), _) if inner.is_none() => first,
             _ => None,
         }
@@ -142,6 +144,7 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
         return Step::Unassigned(path, kind);
     }
+    // Without any of these, the ID in the file or its name decides, even if several processes have it.
     let Some(pid) = certain.or(outer) else {
         let error = Error::new("has no process ID; pass FILE@PID");
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 /// Lookup tables for the jitdumps, perf maps and logs that the user named. There may be thousands of files.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
-    /// The paths of all these files and directories.
+    /// The paths of all files and directories that the user named with `--jitdump`, `--perf-map` or `--jit-log`.
     paths: FxHashSet<&'a Path>,
     pub(super) dumps: GivenList<'a>,
     pub(super) maps: GivenList<'a>,
@@ -47,7 +47,7 @@ impl<'a> GivenFiles<'a> {
 }
 
 impl<'a> GivenList<'a> {
-    /// Divides the files into those for one process and those for any.
+    /// Divides the files into those that the user named for a certain process (`FILE@PID`), and the others.
     fn new(files: &'a [GivenFile]) -> Self {
         let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
         for (index, given) in files.iter().enumerate() {

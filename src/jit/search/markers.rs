@@ -36,8 +36,8 @@ impl<'a> Markers<'a> {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// Device and inode of the first jitdump that process `pid` mapped, of those with the process ID `inner` in their
-    /// names. `None` if the process mapped no such jitdump, or if device and inode weren't recorded.
+    /// Finds the first jitdump that process `pid` mapped and that has the process ID `inner` in its name, and returns
+    /// its device and inode. `None` if the process mapped no such jitdump, or if device and inode weren't recorded.
     pub(super) fn file_with_pid_in_name(&self, pid: Pid, inner: Pid) -> Option<FileId> {
         self.process_markers(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
     }

@@ -161,7 +161,8 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
     let Orphan { path, kind, named, .. } = file;
     match verdict {
         Verdict::Used(Fit { pid, sign, .. }) => {
-            // It was closed after it was compared. If it is gone since, nothing is done.
+            // The file was closed after the comparison, so it is opened again. If it has been deleted since, nothing is
+            // done.
             let opened = scene.open(&NamedPath::new(path, *named))?.ok()?;
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);

@@ -27,7 +27,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The paths at which the jitdump may be that a process mapped as its marker, in order of precedence.
+    /// The paths at which the jitdump behind a marker may be, in order of precedence.
     fn paths_of_marked_dump(&self, marker: &Marker) -> Vec<NamedPath> {
         let Some(name) = marker.path.file_name() else { return Vec::new() };
         // A file that the user named takes precedence over the recorded path.
@@ -45,7 +45,8 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// The paths at which the jitdump of a process that mapped no marker may be, in order of precedence.
+    /// The paths at which a process's jitdump may be if the process mapped no marker, in order of precedence. `inner`
+    /// is the process's ID in its own PID namespace.
     fn paths_of_dump(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::JitDump, inner);
         let mut paths = self.given_dumps(&name, Some(inner), pid);
@@ -67,7 +68,8 @@ impl<'a> Scene<'a> {
             paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
         paths.extend(self.path_in_container(pid, &in_tmp));
-        // If several processes have this ID in their own containers, a file outside may be from any of them.
+        // If several processes have this ID, each in its own container, a file outside of the containers may be from
+        // any of them.
         if !is_shared {
             paths.extend(self.site.input_dir.map(|input_dir| NamedPath::new(input_dir.join(&name), Named::Convention)));
             paths.push(NamedPath::new(in_tmp, Named::Convention));
@@ -75,8 +77,8 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// The paths at which the perf map or jitdump of a process without recorded JIT memory may be, in order of
-    /// precedence.
+    /// The paths at which a process's perf map or jitdump may be if no JIT memory of the process was recorded, in order
+    /// of precedence.
     fn paths_of_unexpected_file(&self, pid: Pid, inner: Pid, kind: Kind) -> Vec<NamedPath> {
         let name = file_name(kind, inner);
         let given_list = if kind == Kind::PerfMap { &self.given_files.maps } else { &self.given_files.dumps };
@@ -141,7 +143,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// The name of a process's jitdump or perf map. `inner` is its ID in its own PID namespace.
+/// The name of a process's jitdump or perf map. `inner` is the process's ID in its own PID namespace.
 fn file_name(kind: Kind, inner: Pid) -> OsString {
     match kind {
         Kind::PerfMap => format!("perf-{inner}.map").into(),

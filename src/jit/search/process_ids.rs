@@ -44,8 +44,8 @@ impl Scene<'_> {
         let mut claims: BTreeMap<Pid, BTreeSet<Claimant>> = BTreeMap::new();
         for &pid in &self.jit_processes {
             for inner in self.inner_pids(pid) {
-                // This is also the recorded ID of a process with JIT memory. A file named after it is taken to be that
-                // process's file, so the ID isn't ambiguous.
+                // `inner` is also the recorded ID of a process with JIT memory. A file named after `inner` is taken to
+                // be that process's file, so the ID isn't ambiguous.
                 if self.jit_processes.binary_search(&inner).is_ok() {
                     continue;
                 }

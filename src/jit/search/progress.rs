@@ -101,8 +101,8 @@ impl<'a> Search<'a> {
         match candidate.clue {
             Clue::JitMemory | Clue::Parent => !self.kinds.contains(&(candidate.pid, candidate.kind)),
             Clue::Core(_) => self.needs_core(candidate.pid),
-            // A process may have several markers and logs. Candidates without JIT memory are only planned for processes
-            // that have no source.
+            // Always needed: a process may have several markers and several logs, and unexpected files are only looked
+            // for if the process has no source.
             Clue::Marker(_) | Clue::Unexpected | Clue::Log(_) => true,
         }
     }

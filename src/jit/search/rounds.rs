@@ -29,7 +29,7 @@ pub(super) fn marked_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// True if the process that mapped a marker wrote the jitdump: its ID is in the marker's name.
+/// True if the process that mapped a marker also wrote the jitdump: the marker's file name contains this process's ID.
 fn is_written_by_its_process(marker: &Marker, search: &Search<'_>) -> bool {
     let Some(inner) = inner_pid(&marker.path) else { return false };
     marker.pid == search.scene.recorded_pid(inner)
@@ -142,7 +142,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         let inner_pids = search.scene.inner_pids(pid);
         let mut indices: Vec<usize> =
             inner_pids.iter().filter_map(|inner| by_pid.get(inner)).flatten().copied().collect();
-        // In the order of `named_logs`, in which directories that the user named come first.
+        // The indices are in the order of `named_logs`: logs in directories that the user named come first.
         indices.sort_unstable();
         for index in indices {
             let log = &logs[index];

@@ -56,7 +56,8 @@ impl<'a> Scene<'a> {
             in_namespaces: NamespacePids::default(),
         };
         scene.find_running_processes();
-        // This needs the running processes, which tell their IDs in their own PID namespaces.
+        // `find_shared_pids` needs the IDs that running processes have in their own PID namespaces, so these processes
+        // are found first.
         scene.shared_pids = scene.find_shared_pids();
         scene
     }

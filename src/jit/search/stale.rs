@@ -40,7 +40,7 @@ impl Scene<'_> {
                 }
                 self.explain_if_core_contradicts(source)
             }
-            // The user said where it was loaded.
+            // The user said at which address this object was loaded, so it can't be stale.
             Kind::PlacedElf => None,
         }
     }

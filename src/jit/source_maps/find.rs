@@ -302,8 +302,8 @@ impl<'a> Finder<'a> {
         let mention = Mention::find(&ending);
         let actual = match actual {
             Some(actual) => actual,
-            // This script's source map is part of its text, and so is the script part of the other map: no file is
-            // read.
+            // `file` is outside the generated script's directory, but no file has to be read for it: its text is in the
+            // generated script's map, and its own source map is a `data:` URL in that text.
             None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
             None => return None,
         };

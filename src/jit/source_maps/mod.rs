@@ -195,7 +195,8 @@ impl SourceMaps {
             for (column, name) in starts {
                 let Ok(Some((place, name))) = self.authored.function(url, name, 1, column + 1) else { continue };
                 account.renamed += usize::from(name.is_some());
-                // If a function's authored position isn't known, the answer has its position in the module (`url`).
+                // For a function without a known authored position, `place` is its position in the module, with `url`
+                // as the file. That doesn't count as placed.
                 account.placed += usize::from(name.is_some() || place.file != url);
             }
         }
@@ -343,8 +344,8 @@ impl MapAccount {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
         };
-        // Functions that were renamed also count as placed. So no function has an authored name or position, and none
-        // contradicts the map.
+        // No function got an authored name or position (functions with a new name count as placed, too), and none
+        // contradicts the map. So there is nothing to say.
         if self.placed == 0 && *contradicted == 0 {
             return None;
         }

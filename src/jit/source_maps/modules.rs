@@ -112,7 +112,7 @@ impl Finder<'_> {
             match find_mismatch(&file.module, functions) {
                 None => matching.push(file),
                 Some(index) if first_refusal.is_none() => {
-                    let why = format!("its function {index} is missing or has a different name");
+                    let why = format!("it lacks function {index} or gives it a different name");
                     first_refusal = Some(refuse(file, &why));
                 }
                 Some(_) => {}
@@ -148,7 +148,7 @@ impl Finder<'_> {
         Lookup::Found {
             map: best.path.display().to_string(),
             found: AuthoredModule::new(url, &modules, functions),
-            // For modules, the path on the recorded machine is the same as here.
+            // For `pack`. On the recorded machine, a module is assumed to be at the same path as here.
             places: files.iter().map(|file| (file.path.clone(), file.path.clone())).collect(),
             size: modules.iter().map(|module| module.file.bytes().len()).sum(),
             is_given: false,
@@ -177,7 +177,7 @@ impl Finder<'_> {
         })
     }
 
-    /// The files that may be the module with a function's authored source, in the order in which they are read: what
+    /// The files that may be WebAssembly modules with debugging information, in the order in which they are read: what
     /// the user passed with `--source-maps`, then the directories with debug files, then the input's directory. Each
     /// file comes with the checks (`door`) that it must pass to be opened. `is_given` is false for a file that the user
     /// passed for one particular script: it is not meant for native code.

@@ -87,8 +87,8 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unreadable: u64,
 }
 
-/// The weights of an event's samples, by the kind of memory that their innermost frame is in. `report` divides them in
-/// the same way.
+/// The weights of an event's samples, by the kind of memory that their innermost frame is in. The command `report`
+/// divides samples into the same kinds.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct InnermostWeights {
     /// The weight of all samples.
@@ -121,7 +121,7 @@ impl SampleCounts {
         weights.whole = weights.whole.saturating_add(weight);
         match innermost {
             Some((_, FramePlace::Known)) => weights.known = weights.known.saturating_add(weight),
-            // The summary calls neither of them known: no code is known there at the sample's time.
+            // In the summary, both kinds count as unknown: no JIT code is known at this address at the sample's time.
             Some((pid, FramePlace::Unknown | FramePlace::OtherTime)) => {
                 let sum = weights.unknown.entry(pid).or_default();
                 *sum = sum.saturating_add(weight);

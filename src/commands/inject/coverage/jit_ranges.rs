@@ -151,7 +151,7 @@ impl AddrRanges {
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= REGION_GAP).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
-        // Room for the region that starts with the first range.
+        // Keep one region less than the maximum: the first range starts a region, too, and is added below.
         starts.truncate(MAX_REGIONS - 1);
         starts.push(0);
         starts.sort_unstable();
@@ -251,8 +251,8 @@ impl Region {
     }
 }
 
-/// Sorts the ranges, and joins ranges with less than a page between them. The list stays short that way, and an address
-/// in such a small gap is only looked up in vain.
+/// Sorts the ranges, and joins ranges with less than a page between them, so that the list stays short. An address in
+/// such a small gap then counts as in a range, and is looked up in vain later.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {

@@ -77,8 +77,10 @@ impl Coverage {
             }
             if round == MAX_ROUNDS {
                 let records = counted(hiding_insertions.len() as u64, "inserted mapping record");
-                let message =
-                    format!("{records} covered JIT code that ran again later; some of its frames stay unnamed");
+                let message = format!(
+                    "{records} covered other JIT code at the same addresses, which ran again later; some frames of \
+                     that code stay unnamed"
+                );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;
             }

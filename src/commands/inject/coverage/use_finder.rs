@@ -123,7 +123,8 @@ impl FramesInMemory {
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// The end of the code segment. At this address and above, there may be other code.
+    /// From this address on, there may be other code. It is the end of the code segment or, if other code may be in the
+    /// segment, the address after the one that was looked up.
     end: Addr,
 }
 
@@ -198,9 +199,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let innermost = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
                 // The chain comes in two parts, each with a time of its own: the sample has the kernel's part, and a
-                // later record has the user part. Like perf, look up each part at the time of its own record.
-                // Without frames, `read_chain` would look up the sample's own address, although the user part has its
-                // frames.
+                // later record has the user part. Like perf, look up each part at the time of its own record. If the
+                // sample itself has no frames, it is skipped, because the user part has all of them. `read_chain`
+                // would look up the sample's instruction pointer instead of the missing frames.
                 let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(record, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 let deferred = self.read_chain(self.using_record(pid, later.time, *offset), later);
@@ -285,7 +286,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
                     counts.innermost.get_or_insert(place);
                     counts.frames.add(place);
                 }
-                // A frame of the kernel, for example.
+                // The frame isn't in user code, but in the kernel, for example. So it can't be in JIT code.
                 Some(_) => {
                     counts.innermost.get_or_insert(FramePlace::Elsewhere);
                 }
@@ -378,7 +379,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             *self.found.counts.other_time.entry(pid).or_default() += other_time;
         }
         // A frame sampled after the last record of the jitdump may be in code that was compiled after the jitdump
-        // ended. Its absence from the jitdump is then no surprise, so the summary mentions it.
+        // ended. The jitdump can't have that code, so the summary counts such frames separately.
         if unknown > 0
             && let Some(end) = self.context.dump_ends.get(&pid)
             && time.is_some_and(|time| time.is_valid() && time > *end)

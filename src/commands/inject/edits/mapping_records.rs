@@ -2,8 +2,9 @@
 //! doesn't see yet. It gets that sample's time, so that readers that sort records by time keep this order.
 //!
 //! With `--relocate`, the code moves to addresses that nothing else uses (`samples::relocations`), so each image is
-//! mapped once, as a whole. An image may have parts without code that libunwind reads ([`AuxMapping`]). They are mapped
-//! before the image's first code, and again after each record that maps something over them.
+//! mapped once, as a whole. Otherwise, an image may also have parts that contain no code but that libunwind reads
+//! ([`AuxMapping`]). They are mapped before the image's first code, and again after each record that maps something
+//! over them.
 
 use crate::commands::inject::coverage::FirstUse;
 use crate::commands::inject::images::{ImageFile, JitImages};
@@ -31,8 +32,8 @@ pub(super) fn plan_insertions(
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
     let uses = &images.selection.first_uses;
-    // Uses are split into parallel tasks, unless an image has something that is mapped only once. Then only a task that
-    // has seen all earlier uses knows whether it is mapped already.
+    // Uses are split into parallel tasks, unless an image or a part of it is mapped only once. Then a single task
+    // handles all uses, because it has to know whether that image or part is mapped already.
     let are_independent = images.iter().all(|(_, image)| !is_mapped_once(image));
     // `chunks` panics if the length is 0, as it would be without uses.
     let parts = uses.chunks(if are_independent { USES_PER_TASK } else { uses.len().max(1) });
@@ -110,7 +111,7 @@ impl<'a> MappingInserter<'a> {
         if self.last_sample.is_none_or(|last| last.offset != sample.offset) {
             self.last_sample = self.read_anchor(sample.offset);
         }
-        // Always there: first uses are samples or deferred call chains.
+        // `last_sample` is always set here, because first uses are samples or deferred call chains.
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {

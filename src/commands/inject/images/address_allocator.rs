@@ -47,7 +47,9 @@ impl AddressAllocator {
         // `min` keeps the sum from overflowing. A length above `self.end` is too large anyway.
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
-            return Err(Error::new(format!("no free address range for {len} bytes of code")));
+            return Err(Error::new(format!(
+                "--relocate found no {len} bytes of addresses that all recorded processes leave unused"
+            )));
         }
         self.next = end;
         Ok(Addr(start))

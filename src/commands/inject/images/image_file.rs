@@ -87,6 +87,7 @@ impl ImageFile {
         let build_id = write_to(&new, image).map_err(unwritten)?;
         for number in 1.. {
             let path = directory.path().join(image_name(pid, number));
+            // Fail if the output itself would go to this path.
             options.run.leave_outputs(&path)?;
             if earlier.iter().any(|other| other.path == path) {
                 continue;

@@ -72,7 +72,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
             context.outcome.warnings.push(Warning::new(message));
         }
         let directory = ImageDirectory { directory, root, run: context.run, mode, waiting: &AtomicUsize::new(0) };
-        // Viewers such as hotspot and samply get images that suit them: they are what `--relocate` is for.
+        // With `--relocate`, images are for viewers such as hotspot and samply, so they are built as these expect.
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
         images
             .write_all(ImageRequest { codes: selection.codes, target, for_viewers, libraries, directory }, context)?;

@@ -47,7 +47,7 @@ fn write_records(
     let PlannedEdits { edits, mut features, .. } = planned;
     let endian = input.recording.header.endian;
     let start = front.len() as u64;
-    // This feature has file offsets of records, which change if something is inserted or removed before them.
+    // The AUXTRACE feature has file offsets of records, which change if something is inserted or removed before them.
     features.move_auxtrace(endian, |offset| moved_offset(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
     // The features follow the records, which have a new length and come after a new front.

@@ -72,7 +72,7 @@ impl<'data> Core<'data> {
         let (segments, pid, files) = (Vec::new(), None, Vec::new());
         let mut core = Self { bytes, endian, machine, segments, pid, files, is_cut: false };
         core.read_program_headers(headers, count)?;
-        // Both are searched by address from here on.
+        // From here on, segments and mapped files are searched by address.
         core.segments.sort_by_key(|segment| segment.addr.start);
         core.files.sort_by_key(|file| file.start);
         Ok(core)
@@ -194,7 +194,7 @@ impl<'data> Core<'data> {
             segment_end = segment.addr.end;
             file_end = segment.file_end()?;
         }
-        // `addr` may be in a gap after the first segment.
+        // `first` begins before `addr`, but may also end before it: then `addr` is in a gap between two segments.
         let has_all = addr < segment_end && end <= segment_end;
         if has_all { Some(start..start + size as usize) } else { None }
     }

@@ -114,7 +114,7 @@ impl ObjectLines {
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
-        // The context takes `dwarf`, so the edges of inlined calls are read first.
+        // addr2line's context takes ownership of `dwarf`, so the edges of inlined calls are read before it is created.
         let edges = inlined_edges(&dwarf);
         let context = Context::from_dwarf(dwarf).ok()?;
         // Each line and each inlined call takes at least one byte of the object, which limits their number.

@@ -96,6 +96,7 @@ fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) 
         let len = usize::try_from(range.end - chunk_start).unwrap_or(usize::MAX).min(chunk.len());
         let bytes = &mut chunk[..len];
         if memory.read(chunk_start, bytes) {
+            // Descriptors that begin at `CHUNK` or later are found in the next chunk.
             let offsets = (0..len.saturating_sub(DESCRIPTOR - 1).min(CHUNK)).step_by(8);
             for offset in offsets {
                 let bytes = &bytes[offset..offset + DESCRIPTOR];

@@ -71,6 +71,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     for damage in list.damage {
         log.skipped.add(damage);
     }
+    // If a list was damaged from its first entry on, the log is empty, and the damage is reported instead.
     if list.entries.is_empty() && log.skipped.count() == 0 {
         return Err(Error::new("contains no code that was registered with GDB's JIT interface"));
     }

@@ -78,7 +78,7 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let (start, end) = split_once(range, b" - ")?;
     let (start, end) = (address(start)?, address(end)?);
     let mut name = Method::from_joined(&rest[..bracket])?.spell();
-    // A code list states no compiler (empty), so the level tells which it was.
+    // A code list doesn't name the compiler (`b""`), but the compilation level tells which one it was.
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
     if start <= end { Some((name, start..end)) } else { None }
 }

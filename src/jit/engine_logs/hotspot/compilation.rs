@@ -40,7 +40,8 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// How much a time may be off, in nanoseconds: the start by a millisecond, a stamp by half a millisecond.
+/// How far the time of an event may be off, in nanoseconds. The start of the JVM is only known to a millisecond, and a
+/// stamp to half a millisecond; this is the sum, rounded up.
 const MOST_DEVIATION: u64 = 2_000_000;
 
 /// True if a file that starts with `head` is a compilation log.
@@ -99,7 +100,8 @@ impl CompilationReader {
             } else if bytes[..name].ends_with(b"<relocated ") {
                 name - b"<relocated ".len()
             } else {
-                // This is part of another name or of a text.
+                // The search has found the text inside of another element's name or in the log's free text, so this is
+                // no `nmethod` element.
                 continue;
             };
             let Some(tag) = tag(&bytes[start..]) else {

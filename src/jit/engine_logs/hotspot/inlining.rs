@@ -113,7 +113,7 @@ impl<'a> CompileTask<'a> {
                     self.methods.insert(id, tag);
                 }
             }
-            // From here on, calls are at this bytecode index of the innermost open method.
+            // The calls that follow are at this bytecode index of the innermost open method.
             b"bc" => {
                 if let (Some(open), Some(bci)) = (self.open.last_mut(), attribute(tag, b"bci").and_then(number)) {
                     open.bytecode = bci;

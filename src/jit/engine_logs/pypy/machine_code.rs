@@ -42,7 +42,7 @@ impl MachineCode {
     /// Adds a dump of machine code. A short dump inside an existing block patches that block (PyPy changes jumps
     /// later); any other dump is a new block. Returns true for a patch.
     pub(super) fn add_dump(&mut self, dump: Block) -> bool {
-        // Such a dump is damaged, and left out.
+        // A dump that extends beyond the address space is damaged, and left out.
         let Some(end) = dump.start.checked_add(dump.bytes.len() as u64) else { return false };
         if dump.bytes.len() <= LONGEST_PATCH && self.patch(dump.start, &dump.bytes) {
             return true;

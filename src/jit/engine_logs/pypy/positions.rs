@@ -9,8 +9,8 @@ use crate::model::code::{InlinedCall, Line, SourceMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Where the lines of a trace are in the log, and the facts about the trace that decoding them takes. They are only
-/// decoded when they are asked for.
+/// Where the operations of a trace are in the log, and what is needed to decode source lines from them. Lines are only
+/// decoded on demand.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
@@ -26,7 +26,8 @@ pub(super) struct Operations {
 
 impl Operations {
     /// Takes from a trace what decoding its lines needs. `block_start` is the start address of the trace's block of
-    /// machine code; `None` if the block wasn't dumped. It is only used if the trace itself doesn't state that address.
+    /// machine code; `None` if the block wasn't dumped. `block_start` is only used if `trace` doesn't state that
+    /// address.
     pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
         let start_point = trace.start_point;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
@@ -104,14 +105,18 @@ impl<'a> OperationWalk<'a> {
         if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
             self.enter(depth, Some(call), SourceLocation::parse(&line[text]));
         } else if let Some(offset) = parse_offset(line) {
-            // Operations before the start of the code only prepare the block, so their offset becomes 0.
+            // Operations before the start of the code only prepare the block. They count as at the start of the code
+            // (0).
             let offset = offset.saturating_sub(code_offset);
             self.add_operation(offset);
+            // From this operation on, the code belongs to the caller: the second entry at this offset replaces the
+            // first.
             if leaves_call(line) && self.open.len() > 1 {
                 self.open.pop();
                 self.add_operation(offset);
             }
         } else if let Some(head) = line.strip_prefix(b"# ")
+            // `head` begins 2 bytes into the line, after `# `. `location` is thus a range of the line.
             && let Some(TraceId::Loop(_, location)) = parse_head(head, 2)
             && let Some(text) = line.get(location).filter(|text| !text.is_empty())
         {
@@ -157,7 +162,8 @@ impl<'a> OperationWalk<'a> {
         let line = open.location.to_line(offset, open.inlined);
         let is_same = |last: &Line<'_>| (last.file, last.line, last.inlined) == (line.file, line.line, line.inlined);
         match self.map.lines.last_mut() {
-            // Offsets must ascend, and equal lines are joined.
+            // Adds no entry: the offset is below the last one, as in a damaged log, or the source line is still the
+            // same.
             Some(last) if last.offset > offset || is_same(last) => {}
             Some(last) if last.offset == offset => *last = line,
             _ => self.map.lines.push(line),

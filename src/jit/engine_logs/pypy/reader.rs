@@ -71,8 +71,8 @@ struct PypyLogReader<'a> {
     open_operations: Option<OpenOperations>,
     /// Index of the trace that the current backend section describes.
     current_trace: Option<usize>,
-    /// Index of another trace whose code was patched in the current backend section. The new trace begins where it
-    /// leaves that one.
+    /// Index of another trace whose code was patched in the current backend section: the current trace is a bridge, and
+    /// the patch makes that other trace jump to it.
     patched_trace: Option<usize>,
 }
 
@@ -162,7 +162,8 @@ impl PypyLogReader<'_> {
     /// Reads the line that announces a loop or bridge and its addresses.
     fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
-            // Other lines may begin with the same word. They aren't damaged.
+            // Only a line with ` has address ` is about a trace. Other lines may begin with the same word, but aren't
+            // damaged.
             if memmem::find(line, b" has address ").is_some() {
                 self.log.skipped.add(Error::new("a loop or bridge has no addresses").at_offset(offset as u64));
             }
@@ -238,8 +239,8 @@ impl PypyLogReader<'_> {
         // Helpers and traces are put into the order of the log below, because later code replaces earlier code.
         let mut parts = self.helpers();
         let mut operations = FxHashMap::default();
-        // For each trace so far, the name of the loop that it belongs to. A bridge may take its name from there,
-        // because it comes after the trace that it leaves.
+        // For each trace so far, the name of the loop that it belongs to, from which a bridge may take its name. The
+        // log has every bridge after the trace that the bridge leaves, so that trace's entry already exists.
         let mut roots = Vec::with_capacity(self.traces.len());
         for trace in std::mem::take(&mut self.traces) {
             let TraceName { name, root } = self.trace_name(&trace, &roots);

@@ -69,8 +69,8 @@ impl Sources {
         let id = creation.function?;
         scratch.clear();
         spell_function(creation.name, scratch);
-        // The ID is an address, at which another function may be by now. Only if the name is the same, too, it is the
-        // same function.
+        // The ID is an address, at which another function may be by now. It is the same function only if the name is
+        // the same, too.
         if let Some(&current) = self.current_functions.get(&id)
             && self.texts.get(self.functions[current as usize].name) == scratch
         {
@@ -249,7 +249,7 @@ impl<'a> SourceMapDecoder<'a> {
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
         let info = SourceInfo::parse(LogRecord::parse(entry, last_line)?.fields()).ok()?;
         let inlined: Vec<InlinedEntry> = info.inlined_calls().collect();
-        // The functions that the record lists. Inlined calls refer to them by index.
+        // The functions that the `code-source-info` record lists. Inlined calls refer to them by index.
         let listed: Vec<Option<u32>> = info.functions().map(|id| sources.find_function(id, creation.time)).collect();
         // For each inlined call, the called function and its script.
         let (mut functions, mut scripts) = (Vec::new(), Vec::new());

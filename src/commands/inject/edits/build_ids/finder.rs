@@ -91,7 +91,7 @@ impl BuildIdFinder {
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
-        // `is_recorded_kernel` compares build IDs, too. Here, the kernel's build ID isn't known yet: it is searched for.
+        // The result is used to find build IDs, so it can't depend on comparing them, as `is_recorded_kernel` does.
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
             (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());
@@ -154,6 +154,8 @@ impl BuildIdFinder {
             return true;
         }
         match (image.metadata().map(file_id), self.mapped.get(path)) {
+            // `is_another` is false if the recorded inodes are of other devices: then they can't be compared, and the
+            // host decides.
             (Some(here), Some(recorded)) => recorded.contains(&here) || self.is_here && !is_another(here, recorded),
             _ => self.is_here,
         }

@@ -41,7 +41,10 @@ impl PlainChains {
     ) -> Result<Self> {
         let JitCode { loaded, machine, .. } = code;
         if !Machine::is_any_known(*machine) {
-            return Err(Error::new(format!("jitgraft cannot unwind stacks from {}", machine_name(*machine))));
+            return Err(Error::new(format!(
+                "jitgraft cannot unwind stacks of the recorded CPU architecture ({})",
+                machine_name(*machine)
+            )));
         }
         let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.first_pass.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
@@ -54,8 +57,8 @@ impl PlainChains {
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.convert_to_plain_chains();
-        // From pipe to pipe, the records with the attrs are copied, so edit them. Otherwise, the output's attrs are
-        // built from `recording`.
+        // If input and output are both pipes, the records with the attrs are copied to the output, so edit these
+        // records. Otherwise, the output's attrs are built from `recording`.
         if survey.input.is_pipe() && context.options.writes_pipe() {
             edits.extend(edit_attrs(&recording, survey));
         }
@@ -208,7 +211,7 @@ impl ChainConverter<'_, '_> {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
-        // An ID that no process has: nothing is mapped there.
+        // A sample without a process gets an ID that no process has, so that no mapping is found for its addresses.
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
         let time = sample.time.unwrap_or(UNTIMED);
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };

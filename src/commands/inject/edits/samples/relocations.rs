@@ -55,7 +55,8 @@ impl Relocations {
         pool: &Pool,
     ) -> Self {
         let recording = new_recording.unwrap_or(&survey.input.recording);
-        // Edits that remove something replace a record; the others only insert one.
+        // An edit that removes bytes replaces the record at its offset. An edit that removes nothing only inserts a
+        // record there, and doesn't count.
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
