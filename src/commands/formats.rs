@@ -31,7 +31,8 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     }
     writeln!(
         out,
-        "\ninject, callgrind, script: the command that names JIT code in such a file and leaves everything else unchanged."
+        "\nWhere the list has inject, callgrind or script, this command names the JIT code in such a file and leaves \
+         everything else unchanged."
     )?;
     writeln!(out, "\nBesides jitdumps and perf maps, names of JIT code come from these logs:")?;
     for log in JIT_LOGS {

@@ -283,7 +283,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                 Some(true) => same += 1,
                 Some(false) => {
                     let addr = mapping.addr.0;
-                    return Err(format!("its mapping at {addr:#x} is not the recorded one"));
+                    return Err(format!("it maps another file at {addr:#x} than the recorded process"));
                 }
                 // It isn't known whether the two are the same file.
                 None => {}

@@ -68,7 +68,8 @@ pub(crate) fn each_event_named(
         && to.is_stream()
     {
         let others = others.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        let message = format!("only {first} was written; use --event NAME or -o FILE for the others: {others}");
+        let message =
+            format!("only the event {first} was written; use --event NAME or -o FILE for the others: {others}");
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }

@@ -131,7 +131,7 @@ fn previous_recording_note(options: &RecordOptions) -> Option<String> {
         return None;
     }
     let (output, older) = (output.display(), Path::new(&older).display());
-    Some(format!("{output} becomes {older}, and the present {older} is removed (-o FILE keeps both)"))
+    Some(format!("perf renames {output} to {older}, which replaces the existing {older} (to keep both, use -o FILE)"))
 }
 
 /// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form

@@ -382,9 +382,9 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map found for process {first}{more}. If that is a thread, print the text with perf script -F \
-         +pid. If the process was forked or its dump is elsewhere, print it with --show-task-events \
-         --show-mmap-events; if the dump has another PID, pass FILE@PID"
+        "no dump or map found for process {first}{more}. If that is the ID of a thread, print the text with perf \
+         script -F +pid. If the process was forked, or its dump is elsewhere, print the text with --show-task-events \
+         --show-mmap-events. If the dump has another PID, pass it as FILE@PID"
     ))
 }
 

@@ -47,7 +47,8 @@ impl AddressAllocator {
         // `min` keeps the sum from overflowing. A length above `self.end` is too large anyway.
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
-            return Err(Error::new(format!("no free address range for {len} bytes of code")));
+            let message = format!("an ELF image with {len} bytes of JIT code fits into no gap of the address space");
+            return Err(Error::new(message));
         }
         self.next = end;
         Ok(Addr(start))
