@@ -66,7 +66,8 @@ struct Functions<'p> {
     by_frame: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees: for each side (callers or callees) and each hash of a name.
+/// How much weight a function has with each of its callers and callees, which are identified by their side and a hash
+/// of their name.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -298,7 +299,8 @@ impl Pairs {
         for file in &files {
             let have_lines = old.have_lines(&file.earlier) && new.have_lines(&file.later);
             if file.earlier.len() == file.later.len() {
-                // Without lines, only a single function on each side is clear, and only if both have the same path.
+                // Without lines, the order of functions is unknown. Then two functions are only paired if there are no
+                // others, and both are in a file of the same path.
                 if have_lines || file.earlier.len() == 1 && !has_moved {
                     self.add_in_order(&file.earlier, &file.later);
                 }
