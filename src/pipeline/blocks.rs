@@ -80,7 +80,8 @@ impl<'a> Blocks<'a> {
                 filled = cut;
                 break;
             }
-            // Each attempt looks through all bytes, so the next one has to wait for twice as many.
+            // `cut` looks through all bytes of the block each time it is called. So call it again only when there are
+            // twice as many: otherwise, a large block would take time that grows with the square of its size.
             wanted = wanted.max(2 * filled);
         }
         bytes.truncate(filled);

@@ -81,9 +81,9 @@ impl Expanded {
     }
 }
 
-/// The input for a file in `directory`. It remembers the path of the directory that the user typed, because files below
-/// that path are opened with care, in contrast to what the user typed. If the user typed `directory` itself, that is
-/// the path `typed`; otherwise `directory` was found in another one, and remembers the path already.
+/// The input for the file `name` in `directory`. The user didn't type its path, so it is opened with care: the input
+/// remembers which part of the path the user typed. If the user typed the path of `directory`, that part is `typed`.
+/// Otherwise, `directory` was found in another one, and remembers the typed part already.
 fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),

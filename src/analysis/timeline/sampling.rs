@@ -41,8 +41,8 @@ impl Sampling {
 }
 
 impl Carry {
-    /// What is left at the end of a track: the weight of the calls that were dropped after the last kept one. It goes to
-    /// the node of the last of these dropped calls. `None` if no calls were dropped there.
+    /// What is left at the end of a track: the weight of the calls that were dropped after the last kept one. It goes
+    /// to the node of the last of these dropped calls. `None` if no calls were dropped there.
     pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
         if self.weight == 0 && self.calls == 0 {
