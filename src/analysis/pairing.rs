@@ -120,6 +120,7 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
             name,
             module,
             kind,
+            // The executed line usually is in the file where the function starts, so that file gets the partner's path.
             file: start_file.or(own_file),
             start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
@@ -339,6 +340,8 @@ impl Pairs {
         let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
         for at_short in 0..short.len() {
             let mut row = vec![None; long.len()];
+            // The earlier functions of the shorter list need partners above this one's, so at least `at_short`
+            // functions of the longer list come before its partner.
             for (at_long, cell) in row.iter_mut().enumerate().skip(at_short) {
                 let (earlier, later) = sides(at_short, at_long);
                 let shift = moved(at_short, at_long);

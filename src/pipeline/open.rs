@@ -84,6 +84,7 @@ impl Input {
         for path in stream_paths(door, path) {
             streams.push(StreamFile { bytes: open_part(&door, &path)?, path });
         }
+        // How `data` is packed isn't kept: an output that is made of a directory is a single plain file.
         let main = Unpacked { bytes, wrappings: Vec::new() };
         Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None, input)? })
     }

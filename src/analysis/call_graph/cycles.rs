@@ -31,6 +31,8 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
             if search.low[callee as usize] == NONE_YET {
                 path.push((search.enter(callee), 0));
             } else if search.cycle[callee as usize] == NONE_YET {
+                // The cycle of the callee isn't complete, so the caller may be in it. A complete one can't get back to
+                // the caller.
                 search.lower(caller, callee);
             }
         }

@@ -198,6 +198,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
+        // If the process is unknown, the sample must not get names from any process. None has the ID -1.
         let pid = pid.unwrap_or(Pid(-1));
         let ReadChain { chain, end, ip } = match self.context.deferred.find(sample, offset) {
             Some(user) => self.read_joined_chain(sample, &user.sample, pid),

@@ -183,7 +183,8 @@ impl PlainRecords {
         Ok(())
     }
 
-    /// Copies the records that are compressed in a COMPRESSED record.
+    /// Copies the records that are compressed in a COMPRESSED record. If it is damaged, copies those before the damage,
+    /// and adds a warning.
     fn append_compressed(
         &mut self,
         record: &RawRecord<'_>,
