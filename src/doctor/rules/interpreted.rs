@@ -59,7 +59,7 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
             }
         }
     };
-    let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
+    let cause = format!("functions that {PROCESS} ran in its interpreter have no names: {why}");
     // The part of the recorded command that a new recording would have to change. `None` if no change would help.
     let change = if attempt.too_old.is_some() || attempt.ignored.is_some() {
         None
