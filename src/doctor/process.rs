@@ -154,5 +154,8 @@ impl ExaminedProcess {
 
 /// A clause that says why a switch in the recorded command did not reach a process that another process started.
 pub(super) fn not_reached(switch: &Switch) -> String {
-    format!("{} only reached the process that perf started; that process started this one without it", switch.name())
+    format!(
+        "{} only reached the process that perf started; another process started this one, without it",
+        switch.name()
+    )
 }
