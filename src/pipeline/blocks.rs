@@ -70,7 +70,7 @@ impl<'a> Blocks<'a> {
         while !self.ended {
             filled = self.fill(&mut bytes, filled, wanted);
             bytes.truncate(filled);
-            // Nothing follows, so whatever is left is the last block, wherever it ends.
+            // The text has ended, so whatever is left of it is the last block, wherever it ends.
             if self.ended {
                 break;
             }

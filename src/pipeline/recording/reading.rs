@@ -232,7 +232,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 access: Access::from_sample(sample),
                 cgroup: sample.cgroup,
             };
-            // Each of the sample's rows gets a copy.
+            // Each of the sample's rows gets a copy of these fields.
             self.samples.other_fields.extend(std::iter::repeat_n(other_fields, self.samples.rows.len() - first_row));
         }
     }

@@ -168,7 +168,7 @@ impl PlainRecords {
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             // The last record may be incomplete.
             let Some(whole) = bytes.get(start..end) else { break };
-            // Other places refer to these records by their offsets in the input.
+            // The index of AUXTRACE records has their offsets in the input.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
