@@ -140,8 +140,9 @@ impl Category {
         matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
     }
 
-    /// True if names are from perf, or if any frame is marked as kernel code, JIT code or an inlined call. Otherwise,
-    /// frames only seem to be native because the input's format doesn't say what they are.
+    /// True if the categories of this profile's frames can be relied on: names are from perf, or some frame is marked
+    /// as kernel code, JIT code or an inlined call. Otherwise, the input's format doesn't say what kind of code a frame
+    /// is, so that all code looks native.
     pub fn are_known(profile: &Profile) -> bool {
         let tells_kind =
             |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::JitUnnamed | FrameKind::Inlined);

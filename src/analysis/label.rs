@@ -208,7 +208,7 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
-        // An unnamed function is labeled with its module.
+        // An unnamed function is labeled with its module, so a module before the mark stands for unnamed JIT code.
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
         // `_[j]` is the mark of JIT code. async-profiler also marks interpreted Java methods (`_[0]`) and methods that
         // HotSpot's first compiler compiled (`_[1]`). We have no kinds for these, so they count as JIT code.

@@ -56,7 +56,7 @@ impl MappedPieces {
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(MappedPiece<'p>)) -> Self {
         let mut pieces = Self::default();
         let Some(program) = profile.about.program_module() else { return pieces };
-        // The frames of the program may have several build IDs. ID 1 goes to that of the first frame.
+        // If the frames of the program state several build IDs, each is a mapping of its own. The first one gets ID 1.
         for (_, frame) in profile.frames() {
             if frame.module.is_some_and(|module| profile.name_of(module) == program) {
                 let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());

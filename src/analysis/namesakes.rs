@@ -69,7 +69,8 @@ impl Namesakes {
                 continue;
             }
             let starts: Vec<FunctionStart> = starts.into_iter().collect();
-            // All of these functions have the same name, so any name will do here.
+            // `namesake_locations` compares functions of the same name. All of these have the same one, so an empty
+            // name stands for it.
             let texts = namesake_locations(starts.iter().map(|start| ("", StartPlace::new(profile, *start))));
             for (start, text) in starts.into_iter().zip(texts) {
                 if let Some(text) = text {
@@ -107,7 +108,7 @@ pub fn namesake_locations<'a>(
     functions.map(|(name, start)| Some(start?.text(*details.get(name)?))).collect()
 }
 
-/// True if all `starts` become different texts in this detail.
+/// True if this much detail is enough to tell all `starts` apart: their texts differ.
 fn tells_apart(detail: LocationDetail, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
     let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(detail))).collect();
     texts.len() == starts.len()
@@ -158,7 +159,8 @@ pub fn read_position(stated: LineAndColumn, start_line: u32, name: &[u8], system
     ReadPosition { executed: stated, start: LineAndColumn { line: start_line, column } }
 }
 
-/// The column in a name written by [`system_name`]; 0 for other names.
+/// Gets back the column where a function starts from a name that [`system_name`] made: 7 from `f:12:7`, if `name` is
+/// `f` and `line` is 12. 0 if `system_name` doesn't have this form.
 pub fn column_in_system_name(system_name: &[u8], name: &[u8], line: u32) -> u32 {
     let rest = system_name.strip_prefix(name).and_then(|rest| rest.strip_prefix(format!(":{line}:").as_bytes()));
     rest.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)

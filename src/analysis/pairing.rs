@@ -66,7 +66,8 @@ struct Functions<'p> {
     by_frame: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees: for each side (callers or callees) and each hash of a name.
+/// How much weight a function has with each of its callers and callees, which are identified by their side and a hash
+/// of their name.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -119,6 +120,7 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
             name,
             module,
             kind,
+            // The executed line usually is in the file where the function starts, so that file gets the partner's path.
             file: start_file.or(own_file),
             start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
@@ -298,7 +300,8 @@ impl Pairs {
         for file in &files {
             let have_lines = old.have_lines(&file.earlier) && new.have_lines(&file.later);
             if file.earlier.len() == file.later.len() {
-                // Without lines, only a single function on each side is clear, and only if both have the same path.
+                // Without lines, the order of functions is unknown. Then two functions are only paired if there are no
+                // others, and both are in a file of the same path.
                 if have_lines || file.earlier.len() == 1 && !has_moved {
                     self.add_in_order(&file.earlier, &file.later);
                 }
@@ -337,6 +340,8 @@ impl Pairs {
         let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
         for at_short in 0..short.len() {
             let mut row = vec![None; long.len()];
+            // The earlier functions of the shorter list need partners above this one's, so at least `at_short`
+            // functions of the longer list come before its partner.
             for (at_long, cell) in row.iter_mut().enumerate().skip(at_short) {
                 let (earlier, later) = sides(at_short, at_long);
                 let shift = moved(at_short, at_long);

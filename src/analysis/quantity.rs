@@ -20,7 +20,8 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
 pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
-        // A trace may contain samples beside its spans. Their event isn't measured exactly.
+        // A trace may contain samples beside its spans. The event of the samples isn't measured exactly, so that its
+        // rows aren't called spans.
         _ if (profile.cut_to_time || profile.rows_have_durations) && series.counting == Counting::Exact => Some("span"),
         _ => Some("sample"),
     }

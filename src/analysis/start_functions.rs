@@ -26,8 +26,8 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"runtime.mcall",
     b"runtime.systemstack",
     b"runtime.systemstack.abi0",
-    // Like `mcall` and `systemstack` above, Go's `morestack` runs on a stack of its own, so nothing is missing outside
-    // of it.
+    // Go's `morestack` runs on a stack of its own, like `mcall` and `systemstack` above. So a stack with it as the
+    // outermost frame is complete.
     b"runtime.morestack",
     b"runtime.morestack.abi0",
     b"execute_native_thread_routine", // libstdc++

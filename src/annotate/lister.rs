@@ -89,8 +89,8 @@ impl Lister<'_> {
         };
         if listed.iter().any(is_kernel) {
             warnings.push(Warning::new(
-                "kernel code is shown as linked; a running kernel patches itself (alternatives, static branches, \
-                 tracing)",
+                "kernel code is shown as it is in the kernel's file, which may differ from what ran: a running kernel \
+                 patches itself (alternatives, static branches, tracing)",
             ));
         }
     }

@@ -283,7 +283,8 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
         Err(error) => return Some(Err(Unshown::Unreadable(error))),
     };
     if !search.trust_sources && rustix::process::geteuid().is_root() && !opened.is_everybodys {
-        return Some(Err(Unshown::Hidden(path, "jitgraft runs as root and the file is not world-readable")));
+        let why = "the file is not world-readable, and jitgraft, which runs as root, would reveal it";
+        return Some(Err(Unshown::Hidden(path, why)));
     }
     let lines = opened.bytes.split(|&byte| byte == b'\n');
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))

@@ -97,7 +97,7 @@ fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Re
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
     let indexed = IndexedProfile::read(&input.bytes, &job)?;
     let Some(pid) = process.or(indexed.header().pid.map(Pid)).or_else(|| only_process(code_map)) else {
-        let message = "doesn't say which process it is of; pass the process";
+        let message = "does not say which process was profiled; pass the process to add_names";
         return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
     };
     let borrowed = code_map.to_borrowed();

@@ -129,7 +129,7 @@ impl<'d> Fields<'d> {
 
     fn take(&mut self, len: u64) -> Result<&'d [u8]> {
         let split = usize::try_from(len).ok().and_then(|len| self.rest.split_at_checked(len));
-        let too_long = || Error::new(format!("a field needs {len} bytes, {} are left", self.rest.len()));
+        let too_long = || Error::new(format!("a field needs {len} bytes, but only {} are left", self.rest.len()));
         let (bytes, rest) = split.ok_or_else(too_long)?;
         self.rest = rest;
         Ok(bytes)

@@ -89,8 +89,8 @@ fn granularities() -> [(PossibleValue, bool); 2] {
 
 fn syntaxes() -> [(PossibleValue, Syntax); 2] {
     let (att, intel) = (PossibleValue::new("att"), PossibleValue::new("intel"));
-    let att = att.help("AT&T, like perf and objdump: source first");
-    [(att, Syntax::Att), (intel.help("Intel: destination first"), Syntax::Intel)]
+    let att = att.help("AT&T, as in perf and objdump: source operand first");
+    [(att, Syntax::Att), (intel.help("Intel: destination operand first"), Syntax::Intel)]
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -188,7 +188,8 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     {
         let function = path.display();
         let remedy = format!("jitgraft annotate {function} -i {word}");
-        return Err(Error::usage(format!("no file named {function}; FUNCTION comes first")).with_remedy(Some(remedy)));
+        let message = format!("there is no file named {function}; FUNCTION comes first, then the file");
+        return Err(Error::usage(message).with_remedy(Some(remedy)));
     }
     let Some(word) = word else { return Ok((input, None)) };
     let pattern = FunctionPattern::new(&word)

@@ -282,7 +282,7 @@ impl From<SourceArgs> for SourceOptions {
             map_pid,
             source_maps: SourceMapArg::to_options(source_maps),
             force,
-            // Only a start: commands with flags for files replace it by the options of those flags.
+            // For commands without flags for files. The other commands replace these options by those of their flags.
             search: SearchOptions { force, ..SearchOptions::default() },
         }
     }

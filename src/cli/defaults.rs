@@ -29,7 +29,7 @@ pub(super) fn insert_defaults(
         more.splice(index + 1..index + 1, flag.into_iter().map(OsString::from));
         // A default that conflicts with a typed flag is left out, rather than making the command line an error.
         let parsed = command.clone().try_get_matches_from(&more);
-        // With any other error, it stays: the error is reported when the whole command line is parsed.
+        // With any other error, the default stays: the error is reported when the whole command line is parsed.
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
             words = more;
         }

@@ -69,7 +69,7 @@ pub(super) struct InjectArgs {
 
 /// Flags for build IDs of files that aren't JIT code.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Build IDs of other files")]
+#[command(next_help_heading = "Build IDs of programs and libraries")]
 struct BuildIdArgs {
     /// Add build-ID records for files that have samples
     #[arg(short, long, group = "build_id_mode")]

@@ -209,7 +209,7 @@ impl InputArgs {
             // Pretty names for the input's own names, and at least pretty ones for those that jitgraft looks up: if the
             // command merges tiers by default, it still does.
             (Some(_), _, false) => Naming { resolved: usual.resolved.max(JitNames::Pretty), given: JitNames::Pretty },
-            // `min`: from `Merged` to `Pretty`, but raw names stay raw.
+            // `min` turns `Merged` into `Pretty`, which keeps tiers apart. Raw names stay raw.
             (None, _, true) => {
                 Naming { resolved: usual.resolved.min(JitNames::Pretty), given: usual.given.min(JitNames::Pretty) }
             }

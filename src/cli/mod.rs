@@ -58,7 +58,7 @@ pub struct Cli {
     command: Command,
 }
 
-/// Each command's arguments know how to run: `run(self, job) -> Result<Outcome>`.
+/// The arguments of each command have a method that runs it: `run(self, job) -> Result<Outcome>`.
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Run perf record with the flags your runtime needs

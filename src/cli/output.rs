@@ -53,7 +53,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("webp", PICTURES),
     ("xls", SHEETS),
     ("xlsx", SHEETS),
-    ("xml", "jitgraft callgrind, for reports in XML"),
+    ("xml", "jitgraft callgrind, which names JIT code in valgrind's XML reports"),
     ("xz", "a name without .xz, and compress the file with xz afterwards"),
     ("zip", ARCHIVES),
     ("zst", "jitgraft pack for .tar.zst; to compress other files, write them without .zst and run zstd"),
@@ -65,9 +65,9 @@ const EXPORT: &str = "jitgraft export";
 
 const PAGES: &str = "jitgraft view -o x.html for a page, or jitgraft report -o x.txt for text";
 
-const PICTURES: &str = "jitgraft flamegraph -o x.svg, then print or save it from a browser";
+const PICTURES: &str = "jitgraft flamegraph -o x.svg, then open x.svg in a browser and print or save it there";
 
-const SHEETS: &str = "jitgraft report or export, as .csv, and import that";
+const SHEETS: &str = "jitgraft report -o x.csv or jitgraft export -o x.csv, then import x.csv into the other program";
 
 /// The extension of the output's file name, in lower case. `None` if it has none.
 pub(super) fn extension(output: &OutPath) -> Option<String> {

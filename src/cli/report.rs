@@ -247,7 +247,10 @@ impl RowArgs {
         if keys.is_empty() {
             Ok(rows)
         } else {
-            Err(Error::usage("--sort with keys groups samples, which does not work with --diff or trees"))
+            Err(Error::usage(
+                "--sort KEYS groups samples by these keys, which does not work with --diff, --tree, --callers, \
+                 --callees or --cycles",
+            ))
         }
     }
 }

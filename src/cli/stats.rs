@@ -73,7 +73,7 @@ pub(super) struct StatsArgs {
     /// Show variation between profiles of one program
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
-    /// Spans that do not count as top-level [default: frame, step in Miri's traces]
+    /// Spans that do not count as top-level [default: none; in Miri's traces, frame and step]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     exclude: Option<Vec<String>>,
     /// Only spans that overlap this time: A,B in seconds or with units (2.5ms), or A%-B%

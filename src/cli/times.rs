@@ -24,7 +24,7 @@ pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
         } else if items.len() == 1 || item.contains(['-', '/']) {
             ranges.push(parse_percentages(item)?);
         } else {
-            return Err(format!("'{item}' in '{text}' has only one end; expected A%-B%, or A%/N for the Nth part"));
+            return Err(format!("'{item}' in '{text}' is not a range; expected A%-B%, or A%/N for the Nth part"));
         }
     }
     if ranges.iter().any(is_backwards) {
@@ -50,7 +50,7 @@ fn is_backwards(range: &TimeRange) -> bool {
 fn parse_times(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text.split_once([',', '-']).ok_or(EXPECTED)?;
     if to.contains([',', '-']) {
-        return Err(format!("'{text}' has more than two ends; {EXPECTED}"));
+        return Err(format!("'{text}' has more than two times, but a range has two; {EXPECTED}"));
     }
     Ok(TimeRange { from: parse_time_bound(from)?, to: parse_time_bound(to)? })
 }
@@ -79,7 +79,7 @@ fn parse_percentages(text: &str) -> Result<TimeRange, String> {
     let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
     let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
     if number == 0 || size == 0.0 || to > 100.0 {
-        return Err(format!("'{text}' selects nothing; SIZE%/N selects the Nth part of this size, such as 10%/2"));
+        return Err(format!("'{text}' selects nothing; SIZE%/N selects the Nth part of this size: 10%/2 is 10%-20%"));
     }
     Ok(TimeRange { from: Some(Bound::Percent(from)), to: Some(Bound::Percent(to)) })
 }
@@ -157,15 +157,15 @@ mod tests {
             ("a,b", "'a' is not a time such as 1.5"),
             ("1h,", "'1h' is not a time such as 1.5"),
             ("1.0000000001,", "is not a time such as 1.5"),
-            ("1,2,3", "more than two ends"),
-            ("1-2-3", "more than two ends"),
+            ("1,2,3", "more than two times"),
+            ("1-2-3", "more than two times"),
             ("1,2,3,4", "'A,B C,D'"),
             ("2,1", "ends before it begins"),
             ("10%-200%", "not within 0% to 100%"),
             ("20%-10%", "ends before it begins"),
             ("10%-20", "'20' has no %"),
             ("0%", "selects nothing"),
-            ("10%,20%", "'10%' in '10%,20%' has only one end"),
+            ("10%,20%", "'10%' in '10%,20%' is not a range"),
             ("10%/0", "selects nothing"),
             ("10%/11", "selects nothing"),
             ("10%/x", "'x' in '10%/x' is not a number"),

@@ -45,7 +45,7 @@ impl BpfFrames {
         } else if with_code == all && with_lines == all {
             "with code and source lines".to_owned()
         } else {
-            format!("with the code of {with_code} and the source lines of {with_lines}")
+            format!("with code for {with_code} of them and source lines for {with_lines}")
         };
         let remedy = if with_code < all {
             ". perf record saves code and source lines of BPF programs if it runs as root, without --no-bpf-event, \

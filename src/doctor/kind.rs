@@ -143,7 +143,7 @@ impl FindingKind {
                  frames may have the name of other code that was at the same address",
             ),
             Self::CopiesShort => {
-                Entry::new("stack-copies-short", "stacks are larger than their copies (`--call-graph dwarf,BYTES`)")
+                Entry::new("stack-copies-short", "stacks are larger than perf's copies (`--call-graph dwarf,BYTES`)")
             }
             Self::DumpEndsEarly => Entry::new(
                 "dump-ends-early",

@@ -63,7 +63,9 @@ impl ExaminedProcess {
                 switch.instructions(runtime.called).replacen("run ", "this runs ", 1),
                 switch.leaves.join(", ")
             ),
-            (_, Some(advice), _) => format!("{advice}; or pass the file with --jitdump, --perf-map or --jit-log"),
+            (_, Some(advice), _) => {
+                format!("{advice}. If it has written the file already, pass it with --jitdump, --perf-map or --jit-log")
+            }
             (_, None, Some(too_old)) => too_old.clone(),
             (_, None, None) => runtime.cannot_name(),
         }
@@ -112,8 +114,8 @@ impl ExaminedProcess {
             }
         };
         Some(format!(
-            "set {variable} in the environment, which reaches every process; options such as {name} are not passed on \
-             to child processes (python's subprocess and multiprocessing with spawn or forkserver, child_process.spawn)"
+            "set {variable} in the environment, which child processes inherit. Options such as {name} are not passed \
+             on to them (python's subprocess and multiprocessing with spawn or forkserver, child_process.spawn)"
         ))
     }
 
@@ -127,11 +129,11 @@ impl ExaminedProcess {
             && let Some(runtime) = self.runtime
             && let Some(switch) = runtime.switches.iter().find(|switch| writes_only_maps(switch) && switch.can_be_set())
         {
-            by_map = format!(", or use {}, whose map need not be mapped", switch.name());
+            by_map = format!(", or use {}, which only needs a writable directory", switch.name());
         }
         format!(
-            "its directory{name} is probably mounted noexec (check with findmnt -T DIRECTORY) or not writable; let the \
-             runtime write elsewhere{by_map}"
+            "the directory of the file{name} is probably mounted noexec (check with findmnt -T DIRECTORY) or not \
+             writable; let the runtime write to another directory{by_map}"
         )
     }
 
@@ -153,7 +155,7 @@ impl ExaminedProcess {
 /// A clause that says why a switch in the recorded command did not reach a process that another process started.
 pub(super) fn not_reached(switch: &Switch) -> String {
     format!(
-        "{} only reached the process that perf started; this one was started by another process, without it",
+        "{} only reached the process that perf started; another process started this one, without it",
         switch.name()
     )
 }

@@ -195,7 +195,7 @@ fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding 
         FindingKind::NotWritten,
         WHOLE,
         format!("{PROCESS} was started with {}, but {} does not exist", given.switch.name(), given.leaves),
-        "it may lack permissions or disk space, or may not have compiled anything yet",
+        "the process may lack permissions or disk space, or may not have compiled anything yet",
     )
     .with_process(process)
 }

@@ -44,7 +44,8 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     if hole.end - hole.start <= largest {
         return Ok(());
     }
-    let message = format!("not read: it has a hole of {} bytes, which is unusual for a log", hole.end - hole.start);
+    let message =
+        format!("not read: it is sparse, with a hole of {} bytes, which is unusual for a log", hole.end - hole.start);
     let remedy = "to use it anyway, pass a copy without holes (cp --sparse=never)".to_owned();
     Err(Error::new(message).with_remedy(Some(remedy)).at_offset(hole.start))
 }

@@ -45,7 +45,7 @@ pub fn temporary() -> Result<Spool> {
 }
 
 fn elsewhere() -> Option<String> {
-    Some("choose another directory with TMPDIR".to_owned())
+    Some("set TMPDIR to another directory".to_owned())
 }
 
 /// In programs that only use the library, streams up to this size are kept in memory.
@@ -185,7 +185,7 @@ mod tests {
         let (len, said) = written(holding::<100>);
         assert!(len <= 95 << 20 && len > 90 << 20, "{len}");
         assert!(said.contains("and 5 MiB must stay free"), "{said}");
-        assert!(said.ends_with("; choose another directory with TMPDIR"), "{said}");
+        assert!(said.ends_with("; set TMPDIR to another directory"), "{said}");
         let (len, _) = written(|_| Some(DiskRoom { free: RESERVE, all: 1 << 50 }));
         assert_eq!(len, 0, "a large file system has a gigabyte for others");
     }

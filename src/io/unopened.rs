@@ -63,7 +63,7 @@ fn hint_for_missing(path: &Path) -> Option<String> {
     }
     if name == "perf.data.old" {
         return Some(
-            "perf renames perf.data to this when it records again; pass the name of a recording that exists".to_owned(),
+            "perf makes this file by renaming perf.data when it records again; pass a recording that exists".to_owned(),
         );
     }
     if name == "perf.data" {

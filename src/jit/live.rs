@@ -284,7 +284,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                 Some(true) => same += 1,
                 Some(false) => {
                     let addr = mapping.addr.0;
-                    return Err(format!("its mapping at {addr:#x} is not the recorded one"));
+                    return Err(format!("it maps another file at {addr:#x} than the recorded process"));
                 }
                 // It can't be determined whether the process still maps the recorded file here, so this mapping isn't
                 // counted.

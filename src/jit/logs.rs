@@ -158,7 +158,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     match conversion {
         Some(conversion) => (conversion, None),
         None => {
-            let why = "its times can't be related to the recording's; each address got the last code that was there";
+            let why = "its times can't be related to the recording's; each address got the name of its last code";
             (Conversion::None, Some(why.to_owned()))
         }
     }

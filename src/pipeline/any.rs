@@ -32,7 +32,7 @@ const CALLGRIND: &str = "callgrind";
 /// Options for loading inputs as a profile.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// The events to keep, by name with or without modifiers; empty for all.
+    /// The names of the events to keep, with or without modifiers (`cycles:u` or `cycles`); empty for all.
     pub event: Vec<String>,
     /// The samples to keep.
     pub filter: Filter,
@@ -49,8 +49,8 @@ pub struct LoadOptions {
     pub by_cpu: bool,
     /// Keep samples of different inputs in separate rows ([`Track::input`](crate::model::stacks::Track::input)).
     pub by_input: bool,
-    /// Add the branches that the CPU recorded before a sample to its stack, as frames that are called by the recorded
-    /// ones.
+    /// Add the branches that the CPU recorded before a sample to the sample's stack. They become its innermost frames,
+    /// as if the sample's callers had called them.
     pub branch_stack: bool,
     /// The maximum number of frames per stack when reading perf.data; `None` for no limit.
     pub max_stack: Option<usize>,
@@ -337,7 +337,8 @@ impl LoadOptions {
             by_cgroup: self.read.apart,
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
-            // Profiles have no place for these. The command `script`, which prints them, sets them itself.
+            // Profiles have no place for these details of samples. The command `script` prints them, so it sets these
+            // options itself.
             keep_branches: false,
             keep_other_fields: false,
             keep_trace: false,

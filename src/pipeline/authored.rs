@@ -73,7 +73,7 @@ fn apply_to(
 fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = find_start(profile, frame) else {
-        // Without these fields, the name itself may have V8's form.
+        // If no field says where the function starts, the name itself may say so, in the form that V8 gives it.
         return ScriptName::parse(name);
     };
     let function = std::str::from_utf8(name).ok()?;
@@ -123,14 +123,14 @@ fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Optio
         // The script, line and column are in fields of their own, so the name is only that of the function.
         Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
-    // `states_start` is false if the frame didn't state where its function starts. It doesn't get a start here either.
+    // If the frame doesn't state at which line its function starts, the changed frame doesn't either.
     let states_start = frame.start.line > 0;
     let start = frame.start.file.map(|_| if states_start { (place.line, place.column) } else { (0, 0) });
     let (file, line) = match executed {
         Some(executed) => (executed.file, executed.line),
         None if states_start => (place.file, 0),
-        // Without `start` and without an executed line, the frame's line is the only field that can tell where the
-        // function starts.
+        // The frame states neither where its function starts nor the executed line. Then its line is the only field
+        // that can tell where the function starts in the authored source.
         None => (place.file, place.line),
     };
     Some(ChangedFrame { name: name.into_bytes(), file: Some(file.into()), line, start })

@@ -70,7 +70,7 @@ impl<'a> Blocks<'a> {
         while !self.ended {
             filled = self.fill(&mut bytes, filled, wanted);
             bytes.truncate(filled);
-            // Nothing follows, so whatever is left is the last block, wherever it ends.
+            // The text has ended, so whatever is left of it is the last block, wherever it ends.
             if self.ended {
                 break;
             }
@@ -80,7 +80,8 @@ impl<'a> Blocks<'a> {
                 filled = cut;
                 break;
             }
-            // Each attempt looks through all bytes, so the next one has to wait for twice as many.
+            // `cut` looks through all bytes of the block each time it is called. So call it again only when there are
+            // twice as many: otherwise, a large block would take time that grows with the square of its size.
             wanted = wanted.max(2 * filled);
         }
         bytes.truncate(filled);

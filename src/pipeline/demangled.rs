@@ -19,7 +19,8 @@ pub(super) fn apply(profile: &mut Profile) {
 /// True if a name looks like a mangled C++ or Rust name. On macOS, such names begin with an additional underscore.
 fn may_be_mangled(name: &[u8]) -> bool {
     let name = &name[module_len(name)..];
-    // Such names have no prefix: a tool demangled them as C++, which left Rust's hash and escapes in them.
+    // A tool may have demangled Rust's names as if they were C++. That removed the prefix of mangled names, but left
+    // Rust's hash and escapes in them.
     if is_rust_printed_as_cpp(bare(name)) {
         return true;
     }

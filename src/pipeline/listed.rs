@@ -39,7 +39,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
     if expanded.inputs.is_empty() {
         return Err(match expanded.unread.into_iter().next() {
             Some(error) => error,
-            None => Error::new("no input files: the lists and directories are empty"),
+            None => Error::new("no input files: all lists (@FILE) and directories are empty"),
         });
     }
     Ok(expanded)
@@ -65,7 +65,7 @@ impl Expanded {
             return;
         }
         if depth > DEEPEST {
-            let message = format!("left out: more than {DEEPEST} directories are nested here");
+            let message = format!("left out: it is nested in more than {DEEPEST} directories");
             self.unread.push(Error::new(message).in_file(&shown(&input)));
             return;
         }
@@ -81,9 +81,9 @@ impl Expanded {
     }
 }
 
-/// The input for a file in `directory`. It remembers the path of the directory that the user typed, because files below
-/// that path are opened with care, in contrast to what the user typed. If the user typed `directory` itself, that is
-/// the path `typed`; otherwise `directory` was found in another one, and remembers the path already.
+/// The input for the file `name` in `directory`. The user didn't type its path, so it is opened with care: the input
+/// remembers which part of the path the user typed. If the user typed the path of `directory`, that part is `typed`.
+/// Otherwise, `directory` was found in another one, and remembers the typed part already.
 fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),
@@ -178,7 +178,7 @@ mod tests {
         let files = files.map(|file| file.strip_prefix(dir.path()).unwrap().display().to_string());
         assert_eq!(names(&expanded.inputs, dir.path()), files);
         let [left_out] = &expanded.unread[..] else { panic!("{:?}", expanded.unread) };
-        assert!(left_out.to_string().ends_with("left out: more than 100 directories are nested here"), "{left_out}");
+        assert!(left_out.to_string().ends_with("left out: it is nested in more than 100 directories"), "{left_out}");
     }
 
     #[test]
@@ -209,7 +209,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let empty = dir.path().to_owned();
         let error = expand(&[InPath::Path(empty)]).unwrap_err();
-        assert_eq!(error.to_string(), "no input files: the lists and directories are empty");
+        assert_eq!(error.to_string(), "no input files: all lists (@FILE) and directories are empty");
         let error = expand(&[InPath::Path("@/does/not/exist".into())]).unwrap_err().to_string();
         assert!(error.starts_with("/does/not/exist: cannot open"), "{error}");
     }

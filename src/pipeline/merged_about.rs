@@ -54,7 +54,7 @@ impl MergedAbout {
             self.sampled = Some(self.sampled.unwrap_or(0).saturating_add(sampled.duration()));
         }
         self.lost = self.lost.saturating_add(lost);
-        // These aren't combined here: merging the profiles does that.
+        // Modules and values stay in the profile: they are combined when the profiles are merged.
         (about.modules, about.values) = (modules, values);
         for (name, module) in &mut about.modules {
             let earlier_pieces = self.pieces.entry(name.clone()).or_default();

@@ -84,6 +84,7 @@ impl Input {
         for path in stream_paths(door, path) {
             streams.push(StreamFile { bytes: open_part(&door, &path)?, path });
         }
+        // How `data` is packed isn't kept: an output that is made of a directory is a single plain file.
         let main = Unpacked { bytes, wrappings: Vec::new() };
         Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None, input)? })
     }
@@ -352,12 +353,13 @@ impl Opened {
     pub(crate) fn from_peeked(mut file: PeekedFile) -> Result<Self> {
         match file.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
-                // Opening it again takes a path, which standard input lacks even if it is a regular file.
+                // An input is opened again by its path, which standard input lacks even if it is a regular file.
                 let can_be_opened_again = file.regular.is_some() && file.path != InPath::Stdin;
                 let plain = wrappings.is_empty() && can_be_opened_again;
                 Ok(Self::Stream { reader: unpack_layers(file.stream.into_reader(), &wrappings)?, format, plain })
             }
-            // Its reader needs all of it, or it is an archive, or only unpacking all of it shows the format.
+            // The whole input is needed: by the reader of its format, because it is an archive, or because only
+            // unpacking all of it shows the format.
             _ => file.into_whole().map(Self::Whole),
         }
     }

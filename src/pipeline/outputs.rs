@@ -68,7 +68,8 @@ pub(crate) fn each_event_named(
         && to.is_stream()
     {
         let others = others.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        let message = format!("only {first} was written; use --event NAME or -o FILE for the others: {others}");
+        let message =
+            format!("only the event {first} was written; use --event NAME or -o FILE for the others: {others}");
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
@@ -113,7 +114,8 @@ struct EventOutput<'n> {
 /// appended to all but the first (`word`, `word-2`, `word-3`).
 fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut taken = FxHashSet::default();
-    // For each word, how many have been tried with a number, so that many equal names don't try all numbers again.
+    // For each word, how many numbers have been tried after it. If many events have the same name, each goes on from
+    // there, rather than trying all numbers again.
     let mut tried = FxHashMap::<String, usize>::default();
     let mut distinct = Vec::new();
     for name in names {

@@ -97,7 +97,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
                 waiting.created += 1;
                 waiting.created
             }
-            // Any number will do: the result won't be used.
+            // Another worker panicked, so the result won't be used, and any number will do.
             Err(_) => 0,
         };
         NumberedReader { number, reader: (self.create)(), taken: Taken::default(), last_offset: offset }

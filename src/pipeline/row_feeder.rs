@@ -200,8 +200,8 @@ fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// Combines what an input says about its recording with what the user stated. What the user `stated` takes precedence,
-/// except in `input`, which identifies the recording: the user's value is only used if the input has none.
+/// Combines what an input says about its recording with what the user `stated`, which takes precedence. The field
+/// `input` identifies the recording. If the input doesn't state it, it is the `hash` of the input's contents.
 fn merge_descriptions(recorded: Recording, stated: &Recording, hash: Option<&str>) -> Recording {
     Recording {
         input: recorded.input.or_else(|| hash.map(Into::into)),

@@ -92,7 +92,7 @@ impl Sink for Whole {
         let names = &WrittenNames::new(self.naming.for_profile(rows), rows);
         let rename = spelling(names);
         if std::mem::take(&mut self.is_empty) {
-            // Raw names are those that the profile already has.
+            // Raw names are those that the profile has already, so there is nothing to rename.
             if !names.are_raw() {
                 rows.rename_functions(rename);
             }

@@ -107,8 +107,8 @@ pub(super) fn read_texts<'a, T>(
 }
 
 /// True if the inputs should be read in groups: they are several files, to be added up, and the first one, which is
-/// already open, is a text of lines. Whether the others are is only seen later; those that aren't are then opened a
-/// second time.
+/// already open, is a text of lines. It is assumed that the others are, too. Any other file that turns out to have
+/// another format is opened a second time.
 pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     keep == Keep::Sums
         && may_join(options)
@@ -163,7 +163,8 @@ impl<'a> FoldedTexts<'a, '_> {
         let len =
             (&mut reader).take(GROUP_BYTES).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
         let input = &self.text[start..];
-        // An input of this length may go on. One that isn't plain has lines that depend on each other.
+        // If as many bytes were read as a group may have, the input may have more. If it isn't plain, its lines depend
+        // on each other.
         if len as u64 == GROUP_BYTES || !is_plain(&input[..len.min(HEAD)]) {
             // The input must be read by another reader, from its start. So put the part that was read in front of the
             // rest.

@@ -171,8 +171,8 @@ impl KernelSymbols {
             Some(_) => "this machine runs a different one",
         };
         warnings.push(Warning::new(format!(
-            "no symbols for the recorded kernel: {which}. Its functions stay unnamed; pass --kallsyms FILE, a copy of \
-             /proc/kallsyms made as root on the recorded machine"
+            "no symbols for the recorded kernel: {which}. Kernel functions stay unnamed; pass --kallsyms FILE, a copy \
+             of /proc/kallsyms made as root on the recorded machine"
         )));
         Self::default()
     }

@@ -142,7 +142,7 @@ fn unpacking_names_the_place_without_room() {
     assert_eq!(output.status.code(), Some(1), "{told}");
     let place = scene.path("tmp");
     assert!(told.contains(&format!("a temporary file in {} cannot be written", place.display())), "{told}");
-    assert!(told.contains("choose another directory with TMPDIR"), "{told}");
+    assert!(told.contains("set TMPDIR to another directory"), "{told}");
 }
 
 #[test]

@@ -186,7 +186,7 @@ const MISTAKES: &[Mistake] = &[
     ("record --dry-run -p 99999999", 1, &["no process 99999999 is running"]),
     ("record --dry-run -F 0 -- true", 2, &["must be at least 1"]),
     ("record --dry-run -g -F often -- true", 2, &["-F often: must be a whole number, or max"]),
-    ("report --diff", 1, &["perf.data.old: cannot open", "perf renames perf.data to this when it records again"]),
+    ("report --diff", 1, &["perf.data.old: cannot open", "perf makes this file by renaming perf.data"]),
     ("view --diff stacks perf.data -o new.html", 1, &["no event cpu-clock, only samples"]),
     ("perf.data report", 2, &["the command comes first: jitgraft report FILE"]),
     ("stacks flamegraph -o new.svg", 2, &["the command comes first: jitgraft flamegraph FILE"]),

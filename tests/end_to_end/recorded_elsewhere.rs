@@ -263,7 +263,7 @@ fn a_deferred_chain_that_completes_nothing_is_counted() {
     for command in ["collapse", "report", "script"] {
         let output = jitgraft(&[command], &path);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(told.matches("1 deferred user call chain completes no sample").count(), 1, "{command}: {told}");
+        assert_eq!(told.matches("1 deferred user call chain belongs to no sample").count(), 1, "{command}: {told}");
     }
 }
 

@@ -2,7 +2,8 @@
 
 use crate::model::lists::Lists;
 
-/// In `low`, stands for a function that hasn't been visited yet; in `cycle`, for one whose cycle isn't complete yet.
+/// Stands for a number that isn't known yet. In [`Search::low`], the function hasn't been visited; in
+/// [`Search::cycle`], its cycle isn't complete.
 const NONE_YET: u32 = u32::MAX;
 
 /// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
@@ -30,6 +31,8 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
             if search.low[callee as usize] == NONE_YET {
                 path.push((search.enter(callee), 0));
             } else if search.cycle[callee as usize] == NONE_YET {
+                // The cycle of the callee isn't complete, so the caller may be in it. A complete one can't get back to
+                // the caller.
                 search.lower(caller, callee);
             }
         }
@@ -60,8 +63,8 @@ impl Search {
         function
     }
 
-    /// Passes on the callee's `low` to the caller. Whatever the callee can call, the caller can call through it: if
-    /// that includes a function visited earlier, whose visit isn't finished, all three are in one cycle.
+    /// Lowers the caller's `low` to that of the callee. If the callee can get back to a function that was visited
+    /// earlier and isn't finished, the caller can do so through the callee. Then all three are in one cycle.
     fn lower(&mut self, caller: u32, callee: u32) {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }

@@ -57,8 +57,9 @@ impl CallGraph {
     }
 }
 
-/// The inclusive cost of each function in stacks, at the ID of the function's first frame without an executed line. If
-/// all frames of a function have a line, each keeps its own cost. A recursive function counts once per stack.
+/// A list by frame ID of inclusive costs in stacks. The cost of a function is stored at its first frame without an
+/// executed line. If all frames of a function have a line, each has its own cost. A function that occurs several times
+/// in a stack (recursion) counts once.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {

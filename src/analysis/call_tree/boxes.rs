@@ -145,7 +145,7 @@ impl CallTree {
     fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
         // A box without weight would have no width.
         let narrow = narrow.max(1);
-        // The nodes of all boxes so far, one box after the other. For each box, `todo` has its range of them.
+        // The nodes of all boxes so far, one box after the other. `todo` has each box with its range in this list.
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
         // The children of a box's nodes, each with the rank of its label. A flame graph draws them above the box.
@@ -175,7 +175,7 @@ impl CallTree {
                     todo.push((placed, node_range));
                 }
             }
-            // The next box to be popped must be the leftmost.
+            // Boxes are taken from the end of `todo`, and the leftmost must be the next one.
             todo[first_above..].reverse();
         }
     }

@@ -230,16 +230,16 @@ impl CallTree {
     }
 }
 
-/// The order in which siblings' lines are output, by label ID.
+/// The order in which the lines of sibling nodes are output: two ranks for each label, by label ID.
 struct LineOrder {
-    /// Rank of the line that ends with the label: the node's own line.
+    /// The rank of a node's own line, which ends with the label.
     own: Vec<u32>,
-    /// Rank of the lines in which `;` follows the label: the lines of its callees.
+    /// The rank of the lines of a node's callees, in which `;` follows the label.
     entered: Vec<u32>,
 }
 
 impl LineOrder {
-    /// Sorts all ways in which labels can end in a line, and ranks the labels by that.
+    /// Ranks the labels in the byte order of the lines, in which a label is the last one or is followed by `;`.
     fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         // Each label may be the last one of a line, or be followed by `;`.

@@ -11,13 +11,14 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Clone, Copy)]
 struct StackPlace {
     node: u32,
-    /// How many frames of this stack share its last node ([`Spelling::join_unnamed`]). 0 if no further frame may share
-    /// the node.
+    /// The number of frames in a row that the stack's last node stands for ([`Spelling::join_unnamed`]). 0 if the next
+    /// frame must not be added to the node, whatever its label is.
     run: u32,
 }
 
 impl StackPlace {
-    /// A place whose node is never joined with further frames: even a frame with the same label gets a node of its own.
+    /// A place at a node that stands for a single frame. The next inner frame gets a node of its own, even if it is
+    /// unnamed and has the same label.
     fn at(node: u32) -> Self {
         Self { node, run: 0 }
     }
@@ -92,8 +93,8 @@ pub(super) struct TreeBuilder<'a> {
     /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
     /// hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
-    /// For each stack, the root below which it was placed last, and its place there. Empty for a tree with a single
-    /// root, unless it is reversed.
+    /// For each stack, the root below which it was placed last, and its place there. Empty if all stacks are placed in
+    /// one pass: in a tree with a single root that isn't reversed.
     placed: Vec<(u32, StackPlace)>,
     /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
     /// with the same labels share a root.

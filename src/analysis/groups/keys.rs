@@ -76,13 +76,14 @@ struct ValueParts {
 /// function) and values of a thread (such as its process).
 #[derive(Debug, Clone)]
 pub struct Grouping {
-    /// For each key, where its value is stored: in the frame's or in the thread's part.
+    /// For each key, where a group's value of that key is stored.
     places: Vec<ValuePlace>,
     frames: ValueParts,
     tracks: ValueParts,
 }
 
-/// Where a key's value is stored: the index among the values of the thread's or of the frame's part.
+/// Where a group's value of a key is stored: in its thread part, which has the values of all keys that depend on the
+/// thread, or in its frame part, which has those that depend on the frame. The number is the index in that part.
 #[derive(Debug, Clone, Copy)]
 enum ValuePlace {
     OfTrack(usize),

@@ -9,9 +9,11 @@ use rustc_hash::FxHashMap;
 /// A group of samples with its self and total weight.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The thread part of the group's key values, by ID. [`Group::values`] looks up all values.
+    /// The ID of the group's thread part: its values of the keys that depend on the thread. [`Group::values`] looks up
+    /// all values.
     pub(super) track: u32,
-    /// The ID of the frame part of the group's key values; `None` if no key depends on frames.
+    /// The ID of the group's frame part: its values of the keys that depend on the frame. `None` if there are no such
+    /// keys.
     pub frame: Option<u32>,
     /// Self weight.
     pub own: Sum,

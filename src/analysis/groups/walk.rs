@@ -43,7 +43,7 @@ impl Sum {
     }
 }
 
-/// Stands for a stack that doesn't exist.
+/// In the links between stacks, this index stands for a stack that doesn't exist.
 const NONE: u32 = u32::MAX;
 
 /// The data of one stack during a walk.

@@ -18,7 +18,7 @@
 use super::Owner;
 use std::collections::BinaryHeap;
 
-/// The track and the lane of an edge.
+/// The track and the lane of the call that starts or ends at an edge.
 pub(super) type Place = (usize, usize);
 
 /// The state of the backward walk.
@@ -30,7 +30,8 @@ pub(super) struct Edges {
     begins: BinaryHeap<(u64, u64, Place)>,
     /// The number of calls opened so far.
     opened: u64,
-    /// Time, track and lane of the edge visited last: of all edges after the current one, the earliest.
+    /// Time, track and lane of the edge that was visited before the current one. As the walk goes backward, it is the
+    /// next edge in time.
     last: Option<(u64, Place)>,
 }
 

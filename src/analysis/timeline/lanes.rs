@@ -124,7 +124,7 @@ impl Innermost {
             }
             node += 1;
         }
-        // Go down to the leftmost such lane.
+        // Go down to the leftmost lane that may fit.
         while node < self.lanes {
             node *= 2;
             node += usize::from(!may_have(node));

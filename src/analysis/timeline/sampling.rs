@@ -1,7 +1,8 @@
 //! Keeps one of many calls, which stands for the others. This reduces the number of stacks without changing the total.
 
-/// Which calls to keep. This isn't random: the weight of dropped calls is added to the next kept one, and at the end of
-/// a track to its last call. The total of each track therefore stays exact.
+/// Which calls to keep. This isn't random: the weight of dropped calls is added to the next kept one. If calls were
+/// dropped after the last kept one, their weight goes to the call path of the very last call of the track. The total of
+/// each track therefore stays exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
     /// Keep every call.
@@ -40,8 +41,8 @@ impl Sampling {
 }
 
 impl Carry {
-    /// The dropped calls after the last kept one, at the end of a track. Their weight goes to the node of the track's
-    /// last call. `None` if there are none.
+    /// What is left at the end of a track: the weight of the calls that were dropped after the last kept one. It goes
+    /// to the node of the last of these dropped calls. `None` if no calls were dropped there.
     pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
         if self.weight == 0 && self.calls == 0 {
@@ -51,7 +52,7 @@ impl Carry {
     }
 }
 
-/// Calls that were dropped at the end of a track, and the node that gets their weight.
+/// The weight and the number of calls that were dropped at the end of a track, and the node to which they are added.
 pub(super) struct Rest {
     pub(super) node: u32,
     pub(super) weight: u64,

@@ -274,6 +274,7 @@ impl Timeline {
         let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frame_names.contains(&slice.name);
         let is_mixed_up = self.find_mixed_up(&spans, is_frame);
         let async_rows = self.async_rows(&spans, is_frame);
+        // The times in `spans` count from the first start in the trace. Convert the requested time range as well.
         let (first, _) = self.bounds();
         let since_first = |time: u64| (i128::from(time) - i128::from(first)).clamp(0, i128::from(u64::MAX)) as u64;
         let within = options.within.map(|span| Span { start: since_first(span.start), end: since_first(span.end) });

@@ -86,7 +86,8 @@ pub(crate) fn annotate(
 fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<()> {
     if !costs.has_addresses {
         let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
-        return Err(Error::new("has costs per line, not per instruction").with_remedy(Some(remedy)));
+        let message = "has costs per source line, but annotate needs costs per instruction";
+        return Err(Error::new(message).with_remedy(Some(remedy)));
     }
     let names: Vec<String> = costs.events.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
     check_events(&names.iter().map(String::as_str).collect::<Vec<_>>(), &options.recording.event)?;

@@ -52,7 +52,8 @@ pub(super) fn write<'data>(
         builder.add(code, *addr);
     }
     let Some(file) = output.as_file()? else {
-        return Err(Error::new("the object must be a regular file, because it is not written sequentially"));
+        let message = "the ELF object can only be written to a regular file; pass one with --object FILE";
+        return Err(Error::new(message));
     };
     let mut file = std::io::BufWriter::new(file);
     file.rewind()?;

@@ -106,7 +106,7 @@ fn report(
     let warnings = &mut outcome.warnings;
     if names.is_empty() {
         warnings.push(Warning::new(format!(
-            "nothing was changed: the dumps and maps have no code of process {pid} (but {} code ranges of other \
+            "nothing was changed: the dumps and maps have no code of process {pid} (but {} pieces of code of other \
              processes)",
             names.code_count()
         )));

@@ -75,7 +75,7 @@ fn read_input(
     warnings: &mut Warnings,
 ) -> Result<()> {
     let Some(spans) = opened.format().read.spans() else {
-        return Err(Error::new("has no spans, unlike the inputs before it"));
+        return Err(Error::new("has no spans of time, unlike the inputs before it; export it separately"));
     };
     read_spans(opened.into_whole(path)?, job, |input| (spans.emit)(input, filter, warnings))
 }

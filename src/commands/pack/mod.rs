@@ -87,8 +87,9 @@ fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, ru
 fn refused(format: &Format) -> Error {
     let message = format!("is a {} file; pack reads perf.data", format.name);
     let remedy = match format.rewriter {
-        Some(by) => format!("use jitgraft {} to name its JIT code; then the file is complete by itself", by.command),
-        None => "such a file needs no others; to convert it, use jitgraft export".to_owned(),
+        Some(by) => format!("use jitgraft {} to name its JIT code; the output then needs no other files", by.command),
+        None => "such a file needs no other files, so there is nothing to pack; to convert it, use jitgraft export"
+            .to_owned(),
     };
     Error::new(message).with_remedy(Some(remedy))
 }

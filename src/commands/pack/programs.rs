@@ -205,7 +205,7 @@ fn parent(path: &[u8]) -> &[u8] {
 fn warn_about_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
     for (path, frames) in missing {
         let message = format!(
-            "{}: not packed, because the version that ran is missing (it has {})",
+            "{}: not packed, because the version that ran is missing (affects {})",
             readable(path),
             counted(frames, "frame")
         );

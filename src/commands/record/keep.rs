@@ -97,7 +97,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     match new.persist_noclobber(&file.name)? {
         None => Ok(Some(format!("copied {1} to {0}", target.display(), file.path.display()))),
         Some(_) => Err(Error::new(format!(
-            "was not copied, because {} exists, probably from an earlier run; move it away, then copy this one",
+            "was not copied, because {} exists, probably from an earlier run; move that file away, then copy this one",
             target.display()
         ))),
     }

@@ -114,11 +114,12 @@ fn check_machine_wide(is_default: bool) -> Result<()> {
     if counts(&started::run_for_output(&words)?, CPU_CLOCK) {
         return Ok(());
     }
-    let start = if is_default { "no COMMAND given, and recording" } else { "recording" };
+    let start = if is_default { "no COMMAND given, and " } else { "" };
     let level = kernel_setting("perf_event_paranoid")
         .map_or_else(String::new, |level| format!(": kernel.perf_event_paranoid is {level}, and must be 0 or less"));
     let remedy = "record a program with jitgraft record -- COMMAND, or all processes as root";
-    Err(Error::new(format!("{start} all processes is not permitted{level}")).with_remedy(Some(remedy.to_owned())))
+    Err(Error::new(format!("{start}recording all processes is not permitted{level}"))
+        .with_remedy(Some(remedy.to_owned())))
 }
 
 /// A note if recording will destroy an earlier recording: perf renames an existing FILE to `FILE.old`, and thereby
@@ -131,7 +132,7 @@ fn previous_recording_note(options: &RecordOptions) -> Option<String> {
         return None;
     }
     let (output, older) = (output.display(), Path::new(&older).display());
-    Some(format!("{output} becomes {older}, and the present {older} is removed (-o FILE keeps both)"))
+    Some(format!("perf renames {output} to {older}, which replaces the existing {older} (to keep both, use -o FILE)"))
 }
 
 /// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form

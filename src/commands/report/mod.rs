@@ -124,7 +124,9 @@ impl ReportBuilder<'_> {
             (Rows::Cycles, _) => match &graph {
                 Some(graph) => cycles::report(&scene, graph),
                 None => {
-                    return Err(Error::new("the input states no calls to find cycles in; only callgrind profiles do"));
+                    let message = "cannot find cycles: the input does not say which functions call each other; only \
+                                   callgrind profiles do";
+                    return Err(Error::new(message));
                 }
             },
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,

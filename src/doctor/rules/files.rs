@@ -119,16 +119,17 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, cont
             FindingKind::Stripped,
             share,
             format!("{} built without symbols or stripped", list_files(&files, "was", "were")),
-            "build with plain go build (no -ldflags=-s, no strip) and record that. Go functions don't need symbols, \
-             but C code (cgo) and obfuscated or packed programs do",
+            "build with plain go build (no -ldflags=-s, no strip) and record that. Without symbols, C code (cgo) has \
+             no names, and in obfuscated or packed programs, Go functions have none either",
         )
         .with_highlight(unnamed_in(&files)),
         FileGroup::Packaged => stripped_packages(&files, share),
         FileGroup::Symbolless => Finding::new(
             FindingKind::NoSymbolThere,
             share,
-            format!("{} no symbols at some addresses", list_files(&files, "has", "have")),
-            "it may be padding, or code without symbols; debugging information may name more (--debug-dir DIR)",
+            format!("{} no symbols at some addresses that were sampled", list_files(&files, "has", "have")),
+            "these addresses may be padding, or code without symbols; files with debugging information may name more \
+             (--debug-dir DIR)",
         )
         .with_highlight(unnamed_in(&files)),
     }
@@ -224,7 +225,7 @@ fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
         FindingKind::Nowhere,
         share,
         format!("frames have addresses where no code was mapped{example}"),
-        "these are probably not return addresses, or their memory was never reported; nothing can name them",
+        "these are probably not return addresses, or perf did not record what was mapped there; nothing can name them",
     )
     .with_highlight(Highlight::UnnamedNowhere)
 }
@@ -280,8 +281,8 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
         share,
         format!("{} not the version that ran", list_files(files, "is", "are")),
         format!(
-            "find the version that ran (perf archive on the recorded machine{debuginfod}) and put it into ~/.debug or \
-             pass its root with --symfs DIR, or record again"
+            "get the version that ran (perf archive on the recorded machine{debuginfod}), then put it into ~/.debug \
+             or pass its root directory with --symfs DIR. Otherwise, record again"
         ),
     )
     .with_highlight(unnamed_in(files))
@@ -297,14 +298,14 @@ fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runt
                                before .NET 6), so that code is compiled at run time and reported to perf"
             .to_owned(),
         Some(runtime) if runtime.switches.is_empty() => runtime.cannot_name(),
-        _ => "only the runtime that made them knows their names; it may be able to write a perf map or a jitdump"
+        _ => "only the runtime that made this code knows its names; it may be able to write a perf map or a jitdump"
             .to_owned(),
     };
     Finding::new(
         FindingKind::NotElf,
         share,
         format!(
-            "{} not {kind} but {each}{}, so it has no symbols to read",
+            "{} not {kind} but {each}{}, so there are no symbols to read",
             list_files(files, "is", "are"),
             what.name()
         ),

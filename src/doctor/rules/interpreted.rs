@@ -59,7 +59,7 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
             }
         }
     };
-    let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
+    let cause = format!("functions that {PROCESS} ran in its interpreter have no names: {why}");
     // The part of the recorded command that a new recording would have to change. `None` if no change would help.
     let change = if attempt.too_old.is_some() || attempt.ignored.is_some() {
         None
@@ -89,7 +89,7 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
         let letters: Vec<String> = runtime.ignoring_variables.chars().map(|letter| format!("-{letter}")).collect();
         let (letters, otherwise) = (letters.join(" or "), process.mapping_advice(Some(switch)));
         return format!(
-            "start it with {flag} if it is started with {letters}, which ignore variables. If it isn't, {otherwise}"
+            "if it was started with {letters}, it ignored the variable; add {flag}. If it wasn't, {otherwise}"
         );
     }
     if let Some(switch) = &attempt.switched_on {

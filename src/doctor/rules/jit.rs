@@ -92,10 +92,10 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
                                     write it when the program ends (-XX:+DumpPerfMapAtExit)"
             .to_owned(),
         Kind::PerfMap => {
-            let dump = if process.can_write_dump() { "; a jitdump has both" } else { "" };
+            let dump = if process.can_write_dump() { "; a jitdump keeps freed code, too" } else { "" };
             format!(
-                "it was written before that code was compiled, or after it was freed; copy it after the process has \
-                 ended{dump}{unnamed}"
+                "the map was written before that code was compiled, or after the code was freed; copy the map after \
+                 the process has ended{dump}{unnamed}"
             )
         }
         Kind::Log(_) if is_jvm => format!(
@@ -222,7 +222,11 @@ impl<'a> UnnamedCode<'a> {
         };
         self.finding(
             FindingKind::SourceOfOtherProcess,
-            format!("JIT code of {PROCESS} has no names: the {} {path} is from process {pid}", kind.name()),
+            format!(
+                "JIT code of {PROCESS} has no names; the {} {path} may have them, but its name says that it is from \
+                 process {pid}",
+                kind.name()
+            ),
             format!(
                 "the file's addresses match that code{others}. If this process wrote the file, under another PID in a \
                  container, use {} {path}@{}. Beware: processes forked from the same parent may have their code at the \
@@ -245,7 +249,7 @@ impl<'a> UnnamedCode<'a> {
         let remedy = match reason {
             _ if is_unmapped => self.process.mapping_advice(None),
             RefusalReason::Owner => format!(
-                "if you trust it, use -f or chown it to yourself, or pass a copy with {} ({path})",
+                "if you trust {path}, use -f, chown the file to yourself, or pass a copy of it with {}",
                 account.kind.option()
             ),
             RefusalReason::Empty => {
@@ -304,7 +308,7 @@ impl<'a> UnnamedCode<'a> {
         // A process maps the jitdump that it writes, and perf records the mapping. Without such a mapping, no jitdump
         // was written.
         if switch.writes_only_dumps() && !self.context.has_mapped_dump(process.pid) {
-            let why = format!("it ran with {name} but never mapped {leaves}");
+            let why = format!("it ran with {name}, but wrote no {leaves} (the process never mapped one)");
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
         }
         let remedy = container_remedy.unwrap_or_else(|| {
@@ -325,7 +329,7 @@ impl<'a> UnnamedCode<'a> {
         if ancestor == self.process.pid || !leaves.contains("PID") {
             return own;
         }
-        format!("{} or, if it wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
+        format!("{} or, if the process wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
     }
 
     /// Of the loaded dumps and maps, the one that names most of the process's frames, with its index in
@@ -377,8 +381,8 @@ impl<'a> UnnamedCode<'a> {
             return self.finding(
                 FindingKind::SourceReplaced,
                 format!(
-                    "{path} only has the names of the last program of {PROCESS}: the names of the program before it \
-                     were overwritten, because exec keeps the PID"
+                    "{path} only has the names of the last program that {PROCESS} ran: this program overwrote the file \
+                     of the program before it, because exec keeps the PID"
                 ),
                 "record the two programs separately, or let the first one start the second as a child process (fork)",
             );

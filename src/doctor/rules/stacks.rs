@@ -116,7 +116,7 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     let finding = Finding::new(
         FindingKind::CopiesShort,
         share_of_cut_stacks(short, context),
-        format!("stacks are cut off: they are larger than their copies of {bytes} bytes"),
+        format!("stacks are cut off: perf copied at most {bytes} bytes of each, and they are larger"),
         remedy,
     );
     Some(finding.solved_by_change(if can_grow { Some(Change::CopySize) } else { None }))
@@ -319,7 +319,8 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext
     {
         let name = switch.name();
         return format!(
-            "record with jitgraft record, without --call-graph dwarf: with {name}, JIT code of {} keeps frame pointers",
+            "record with jitgraft record, without --call-graph dwarf: it turns on {name}, which makes JIT code of {} \
+             keep frame pointers",
             runtime.name
         );
     }
@@ -452,7 +453,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
         return None;
     }
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
-    let remedy = format!("with {}, code of {} also keeps frame pointers", switch.name(), runtime.name);
+    let remedy = format!("turn on {}: code of {} then also keeps frame pointers", switch.name(), runtime.name);
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 

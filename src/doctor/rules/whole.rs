@@ -43,7 +43,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(Finding::new(
             FindingKind::RecordingDamaged,
             share(100.0),
-            format!("it is damaged: {}", readable(why.as_bytes())),
+            format!("the recording is damaged: {}", readable(why.as_bytes())),
             "let perf record finish (stop it with Ctrl-C or kill -INT), with enough disk space, and copy the whole file",
         ));
     } else if samples == 0 && lost == 0 {
@@ -58,7 +58,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
             FindingKind::FewSamples,
             // The fewer samples there are, the higher this finding is listed.
             Share { impact: (ENOUGH - samples) as f64, ..share(100.0) },
-            format!("it has only {samples} samples, too few for meaningful percentages"),
+            format!("the recording has only {samples} samples, too few for meaningful percentages"),
             remedy,
         ));
     }

@@ -310,7 +310,7 @@ mod tests {
     #[test]
     fn what_a_call_without_costs_states_is_not_used_for_the_next() {
         let text = "fn=f\ncob=p\ncfn=g\ncalls=1 1\nfn=h\n1 5\ncalls=1 1\n1 6\ncfn=i\ncalls=x 1\n1 2\n";
-        let no_line = "a call or a jump has no line with its position";
+        let no_line = "a calls= or jump= line is not followed by a line with its position";
         let expected = ["//f", no_line, "//h", ": 5", "calls= without a valid cfn=", "calls= has no count"];
         assert_eq!(read_all(&mut CostReader::default(), text), expected);
     }

@@ -60,7 +60,9 @@ impl<'data> Pages<'data> {
                 1 => pages.data.push(offset, len),
                 2 => pages.index.push(offset, len),
                 _ => {
-                    skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
+                    skipped.add(
+                        Error::new(format!("a page has the tag {tag}; only 0, 1 and 2 are known")).at_offset(at as u64),
+                    );
                     // A page that is cut off is the last one. Leave the loop, because the check below would report this
                     // page again.
                     if len < size {

@@ -58,7 +58,10 @@ impl ProfilesData {
 }
 
 fn no_dictionary() -> Error {
-    Error::new("has no dictionary: this is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
+    Error::new(
+        "has no dictionary: it is a profile of a protocol version before 1.7, or no profile but other data of \
+         OpenTelemetry, such as traces or logs",
+    )
 }
 
 /// The encoded messages or strings in the field `tag`.

@@ -87,8 +87,10 @@ impl Decompressor {
         packed.remaining = &packed.remaining[taken..];
         packed.unpacked += end - start;
         if packed.unpacked > self.max_unpacked {
-            let message =
-                format!("zstd data: a record unpacks to more than {} bytes, the recorder's buffer", self.max_unpacked);
+            let message = format!(
+                "zstd data: a record unpacks to more than {} bytes, the size of perf's buffer",
+                self.max_unpacked
+            );
             return Err(Error::new(message));
         }
         // If the step filled all the room for its output, the decoder may hold more output, so the record isn't done.

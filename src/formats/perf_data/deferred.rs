@@ -136,9 +136,9 @@ impl<'data> DeferredChains<'data> {
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
         if let Some(first) = unused.first {
-            let complete = if unused.count == 1 { "chain completes" } else { "chains complete" };
+            let belong = if unused.count == 1 { "chain belongs" } else { "chains belong" };
             let message =
-                format!("{} deferred user call {complete} no sample (PERF_RECORD_CALLCHAIN_DEFERRED)", unused.count);
+                format!("{} deferred user call {belong} to no sample (PERF_RECORD_CALLCHAIN_DEFERRED)", unused.count);
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
     }

@@ -102,7 +102,7 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
 fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
         warnings.push(Warning::new(format!(
-            "skipped {}, because jitgraft reads samples (ph P) only from V8",
+            "skipped {}, because jitgraft reads samples of traces (events with ph P) only from V8",
             counted(samples, "sample")
         )));
     }

@@ -72,7 +72,7 @@ impl Trace {
         if self.clang_sums == 0 {
             return None;
         }
-        Some(format!("left out {} that clang adds (Total …)", counted(self.clang_sums, "total")))
+        Some(format!("left out {} that clang adds (spans named Total …)", counted(self.clang_sums, "total")))
     }
 }
 

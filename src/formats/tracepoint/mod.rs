@@ -48,7 +48,7 @@ impl TracepointFormats {
         // The byte order is stated below. Nothing before that depends on it.
         let mut cursor = Cursor::new(bytes, base, Endian::Little);
         if cursor.bytes(10, "magic")? != b"\x17\x08\x44tracing" {
-            return Err(Error::new("TRACING_DATA does not start with its magic").at_offset(base));
+            return Err(Error::new("the TRACING_DATA section does not start with its magic number").at_offset(base));
         }
         cursor.cstr("version")?;
         let head = cursor.bytes(2, "byte order and size of long")?;

@@ -130,7 +130,7 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
             None => missing += 1,
             Some(file) if file_name(&file.path) == file_name(&mapping.path) => same += 1,
             Some(_) => {
-                return Some(format!("the mapping of its process at {addr:#x} is not the recorded one"));
+                return Some(format!("its process mapped another file at {addr:#x} than the recorded process"));
             }
         }
     }

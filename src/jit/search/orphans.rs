@@ -174,7 +174,8 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
         }
         Verdict::Unmatched if file.is_from_user => {
-            let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
+            let why =
+                "no process with unnamed JIT code has samples at its addresses; if you know the process, pass FILE@PID";
             let account = not_matched(path.clone(), *kind, UNKNOWN_PROCESS, why.to_owned());
             Some(Step::NotMatched { account, warning: Some(not_matched_warning(path, why)) })
         }
@@ -192,8 +193,8 @@ fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
         _ => String::new(),
     };
     let why = format!(
-        "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else shows \
-         that it is from this run, or it matches several processes; to use it, pass {option} {}@{pid}",
+        "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but it matches several \
+         processes, or nothing else shows that it is from this run. To use it, pass {option} {}@{pid}",
         path.display(),
         option = kind.option()
     );

@@ -112,7 +112,7 @@ impl Finder<'_> {
             match find_mismatch(&file.module, functions) {
                 None => matching.push(file),
                 Some(index) if first_refusal.is_none() => {
-                    let why = format!("it lacks function {index} or gives it a different name");
+                    let why = format!("its function {index} is missing, or its name differs from the recorded one");
                     first_refusal = Some(refuse(file, &why));
                 }
                 Some(_) => {}

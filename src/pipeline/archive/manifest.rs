@@ -89,8 +89,9 @@ impl Manifest {
         let damaged = |error| Error::new(format!("{MANIFEST} is damaged")).because(error);
         let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
-            let message =
-                format!("was packed by another version of jitgraft (archive format {version}, expected {VERSION})");
+            let message = format!(
+                "has archive format {version}, but this jitgraft reads only {VERSION}; pack the recording again with it"
+            );
             return Err(Error::new(message));
         }
         let manifest: Self = serde_json::from_slice(text).map_err(damaged)?;

@@ -98,7 +98,8 @@ impl<'a, R: Read> PlainFiles<'a, R> {
         let mut long_name = None;
         for entry in &mut self.entries {
             let entry = entry.map_err(damaged)?;
-            // Such entries take next to no space, so a small archive could keep us busy with millions of them.
+            // Entries for directories and long names take next to no space, so a small archive could keep us busy with
+            // millions of them.
             if self.others > MOST_OTHERS {
                 return Err(Error::new(format!(
                     "contains more than {MOST_OTHERS} entries for directories and long names"

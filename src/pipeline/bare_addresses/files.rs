@@ -29,7 +29,7 @@ fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnin
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;
     if file.build_id.is_none() && file.htl_hash != Some(image.htl_hash()) {
-        let message = "file not used: it is another version than the profile's, because its hash (htlhash) differs";
+        let message = "not used: it is not the version that ran, because its hash (htlhash) is not that in the profile";
         warnings.push(Warning::new(message).in_file(image.path(), None));
         return None;
     }

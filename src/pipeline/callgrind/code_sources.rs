@@ -15,7 +15,7 @@ const CLOCK_MONOTONIC: i32 = 1;
 pub(crate) struct CodeSources {
     /// The recorded ID of the process; 0 if unknown.
     pub(crate) pid: Pid,
-    /// Only the process with this ID. Empty if its ID is unknown.
+    /// The same process as a list of processes, which the search for sources needs. Empty if its ID is unknown.
     pub(crate) processes: Processes,
     pub(crate) found: Found,
 }

@@ -72,8 +72,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
         let untimed_ranges = painter.add_loaded(untimed_codes);
-        // In most perf maps, no code replaced other code. Then nothing needs painting: the sorted ranges are what is
-        // visible.
+        // In most perf maps, no code replaced other code. Then all ranges are visible, and need only be sorted.
         let disjoint = if timed.is_empty() { sort_if_disjoint(&untimed_ranges) } else { None };
         let visible = disjoint.unwrap_or_else(|| {
             for range in untimed_ranges {

@@ -12,9 +12,10 @@ const LONGEST_CALL: u64 = 8;
 /// longer loop.
 const LONGEST_LOOP: usize = 64;
 
-/// Adds recorded branches to a stack (`frames`, innermost first), as `perf report --branch-history` does. They come
-/// before the callers, as if they were called by these. Each branch becomes two frames: its target and its source.
-/// Repeated iterations of a loop are left out, and so are callers whose calls are among the branches.
+/// Adds the branches that the CPU recorded before a sample to the sample's stack (`frames`, innermost first), as `perf
+/// report --branch-history` does. They replace the innermost frame, as if the sample's caller had called them. Each
+/// branch becomes two frames: its target and its source. Repeated iterations of a loop are left out, and so are callers
+/// whose calls are among the branches.
 pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
     // The number of innermost frames that the branches replace. The sample's own frame is one of these frames, because
@@ -26,7 +27,7 @@ pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFr
         replaced += usize::from(frames.get(replaced).is_some_and(|frame| is_call(branch, frame.1.raw())));
     }
     remove_loops(&mut branches);
-    // Branches state no CPU mode.
+    // The CPU doesn't record whether it ran kernel or user code at a branch, so the mode is unknown.
     let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
     let history: Vec<ModeFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
     frames.splice(..replaced, history);

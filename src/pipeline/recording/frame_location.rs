@@ -61,8 +61,9 @@ impl FrameLocation {
         let is_anonymous = located.code.is_none() && symbolizer.is_in_anonymous_memory(&located);
         let answer = Self {
             location: located.location(),
-            // Without the process and the address, equal frames of several processes are one location, which is named
-            // once. Memory that no file backs is shown with its process (`perf-PID.map`), so that keeps it.
+            // If the process and the address are left out, the same code in several processes is one location, which is
+            // named once. But memory that no file backs is shown with its process (`perf-PID.map`), so keep the process
+            // there.
             pid: if is_anonymous { pid } else { Pid(0) },
             addr: if keep_addr { frame.raw() } else { Addr(0) },
             // For a return address, the symbolizer has looked up the byte before it; any other address it looks up as

@@ -144,8 +144,8 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
     };
     skipped.report(path, warnings);
     formats.unwrap_or_else(|error| {
-        let message = "tracepoints are printed without their fields, because the recording has no formats \
-                       (TRACING_DATA)";
+        let message = "tracepoints are printed without their fields, because the formats of the fields (TRACING_DATA) \
+                       cannot be read";
         warnings.push(Error::new(message).because(error).in_file(path).into_warning());
         TracepointFormats::default()
     })

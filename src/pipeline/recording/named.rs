@@ -353,7 +353,7 @@ impl FrameNaming<'_> {
     /// code: an image of `perf inject --jit`, or a file that simpleperf names as a JIT cache.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
-        // Isn't kept in `dso_modules`, because the name depends on the process.
+        // The module of such memory isn't kept in `dso_modules`, because its name depends on the process.
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // Like perf, show memory without a file under the name of the perf map that would name its code
             // (`/tmp/perf-PID.map`).

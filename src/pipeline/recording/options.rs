@@ -10,7 +10,7 @@ use std::borrow::Cow;
 /// Options for reading a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingOptions {
-    /// The events to keep, by name with or without modifiers; empty for all.
+    /// The names of the events to keep, with or without modifiers (`cycles:u` or `cycles`); empty for all.
     pub event: Vec<String>,
     /// The samples to keep.
     pub filter: Filter,
@@ -27,12 +27,13 @@ pub struct RecordingOptions {
     pub by_cpu: bool,
     /// Keep samples of different control groups apart.
     pub by_cgroup: bool,
-    /// Add the branches that the CPU recorded last to the stacks, as frames that are called by the recorded ones.
+    /// Add the branches that the CPU recorded before a sample to the sample's stack. They become its innermost frames,
+    /// as if the sample's callers had called them.
     pub branch_stack: bool,
     /// The maximum number of frames per stack. `None` means: no limit for recorded call chains, and
     /// [`MAX_DEPTH`](crate::symbolize::unwind::MAX_DEPTH) for unwound ones.
     pub max_stack: Option<usize>,
-    /// Keep the branches that the CPU recorded last, apart from the stacks.
+    /// Keep the branches that the CPU recorded before each sample in a list of their own, for commands that print them.
     pub keep_branches: bool,
     /// Keep data addresses, registers and other fields of samples, for commands that print them.
     pub keep_other_fields: bool,

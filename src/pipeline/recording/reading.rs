@@ -54,11 +54,11 @@ pub(super) struct Context<'a> {
     pub(super) by_cpu: bool,
     /// The control groups by ID, if samples are kept apart by control group; otherwise `None`.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
-    /// Add recorded branches to the stacks as frames, on the inner side of the callers.
+    /// Add the branches that the CPU recorded before a sample to the sample's stack, as its innermost frames.
     pub(super) branch_stack: bool,
     /// The maximum number of frames per stack; `usize::MAX` for no limit.
     pub(super) max_stack: usize,
-    /// Keep the recorded branches of each sample, apart from the stacks.
+    /// Keep the branches that the CPU recorded before each sample in a list of their own ([`Samples::branches`]).
     pub(super) keep_branches: bool,
     /// Keep further fields of samples, such as registers, for commands that print them.
     pub(super) keep_other_fields: bool,
@@ -198,6 +198,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         if !filter.comm(&self.samples.tracks.items()[track as usize].comm) {
             return;
         }
+        // If the process is unknown, the sample must not get names from any process. None has the ID -1.
         let pid = pid.unwrap_or(Pid(-1));
         let ReadChain { chain, end, ip } = match self.context.deferred.find(sample, offset) {
             Some(user) => self.read_joined_chain(sample, &user.sample, pid),
@@ -231,7 +232,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 access: Access::from_sample(sample),
                 cgroup: sample.cgroup,
             };
-            // Each of the sample's rows gets a copy.
+            // Each of the sample's rows gets a copy of these fields.
             self.samples.other_fields.extend(std::iter::repeat_n(other_fields, self.samples.rows.len() - first_row));
         }
     }
@@ -351,7 +352,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             && self.context.keep_branches
         {
             for Branch { from, to, flags } in branches.iter() {
-                // Branches state no CPU mode.
+                // The CPU doesn't record whether it ran kernel or user code at a branch, so the mode is unknown.
                 let from = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(from)), time);
                 let to = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(to)), time);
                 self.samples.branches.push(TakenBranch { from, to, flags });
@@ -394,7 +395,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut end = StackEnd::Recorded;
         if self.unwind(sample, pid, time) {
             end = self.unwound_end(sample);
-            // The limit applies to each part, the kernel's and the user's.
+            // `max_stack` limits the kernel's and the user's part of the stack separately.
             let unwound = self.unwound.frames.iter().map(|&frame| (CpuMode::User, frame));
             frames.extend(sample.frames().filter(|(mode, _)| *mode != CpuMode::User).take(max_stack));
             frames.extend(unwound.take(max_stack));

@@ -179,7 +179,7 @@ impl Samples {
 
     /// Takes out the rows of a worker's chunk, and copies the table entries that are new. The tables stay.
     pub(super) fn take_chunk(&mut self, worker: usize, sent: &mut Sent) -> SampleChunk {
-        // The rows leave, so their indexes are no longer valid: the next chunk starts new sums.
+        // The sums refer to rows by their indexes. The rows are taken out, so the next chunk starts new sums.
         self.sums.clear();
         // If nothing has been sent before, the receiver must forget what it knows of the worker's earlier tables.
         let has_new_tables = *sent == Sent::default();

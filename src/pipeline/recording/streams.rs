@@ -168,7 +168,7 @@ impl PlainRecords {
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             // The last record may be incomplete.
             let Some(whole) = bytes.get(start..end) else { break };
-            // Other places refer to these records by their offsets in the input.
+            // The index of AUXTRACE records has their offsets in the input.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
@@ -183,7 +183,8 @@ impl PlainRecords {
         Ok(())
     }
 
-    /// Copies the records that are compressed in a COMPRESSED record.
+    /// Copies the records that are compressed in a COMPRESSED record. If it is damaged, copies those before the damage,
+    /// and adds a warning.
     fn append_compressed(
         &mut self,
         record: &RawRecord<'_>,

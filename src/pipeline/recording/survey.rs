@@ -173,8 +173,9 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     let ended = file.modified().ok()?;
     // A recording in pipe form may have been written to a file later, so the creation time says nothing.
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
-    // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.
-    // First try the events that concern processes, because finding the times of samples takes a pass over all of them.
+    // If the recording was copied over an existing file, the file's creation time is too early to be the beginning: the
+    // recording is shorter than the file is old. The events that concern processes often suffice to show that it isn't
+    // too early. Only if they don't are the times of all samples looked at, which takes a pass over the recording.
     let is_plausible = |created: &SystemTime, duration: Duration| *created + duration + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, process_events_duration(&survey.processes))) {
         return Some(RecordedTime { began, ended });

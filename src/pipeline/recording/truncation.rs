@@ -62,7 +62,9 @@ impl Reason {
             Self::FrameLimit(limit) => {
                 format!("the kernel was set to record at most {limit} frames (jitgraft doctor says what helps)")
             }
-            Self::CopySize => "they are larger than their copies (jitgraft doctor says what helps)".to_owned(),
+            Self::CopySize => {
+                "they are larger than the copies that perf recorded (jitgraft doctor says what helps)".to_owned()
+            }
             // Often nothing helps, but `doctor` always names the code.
             Self::NoUnwindData => "there is no unwind data for some code (jitgraft doctor says which)".to_owned(),
         }

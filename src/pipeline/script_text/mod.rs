@@ -63,6 +63,8 @@ pub struct FilterOptions {
 /// Runs the filter on a text.
 pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let head = input.peek(HEAD)?;
+    // The start of the text doesn't look like perf script's. Other lines may come before the samples, so the text is
+    // only refused if it turns out to have no samples at all.
     let may_be_other = !sniff(head) && has_lines(head);
     let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
@@ -76,7 +78,7 @@ pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> 
     };
     let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
-    // `out` isn't committed in this case, so an output file that exists stays as it is.
+    // `out` isn't committed if this fails, so an output file that exists stays as it is.
     if may_be_other && counts.samples == 0 && counts.named + counts.unresolved + counts.native == 0 {
         let remedy = "pass perf.data itself, or the text of perf script".to_owned();
         return Err(Error::new("is not the text of perf script: it has no samples").with_remedy(Some(remedy)));
@@ -399,9 +401,9 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map found for process {first}{more}. If that is a thread, print the text with perf script -F \
-         +pid. If the process was forked or its dump is elsewhere, print it with --show-task-events \
-         --show-mmap-events; if the dump has another PID, pass FILE@PID"
+        "no dump or map found for process {first}{more}. If that is the ID of a thread, print the text with perf \
+         script -F +pid. If the process was forked, or its dump is elsewhere, print the text with --show-task-events \
+         --show-mmap-events. If the dump has another PID, pass it as FILE@PID"
     ))
 }
 

@@ -61,7 +61,8 @@ impl<'m> Namer<'m> {
         }
         let Lasting { answer: located, holds } =
             self.symbolizer.locate(wanted.pid, wanted.addr, wanted.time, CpuMode::User);
-        // Frames without a time are looked up at `UNTIMED`, where the answer may be another one.
+        // Frames without a time are looked up at the time `UNTIMED`, where the answer may be another one. So the answer
+        // for a frame with a time must not be reused for them.
         let holds = if wanted.time.is_some() { intersect(holds, Nanos(0)..UNTIMED) } else { holds };
         let Some(hit) = located.code else { return Answer::Unknown(holds) };
         let codes = self.symbolizer.codes;

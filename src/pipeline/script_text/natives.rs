@@ -46,7 +46,8 @@ impl<'a> Natives<'a> {
         let Some(function) = known.get(&lookup.0) else { return Answer::NotLoaded };
         let (name, offset) = match (function, known.get(&addr.raw().0)) {
             (Some((name, offset)), _) => (name, offset + (addr.raw().0 - lookup.0)),
-            // A return address at the very start of a function: signal handlers return to functions that nobody called.
+            // The return address is the very start of a function, and no function is known at the byte before it.
+            // Signal handlers return to such a function, which nobody called.
             (None, Some(Some((name, 0)))) => (name, 0),
             (None, _) => return Answer::Unknown(ALWAYS),
         };

@@ -41,7 +41,8 @@ pub(crate) fn read_stacks(
     profile.perf_names = true;
     outcome.warnings.append(warnings.in_file(&shown(path)));
     let directory = input_directory(path);
-    // Names from the code map are authored ones already. Without them, native code only has the names of the text.
+    // If frames were named from the code map, source maps have been applied to these names already, and must not be
+    // applied to native code again. Otherwise, all names are those of the text.
     if named > 0 {
         authored::apply_to_scripts(&mut profile, sources, directory.as_deref(), outcome);
     } else {

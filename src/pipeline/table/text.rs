@@ -209,7 +209,8 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     // One column is for the mark of what was cut out.
     let room = most - 1;
     let mut tail = take_fitting(text.chars().rev(), room / 2);
-    // A combining character can't be separated from the character before it.
+    // `tail` is in reverse order, so its last character comes after what is cut out. A combining character can't stand
+    // there, without the character before it.
     while tail.last().is_some_and(|last| last.width() == Some(0)) {
         tail.pop();
     }

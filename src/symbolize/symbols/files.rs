@@ -175,7 +175,7 @@ impl SearchOptions {
             // that ran. A warning names the format.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(kind) = self.no_elf(&path) {
-                    let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
+                    let message = format!("is not an ELF file but {}, so there are no symbols to read", kind.name());
                     warnings.push(Warning::new(message).in_file(&path, None));
                 }
             }
@@ -494,10 +494,9 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
             // `blocks` counts units of 512 bytes.
             let on_disk = opened.about.blocks().saturating_mul(512);
             if is_mostly_hole(opened.about.len(), on_disk) {
-                let message = format!(
-                    "not used: it has {} bytes, but only {on_disk} of them on disk (a sparse file)",
-                    opened.about.len()
-                );
+                let len = opened.about.len();
+                let message =
+                    format!("not used: it is a sparse file of {len} bytes, of which only {on_disk} are on disk");
                 warnings.push(Warning::new(message).in_file(path, None));
                 return None;
             }

@@ -385,7 +385,10 @@ fn both_maps_that_a_forked_process_may_have_are_named() {
         match name {
             // The name of its file has no process ID, and the file is no jitdump, which would have been mapped.
             "luajit" => assert!(remedy.starts_with("copy ./luajit.dump "), "{found:#}"),
-            _ => assert!(remedy.contains(&format!("copy {parents} or, if it wrote its own, {own} ")), "{found:#}"),
+            _ => assert!(
+                remedy.contains(&format!("copy {parents} or, if the process wrote its own, {own} ")),
+                "{found:#}"
+            ),
         }
     }
 }
@@ -689,7 +692,7 @@ fn what_was_in_place_is_not_advised() {
             scene: incomplete("/usr/bin/mono-sgen", &["perf", "record", "-g", "--", "mono-sgen", "--jitmap", "a.exe"]),
             args: &[],
             problem: "source-incomplete",
-            says: "copy it after the process has ended",
+            says: "copy the map after the process has ended",
             // Mono writes none.
             never: &["jitdump"],
         },

@@ -154,7 +154,7 @@ fn files_that_are_not_elf_are_reported_to_be_what_they_are() {
     let scene = recorded(&write("sbcl.core", b"LCBS\0\0\0\0"));
     let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
     let said = String::from_utf8_lossy(&collapse.stderr);
-    assert!(said.contains("sbcl.core: is not an ELF file but an SBCL core, so it has no symbols to read"), "{said}");
+    assert!(said.contains("sbcl.core: is not an ELF file but an SBCL core, so there are no symbols to read"), "{said}");
 }
 
 /// Whoever types `jitgraft < perf.data` or `cat perf.data | jitgraft` is where the files are: the current directory is

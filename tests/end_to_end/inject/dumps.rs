@@ -89,12 +89,13 @@ fn cases() -> Vec<Case> {
     let (own, of_99) = ("jit-77.dump", "jit-99.dump");
     let case =
         |what, is_marked, file, bytes, names, told| Case { what, is_marked, files: vec![(file, bytes)], names, told };
-    let one_time = Line("all its records have the same time, so each address got the last code");
+    let one_time = Line("all its records have the same time, so each address got the name of its last code");
     let torn = Finding("the dump is truncated here", "source-torn");
     let is_damaged = Line("the record is damaged");
     let began = Finding("process 77 began at 100.000 s; it seems to be from another process", "source-refused");
     let ended = Finding("process 77 ended at 110.000 s; it seems to be from another process", "source-refused");
-    let offered = Finding("or it matches several processes; to use it, pass --jitdump", "source-of-other-process");
+    let offered =
+        Finding("or nothing else shows that it is from this run. To use it, pass --jitdump", "source-of-other-process");
     vec![
         case("sound", true, own, sound(), both, Nothing),
         case("all times are 0", true, own, dump([0; 3]), both, one_time),

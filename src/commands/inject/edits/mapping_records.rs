@@ -44,7 +44,8 @@ pub(super) fn plan_insertions(
     });
     let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
     if unplaced > 0 {
-        let message = format!("code ranges that are too large for an image and stay unnamed: {unplaced}");
+        let message =
+            format!("pieces of JIT code that stay unnamed, because they are too large for an ELF image: {unplaced}");
         warnings.push(Warning::new(message));
     }
     parts.into_iter().flat_map(|(edits, _)| edits).collect()

@@ -116,7 +116,10 @@ impl ImageFile {
             }
             return Ok(written);
         }
-        Err(in_directory(Error::new(format!("all file names for the image of process {pid} are taken"))))
+        Err(in_directory(Error::new(format!(
+            "all file names for the ELF image of process {pid} are taken (jitted-{pid}.so, jitted-{pid}.2.so, …); \
+             choose another --image-dir"
+        ))))
     }
 
     /// Gives the image its name if it has none yet. Fails if another program has created a different file of that name
@@ -130,7 +133,10 @@ impl ImageFile {
         // the file, the state stays so, and the other program's file isn't deleted later.
         let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
-        match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {
+        let persisted = persisted.map_err(|error| {
+            Error::new("cannot rename the finished temporary file to this").because(error).in_file(&self.path)
+        })?;
+        match persisted {
             None => *state = ImageState::Created,
             // Another program has created an identical file meanwhile, so that one is used.
             Some(unnamed) if is_same(unnamed.file(), &self.path) => {}

@@ -47,7 +47,8 @@ impl Summary<'_> {
             warnings.push(Warning::new(format!("passed through {samples} unchanged")));
         }
         for pid in &self.survey.injected {
-            let message = format!("process {pid} was injected before; its JIT code is left as it is");
+            let message =
+                format!("process {pid} was injected before, so it has names already; its JIT code is left as it is");
             warnings.push(Warning::new(message));
         }
     }

@@ -132,10 +132,10 @@ impl<'a, 'd> LineReader<'a, 'd> {
     fn next_cost_line(&mut self) -> Result<&'a [u8]> {
         let next = self.text.get(self.offset..).and_then(|rest| lines(rest).next());
         let Some((_, line)) = next else {
-            return Err(Error::new("the file ends after calls= or jump=, before the line with the position"));
+            return Err(Error::new("the file ends after a calls= or jump= line, before the line that must follow it"));
         };
         let Statement::Cost(text) = Statement::parse(line) else {
-            return Err(Error::new("a call or a jump has no line with its position"));
+            return Err(Error::new("a calls= or jump= line is not followed by a line with its position"));
         };
         self.offset += line.len() + 1;
         Ok(text)

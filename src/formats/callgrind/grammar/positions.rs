@@ -60,7 +60,8 @@ impl Columns {
 
     /// Like [`Self::parse`], with an error instead of `None`.
     pub(in super::super) fn required(value: &[u8]) -> Result<Self> {
-        Self::parse(value).ok_or_else(|| Error::new("positions: lists more than instr, bb and line"))
+        Self::parse(value)
+            .ok_or_else(|| Error::new("the positions: line must list from one to three columns (instr, bb, line)"))
     }
 
     /// True if a column holds addresses, which are written in hexadecimal.

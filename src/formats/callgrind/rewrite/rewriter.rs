@@ -54,7 +54,10 @@ impl<'a> Rewriter<'a> {
         }
         self.copy_between(&text[end..]);
         if self.output.ran_out_of_ids {
-            return Err(Error::new(format!("no ID is left for a new name (the largest in the file is {})", u32::MAX)));
+            return Err(Error::new(format!(
+                "the file already uses the largest possible ID of a name ({}), so no names can be added",
+                u32::MAX
+            )));
         }
         out.write_all(&self.output.text)?;
         self.output.text.clear();

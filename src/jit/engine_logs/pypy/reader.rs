@@ -139,13 +139,12 @@ impl PypyLogReader<'_> {
             return self
                 .log
                 .skipped
-                .add(Error::new("CODE_DUMP has no address, offset and code").at_offset(offset as u64));
+                .add(Error::new("a CODE_DUMP line lacks its address, offset or code").at_offset(offset as u64));
         };
         let Some(start) = base.checked_add(distance) else {
-            return self
-                .log
-                .skipped
-                .add(Error::new("CODE_DUMP extends beyond the address space").at_offset(offset as u64));
+            return self.log.skipped.add(
+                Error::new("the code of a CODE_DUMP line extends beyond the address space").at_offset(offset as u64),
+            );
         };
         // PyPy attaches a new bridge by patching the code of the trace that the bridge leaves.
         let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });

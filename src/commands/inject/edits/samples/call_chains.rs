@@ -83,8 +83,8 @@ fn warn_about_missing(
     }
     if !missing.is_empty() {
         let message = format!(
-            "stacks end in {}, because the files that ran are missing; pass the recorded machine's root with --symfs \
-             DIR, or a directory of files by build ID with --debug-dir DIR",
+            "unwound stacks end early in {}, because the files that ran are missing; pass the recorded machine's root \
+             with --symfs DIR, or a directory of files by build ID with --debug-dir DIR",
             counted_files(missing, "stack")
         );
         warnings.push(Warning::new(message));
@@ -201,8 +201,8 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert =
-            insert.ok_or_else(|| Error::new("the call chain makes the record too long").at_offset(raw.offset))?;
+        let too_long = || Error::new("with its unwound call chain, the record would be too long").at_offset(raw.offset);
+        let insert = insert.ok_or_else(too_long)?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
