@@ -49,7 +49,8 @@ pub struct Header {
     /// The data section, which holds the records. Its `size` is 0 if the recorder was killed before it could write the
     /// size.
     pub data: FileSection,
-    /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
+    /// The features that the file has. Bit N of the first number stands for feature N (perf's own), bit N of the second
+    /// for feature 128 + N (simpleperf's).
     pub features: [u128; 2],
     /// True if the feature bits are stored in 64-bit words, false for 32-bit words. This makes a difference only for
     /// recordings of big-endian machines.

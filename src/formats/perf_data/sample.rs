@@ -425,7 +425,7 @@ impl<'data> Fields<'data, '_> {
         let first = self.body.u64("read value")?;
         let time_enabled = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
         let time_running = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
-        // No words yet: the group stays empty unless the event reads one.
+        // An empty list, for events that don't read a group.
         let (mut single, mut group) = (None, self.words(0, "read values")?);
         if is_group {
             let words_per_event = 1 + u64::from(has_id) + u64::from(has_lost);

@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
-    /// Names of processes and threads, indexed by the numbers that `threads` gives them.
+    /// All different names of processes and threads. `threads` gives each name a number, which is its index here.
     names: Vec<Arc<[u8]>>,
     /// The conversion between time-stamp counter and nanoseconds from the TIME_CONV record; `None` if there is no such
     /// record.
@@ -155,14 +155,15 @@ impl RecordSurvey {
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
+        // A new thread of the same process: everything below is about new processes.
         if task.pid == task.parent {
             return;
         }
         let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
         self.add_moment(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
-        // If a process with this ID exited before, this is a new process with a reused ID. Like an exec, it starts with
-        // new memory.
+        // If a process with this ID exited before, this is another process that got the same ID. It starts with new
+        // memory, as after an exec.
         if process.exited.is_some_and(|exited| exited <= task.time) {
             process.execs.push(task.time);
         }
@@ -220,6 +221,7 @@ impl RecordSurvey {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
         }
+        // An ID that the name of a jitdump has told stays: it is more reliable than counted forks.
         for (pid, inner) in std::mem::take(&mut self.namespaces).inner_pids() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }
