@@ -37,8 +37,8 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
 }
 
 /// True if a line that is indented by blanks holds one of the following fields: registers, instructions, a physical
-/// address, a page size, branches, BPF output, or code that was replaced. `text` is the line without the blanks around
-/// it, and `columns` is the length of the whole line.
+/// address, a page size, branches, BPF output, or the bytes before and after a change of the kernel's code (a text
+/// poke). `text` is the line without the blanks around it, and `columns` is the length of the whole line.
 fn is_indented_field(text: &[u8], columns: usize) -> bool {
     const BEGINNINGS: [&[u8]; 8] =
         [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];

@@ -86,8 +86,8 @@ impl<'a> Header<'a> {
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
-                // This field and those below follow the thread ID, or the command name if there is none. They end the
-                // command name unless an earlier field does.
+                // The CPU, like the time and the period in the branches below, follows the thread ID or, without one,
+                // the command name. So the command name ends here, unless an earlier field has ended it.
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some(PrintedTime { time, has_nanos }) = time {

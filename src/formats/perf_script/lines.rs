@@ -124,7 +124,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             (self.has_frame, self.indent) = (false, None);
             return Line::Empty;
         }
-        // The usual form of frames is tested first, because it is cheap to recognize and never a record.
+        // Test for the usual form of a frame first: it is cheap to recognize and never a record.
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
@@ -148,10 +148,11 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(header, frame);
         }
         if self.in_sample && is_source_line(line) {
-            // The source line follows two blanks.
+            // perf prints two blanks before the source line, which aren't part of it.
             return Line::Source(&line[2..]);
         }
-        // Without its indentation, a source line is less distinctive, so it only counts where frames lost theirs, too.
+        // Without its indentation, a source line is less distinctive. So it is only recognized if the sample's frames
+        // lost their indentation, too.
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
             return Line::Source(line);
         }
@@ -198,8 +199,8 @@ impl<'t, 'l> Lines<'t, 'l> {
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
-        // A command name could look like anything, so a line within a stack isn't taken for a header. Only lines of
-        // other fields can end a stack without an empty line.
+        // A line of a stack may look like a command name. So within a stack no line is taken for a header, unless the
+        // line above holds another field: without an empty line, only other fields can end a stack.
         if self.in_sample && self.has_frame && !is_below_field {
             return None;
         }
@@ -284,7 +285,8 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
 }
 
-/// Like [`cut`], but a sample that is printed on one line ends with that line, even though its source line may follow.
+/// Like [`cut`], but a sample at the end of the buffer that is printed on one line is complete with that line. So the
+/// reader of a pipe need not wait for the source line that may follow.
 pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
@@ -325,9 +327,9 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
-    // Some lines are headers only because a frame follows. Elsewhere, such a line could as well be part of a stack. So
-    // it is only taken for a header below a field that ended the previous sample.
-    // A field belongs to a sample, so below one, `line` comes after the header of that sample.
+    // A line that is a header only because a frame follows could, within a stack, be anything else. So it is only taken
+    // for a header if the line above holds another field than a frame, which is where a sample without an empty line
+    // can end. Such a field belongs to a sample, hence `is_in_sample`.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

@@ -174,8 +174,8 @@ impl FromStr for Fields {
             // The file offset (`dsoff`) is printed as part of the object (`dso`), so it only appears if the object is
             // printed.
             fields.dso |= fields.dsoff && name == "dsoff";
-            // For tracepoints, the default list isn't the same, so it matters whether these two were named
-            // (`tracepoint_fields`).
+            // For tracepoints, these two are off by default, so `tracepoint_fields` must know whether the user named
+            // them.
             match name {
                 "period" => fields.asks_period = on,
                 "ip" => fields.asks_ip = on,

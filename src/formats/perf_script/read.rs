@@ -324,8 +324,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
-        // Where an inlined call is JIT code, it is taken to come from a symbol that listed several calls
-        // (`push_frames`).
+        // A call that a Java symbol listed (`push_frames`) is the only kind of inlined call that `frame_kind` takes for
+        // JIT code. Labels mark such a call as inlined.
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
             module,
@@ -405,7 +405,8 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    // The objects of the other two kinds are memory or images that only JIT code is in, never the kernel.
+    // Addresses in the kernel's half are only looked at for `Other` and `MaybeJit`. Objects of the other kinds are
+    // memory or images that contain nothing but JIT code.
     let dso_kind = DsoKind::classify(Some(dso));
     if matches!(dso_kind, DsoKind::Other | DsoKind::MaybeJit) && frame.is_in_kernel() {
         return FrameKind::Kernel;

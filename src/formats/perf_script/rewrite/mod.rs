@@ -20,7 +20,7 @@ use memchr::memmem;
 use memo::{FrameKey, KnownFrame, LookupState, Memo, Object};
 use std::ops::Range;
 
-/// Rewrites blocks of one text.
+/// Rewrites blocks of one text. A block is a part of the text that begins and ends between samples.
 pub(crate) struct Rewriter<'a, 'n> {
     /// The layout of the text.
     pub(crate) layout: &'a Layout,
@@ -163,7 +163,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         match line {
             Line::Empty => self.end_sample(),
             Line::Header(header, _) => {
-                // A header also ends the previous sample, because samples need not be separated by empty lines.
+                // A header also ends the previous sample if no empty line does. Such a sample isn't counted, because
+                // perf prints an empty line after each sample with a call chain.
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
                 self.name_frames_after_event(header, range);
             }
@@ -193,7 +194,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let role = if self.is_below_user_frame { FrameRole::Caller } else { FrameRole::Innermost };
         self.is_below_user_frame = !is_in_kernel_half;
         let after_address = &text[start + digits..];
-        // Most frames have names, so this test comes before parsing.
+        // Most frames have names. Find them by their first characters, before parsing the line.
         let may_be_unnamed = after_address.is_empty()
             // texts of simpleperf separate address and symbol by a tab
             || after_address.starts_with(b"\t")
@@ -218,7 +219,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             let symbol_end = symbol + UNKNOWN.len();
             let object = object_len(&text[symbol_end..]);
             if object.is_some() && self.rewriter.style.srcline {
-                // A source line would separate the frame from the fields that follow it.
+                // Leave the line as it is: the source line of the new name would stand between the frame and its other
+                // fields.
                 return;
             }
             done = object.map_or(line.end, |len| symbol_end + len);
