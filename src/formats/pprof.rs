@@ -44,7 +44,8 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let value_count = file.sample_type.len();
-    // Few profiles have that many events. Every sample has a value for each, nearly all of them 0.
+    // Every sample has a value for each event, and with very many events nearly all of these are 0. Refuse to write
+    // them if they would make the file enormous.
     if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
             "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
@@ -198,7 +199,8 @@ fn add_original_types(
     strings: &mut StringTable,
     file: &mut PprofProfile,
 ) -> Vec<ValueIndices> {
-    // These are placeholders: each event has a type for its weight among the original ones (`ValueTypes::cover`).
+    // Placeholders, which the loop over the original types overwrites: each event has a type for its weight among these
+    // types (`ValueTypes::cover`).
     let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
@@ -206,7 +208,7 @@ fn add_original_types(
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &original.types {
-        // The user filtered out this type's event, or the type belongs to none.
+        // Leave out a type whose event the user filtered out, or that belongs to no event.
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
         let indices = &mut value_indices[event];
         if value.is_count {
@@ -396,10 +398,9 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
         if function_id == next {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
-            // pprof's functions have a line but no column, so the column is kept in the system name.
+            // pprof's functions have a line but no column. So the column is kept in the system name, which also tells
+            // apart functions with the same name that start in different columns.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
-            // Functions with the same name that start in different columns are told apart by their system names:
-            // pprof has no field for the column.
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }

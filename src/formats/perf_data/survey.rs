@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
-    /// All different names of processes and threads. `threads` gives each name a number, which is its index here.
+    /// Each distinct name of a process or thread. `threads` gives each name a number, which is its index here.
     names: Vec<Arc<[u8]>>,
     /// The conversion between time-stamp counter and nanoseconds from the TIME_CONV record; `None` if there is no such
     /// record.

@@ -80,7 +80,7 @@ impl ScopesReader {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         let name = if flags & HAS_NAME == 0 { NONE } else { self.next_name(item.signed()?)? };
-        // The number of the kind is read over, because the kind isn't needed.
+        // Skip the kind, which isn't needed.
         if flags & HAS_KIND != 0 {
             item.signed()?;
         }
@@ -132,6 +132,7 @@ impl ScopesReader {
             Some(columns) => (first, columns),
             None => (0, first),
         };
+        // Only the starts of ranges are kept. The end matters because the next position is relative to it.
         self.generated = advance(self.generated, lines, columns)?;
         Some(())
     }
