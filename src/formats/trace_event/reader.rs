@@ -77,7 +77,7 @@ enum Attempt {
     Found,
     /// The buffer ends inside the event: read more and try again.
     Short,
-    /// It isn't an event, and can't be repaired to one. Holds the reason.
+    /// The text isn't an event, and can't be repaired to be one. Holds the reason.
     Damaged(&'static str),
 }
 
@@ -210,6 +210,7 @@ impl<R: Read> EventReader<R> {
                 self.wasted += len as u64;
                 Ok(damaged)
             }
+            // The event isn't complete. More bytes may help, unless it is too long to be repaired or the file ends.
             Err(Unrepairable::Short) if looked_at.len() < MAX_REPAIRED_LEN && !self.at_end => Ok(Attempt::Short),
             Err(Unrepairable::Short) => {
                 self.wasted += looked_at.len() as u64;

@@ -10,7 +10,8 @@ pub(super) struct Field {
     pub(super) size: usize,
     pub(super) is_signed: bool,
     pub(super) is_pointer: bool,
-    /// True if the type contains the word `long`. perf prints such fields in another way.
+    /// True if the type contains the word `long`. perf prints such a field in hexadecimal, unless it is signed and has
+    /// eight bytes.
     pub(super) is_long: bool,
     pub(super) is_array: bool,
     /// True for an array of characters.

@@ -234,7 +234,7 @@ impl<'a> TracepointRecord<'a> {
         match argument {
             Argument::Text(text) => layout.print_text(text, out),
             // A number instead of a text only occurs as the null pointer in `"%.*s", REC->len, REC->len ? … : NULL`.
-            // The precision is zero whenever it is chosen, so nothing is printed.
+            // The precision (`REC->len`) is 0 whenever the null pointer is chosen, so nothing is printed.
             Argument::Number(number) => layout.print_text(number.to_string().as_bytes(), out),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
