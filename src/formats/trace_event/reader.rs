@@ -526,7 +526,7 @@ fn valid_prefix(bytes: &[u8]) -> &str {
 
 /// The kind of an error, without quoting the file's contents.
 fn error_kind(error: &serde_json::Error) -> &'static str {
-    if error.is_data() { "it is not an event" } else { "it is not JSON" }
+    if error.is_data() { "the object is not a trace event" } else { "the event is not valid JSON" }
 }
 
 /// The offset in the text at which an error was found.
