@@ -437,7 +437,7 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
 /// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of
 /// a profiler we know.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
-    // These are found by the names of files, so their signatures are never compared.
+    // The two formats below are recognized by the names of files, so their signatures are never compared.
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
         remedy: "export it with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter \
@@ -462,7 +462,7 @@ impl Signature {
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
-            // The first word must begin the input; without one, nothing tells the format from others.
+            // A list without words would fit every input.
             Words([]) => false,
             Words([first, others @ ..]) => {
                 // Programs that write JSON may put blanks between its words, so blanks are ignored.
@@ -572,8 +572,8 @@ fn is_unmarked_utf16(head: &[u8]) -> bool {
     pairs.len() >= 4 && !has_zeros && little_endian.max(big_endian) * 4 >= pairs.len() * 3
 }
 
-/// True for the functions of a callgrind file that has lost its headers: file or object, function, and lines of
-/// numbers.
+/// True for the functions of a callgrind file that has lost its headers: names of files, objects and functions, and
+/// lines of numbers. The first line that begins like a line of numbers decides.
 fn lacks_events(head: &[u8]) -> bool {
     let mut has_function = false;
     for line in head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {

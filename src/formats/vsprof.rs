@@ -110,7 +110,7 @@ struct VsprofColumns {
 struct VsprofLine {
     level: usize,
     calls: u64,
-    /// Share of the time without callees, in percent.
+    /// The function's share of the total time, without its callees, in percent; `None` if the file has no shares.
     share: Option<f64>,
     /// Time without callees in milliseconds: the number of calls times their rounded average.
     millis: f64,
