@@ -104,7 +104,7 @@ impl<'a> SourceLines<'a> {
                     (&origin.file, origin.line)
                 }
             };
-            // The line is unknown.
+            // Line 0 means that the line is unknown.
             if line == 0 {
                 continue;
             }
@@ -179,9 +179,9 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
-    // part comes first: when it ends, no further address has been taken, so that the next part begins with the right
-    // one.
+    // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the range
+    // must come before the addresses: when it ends, `zip` stops without taking an address, which belongs to the next
+    // part.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {

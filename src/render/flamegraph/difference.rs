@@ -178,7 +178,7 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     // The nodes of the earlier tree, by the caller's node and the function's name and start.
     let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
-        // If several nodes have the same caller, name and start (of other kinds of code), the first is taken.
+        // Nodes with the same caller, name and start are code of different kinds. Of these, the first is taken.
         children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut old_nodes = vec![None; after.node_count()];
@@ -192,8 +192,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight of calls that occur only in the earlier profile. Only the outermost of these nodes is added, because its
-/// total weight includes everything below it.
+/// The weight of calls that occur only in the earlier profile. A call that is below another one of these isn't added,
+/// because the total weight of the outer one includes it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     for node in old_nodes.iter().flatten() {

@@ -243,7 +243,7 @@ impl Picture {
     fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let Extent { left, width } = self.layout.extent(one);
         let width = if width > NARROW { width - GAP } else { width };
-        // Such a box is visible only after zooming in, when the script draws it from the data.
+        // A box this narrow becomes visible only after zooming in. Then the script draws it from the data.
         if width < INVISIBLE {
             return;
         }
