@@ -161,8 +161,8 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The BPF function that a mapping of this kind contains. `None` for other kinds, or if the recording lacks the
-    /// function's code.
+    /// The BPF function whose code was mapped, given the kind of the mapping. `None` for mappings of other kinds, or if
+    /// the recording lacks the function's code.
     fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;

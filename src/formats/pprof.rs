@@ -385,6 +385,7 @@ fn location_id(frame: FrameId) -> u64 {
 /// functions do. So if the file of a function is unknown, but its frames are in several files, there is a function for
 /// each of these files.
 fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
+    // The mappings, in the order of their IDs: `pieces` adds each mapping here when it assigns an ID to it.
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();

@@ -441,8 +441,8 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// Reads one word if `presence` isn't 0: the bit that tells whether the word is there, already masked by the
-    /// caller. `field` names the word in error messages.
+    /// `presence` is the bit that says whether the next word is in the record, already masked by the caller. Reads the
+    /// word if the bit isn't 0. `field` names the word in error messages.
     #[inline]
     fn word_unless_zero(&mut self, presence: u64, field: &str) -> Result<Option<u64>> {
         if presence == 0 { Ok(None) } else { self.body.u64(field).map(Some) }

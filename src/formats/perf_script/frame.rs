@@ -371,6 +371,7 @@ impl DsoKind {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let kind = MappingKind::from_path(dso);
         if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || kind.is_private_memory() {
+            // perf shortens the path `/tmp/perf-PID.map` to `[JIT] tid PID`.
             return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(parse_pid));
         }
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {

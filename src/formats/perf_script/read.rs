@@ -68,9 +68,9 @@ impl PartReader {
         self
     }
 
-    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record
-    /// lines before the part. Returns a count of the lines that were skipped because they are neither a part of a
-    /// sample nor a record.
+    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` is what the lines of
+    /// records other than samples say about processes and mappings, as far as they come before the part. Returns a
+    /// count of the lines that were skipped because they are neither a part of a sample nor a record.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         // The memo of frame lines grows from part to part, so it is emptied if it is too large.
         self.lines.make_room();
@@ -136,7 +136,7 @@ impl LineMemo {
 /// Reads one part of a text.
 struct TextReader<'t, 'p> {
     part: &'p mut PartReader,
-    /// Facts from the record lines so far.
+    /// What the lines of records other than samples have said so far about processes and mappings.
     facts: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
     /// The frames of the current sample, leaf first, as printed.
@@ -174,7 +174,7 @@ struct OpenSample<'t> {
 const NO_EVENT: &[u8] = b"samples";
 
 impl<'t, 'p> TextReader<'t, 'p> {
-    /// Creates a reader for one part of the text. `facts` are those from record lines before that part.
+    /// Creates a reader for one part of the text. `facts` is what the record lines before that part say.
     fn new(part: &'p mut PartReader, facts: &RecordLineFacts) -> Self {
         Self {
             part,
@@ -201,6 +201,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
             }
             Line::Frame(frame) => {
+                // In such a text, there is no header: the first frame after an empty line begins a sample.
                 if self.sample.is_none() && self.part.layout.sample_start == SampleStart::Frame {
                     self.begin_sample(&Header::default());
                 }

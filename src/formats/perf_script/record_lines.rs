@@ -244,6 +244,7 @@ impl RecordLineFacts {
         let Some((pid, tid)) = ids.and_then(|ids| parse_ids(ids, b'/')) else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(tid, pid);
+        // An exec replaces the memory of the process, so its mappings are gone.
         if text.starts_with(b" exec") {
             facts.maps.remove(&pid);
             facts.execs.entry(pid).or_default().push(time);

@@ -175,7 +175,7 @@ impl UnnamedLocations {
     }
 }
 
-/// The address to look up for a use.
+/// The address to look up for one use of an unnamed location, with the process of the samples that use it.
 fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress {
     let location = tables.profile.location.get(location_use.location as usize);
     let addr = Addr(location.map_or(0, |location| location.address));

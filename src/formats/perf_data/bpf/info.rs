@@ -33,7 +33,7 @@ pub(super) struct FunctionInfo<'data> {
     pub(super) type_id: Option<u32>,
 }
 
-/// One of the arrays of a program.
+/// An array that belongs to a program's description, such as its machine code or its source lines.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],

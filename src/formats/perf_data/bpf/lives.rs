@@ -32,7 +32,7 @@ struct ProgramLife {
 struct FunctionCandidate {
     life: ProgramLife,
     function: BpfFunctionId,
-    /// The hashes that the symbol's name may contain (see [`KnownFunction::tags`]).
+    /// The hashes by which the name of a kernel symbol can refer to this function (see [`KnownFunction::tags`]).
     tags: [Option<[u8; 8]>; 2],
 }
 
@@ -43,8 +43,8 @@ pub(super) struct KnownFunction {
     /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// The hashes that the symbol's name may contain: of the function and, for a program's first function, of the
-    /// program.
+    /// The hashes by which the name of a kernel symbol can refer to this function: the function's own and, for a
+    /// program's first function, the program's.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 

@@ -6,7 +6,8 @@ use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::ops::Range;
 
-/// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
+/// The new texts of frames that were named before. A memo holds the answers of one namer in one [`Style`], and must not
+/// be used with others.
 #[derive(Debug, Default)]
 pub struct Memo {
     frames: LastingCache<FrameKey, RememberedFrame>,
@@ -129,14 +130,15 @@ impl Memo {
         &self.texts[text]
     }
 
-    /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
+    /// Remembers that a frame has no name. This is valid for samples whose time is in `holds`, as long as the process
+    /// has `markers` jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: FrameKey, holds: Range<Nanos>, markers: usize) {
         self.make_room();
         let frame = RememberedFrame { text: None, is_one_of_several: false, markers };
         self.frames.insert(key, Lasting { answer: frame, holds });
     }
 
-    /// Forgets everything if there is too much.
+    /// Empties the memo if it has grown beyond `MAX_TEXT` or `MAX_FRAMES`.
     fn make_room(&mut self) {
         if self.texts.len() > MAX_TEXT || self.frames.len() >= MAX_FRAMES {
             self.texts.clear();

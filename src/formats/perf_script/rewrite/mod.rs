@@ -42,8 +42,9 @@ pub enum Rewritten {
 }
 
 impl Rewriter<'_, '_> {
-    /// Rewrites a block into `out`, which must be empty. `facts` are those from record lines before the block. The memo
-    /// remembers the namer's answers from earlier blocks, and must only be used with the same rewriter.
+    /// Rewrites a block into `out`, which must be empty. `facts` is what the lines of records other than samples, as
+    /// far as they come before the block, say about processes and mappings. The memo remembers the namer's answers from
+    /// earlier blocks, and must only be used with the same rewriter.
     pub(crate) fn rewrite(
         &self,
         block: &[u8],
@@ -75,7 +76,7 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     block: &'b [u8],
     memo: &'o mut Memo,
     edited: EditedBlock<'b, 'o>,
-    /// Facts from the record lines so far.
+    /// What the lines of records other than samples have said so far about processes and mappings.
     facts: RecordLineFacts,
     sample: Sample,
     /// True if the last frame of the sample is in user space. The next frame is then its caller, whose address is a
