@@ -191,7 +191,7 @@ impl Sampled<'_> {
         let mut linked_places = FxHashMap::default();
         for (dso, mut places) in by_file {
             let Some(image) = self.examined.resolution.images.get(dso) else { continue };
-            // Several locations may have the same offset, in different processes.
+            // Several locations may have the same offset, in different processes. Each offset is looked up only once.
             places.sort_unstable();
             let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
             offsets.dedup();

@@ -273,7 +273,7 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "a Sysprof profile",
         remedy: "record the program with perf record -g",
-        // Sysprof's capture files start with a magic number in either byte order, files of old versions with XML.
+        // Sysprof's capture files start with a magic number in either byte order. Files of old versions start with XML.
         signature: Is(|head| {
             let is_capture = head.starts_with(&[0x5e, 0x97, 0xca, 0xfd]) || head.starts_with(&[0xfd, 0xca, 0x97, 0x5e]);
             is_capture || Words(&["<profile><size>", "<objects>"]).fits(head)
@@ -797,7 +797,8 @@ fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> 
 /// True for a Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
 fn is_pstats(head: &[u8]) -> bool {
     let [dictionary, key, len, ..] = *head else { return false };
-    // The highest bit of a type is masked out: it only says that something refers to the object later.
+    // In marshalled data, the highest bit of an object's type only says that something refers to the object later. So
+    // it is masked out.
     dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 

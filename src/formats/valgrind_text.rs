@@ -64,7 +64,7 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
         Report::Dhat => b"\"pid\":",
         Report::Xml => b"<pid>",
         Report::Text => return text_pid(head),
-        // These files don't state the process ID; only their names may contain it.
+        // Files of massif and cachegrind don't state the process ID. Only their names may contain it.
         Report::Massif | Report::Cachegrind => return None,
     };
     let start = memmem::find(head, key)? + key.len();

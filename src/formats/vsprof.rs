@@ -133,7 +133,8 @@ impl Rounded {
 }
 
 impl VsprofColumns {
-    /// Finds the columns by their names. `None` if one that is needed is missing.
+    /// Finds the columns by their names. `None` if one of them is missing, except for the shares and the inclusive
+    /// time, which are optional.
     fn find(header: &[u8]) -> Option<Self> {
         let names = fields(header);
         let index_of = |name: &str| names.iter().position(|field| field == name.as_bytes());
@@ -172,7 +173,8 @@ impl VsprofColumns {
         total
     }
 
-    /// Parses a line of the table. `None` if a field that is needed is missing or damaged.
+    /// Parses a line of the table. `None` if the level, the number of calls, the name or the self time is missing or
+    /// damaged, or the share if the file has shares.
     fn parse(&self, line: &[u8]) -> Option<VsprofLine> {
         let fields = fields(line);
         let level = usize::try_from(parse_integer(fields.get(self.level)?)?).ok()?;

@@ -77,7 +77,7 @@ fn chain_addresses(sample: &Sample<'_>, first_offset: usize) -> impl Iterator<It
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     const SIZE: usize = 4; // the length of the raw data, which precedes them
     let mut fields = Fields { body: raw.body(), attr };
-    // These samples have no call chain field, so the raw data follow where the chain would be.
+    // Off-CPU samples have no call chain field, so the raw data begin where the chain would be.
     fields.skip_to_chain()?;
     let raw_data = (fields.body.offset() - raw.offset) as usize;
     Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_OFFSET).collect())

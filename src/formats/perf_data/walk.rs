@@ -113,7 +113,7 @@ pub struct Records<'data> {
     bytes: &'data [u8],
     /// The file offset of `bytes`.
     base: u64,
-    /// Index in `bytes` of the next record. It may be beyond their end, after a payload that they only contain in part.
+    /// Index in `bytes` of the next record. If `bytes` ends within a payload, the index is beyond the end of `bytes`.
     position: u64,
     endian: Endian,
 }

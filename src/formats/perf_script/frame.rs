@@ -185,7 +185,7 @@ pub(super) struct EventlessSample<'a> {
 /// must only be called if all lines of the text are expected to be such samples
 /// ([`SampleStart::EventlessSample`](super::layout::SampleStart)). `None` for other lines.
 pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
-    // Neither a frame on a line of its own nor a comment is such a sample.
+    // A frame on a line of its own isn't a one-line sample; neither is a comment.
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
@@ -203,7 +203,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
         {
             let tail = &line[fields_end..];
             let frame = Frame::parse_in_line(tail)?;
-            // If the fields hold an event, the line isn't such a sample but one with a usual header.
+            // If the fields hold an event (`eventless_header` returns `None`), the line has a usual header.
             return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
         }
         fields_end = start + word.len();
@@ -215,7 +215,8 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
 fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
     /// The width to which perf pads a thread ID, plus one for the blank before the ID.
     const ID_WIDTH: usize = 6;
-    // perf pads a thread ID, so a number without padding isn't one.
+    // perf pads a thread ID, so a number without padding isn't one. Without a word before it, a number counts as
+    // padded.
     let last_word_start = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
     let previous_word_end = fields[..last_word_start].trim_ascii_end().len();
     let is_padded = previous_word_end == 0 || fields.len() - previous_word_end >= ID_WIDTH;

@@ -53,8 +53,7 @@ pub(super) struct Lines<'t, 'l> {
     is_below_sample: bool,
 }
 
-/// How frames are indented. All frames of a stack are indented in the same way, so this helps to recognize the next
-/// frame.
+/// How frames are indented. All frames of a stack are indented like its first one, which helps to recognize them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
     /// A tab, as perf prints it.
@@ -135,7 +134,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(sample.header, Some(sample.frame));
         }
         if is_usual || self.is_frame(line) {
-            // In such a text, each line is a sample with one frame and a header without any field.
+            // If samples have neither headers nor call chains, each line is a sample with one frame.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -279,7 +278,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // Only an empty line shows where such a sample ends.
+        // A sample without a header only ends at an empty line.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }

@@ -109,7 +109,7 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     }
     let (mut number, mut units) = (size, "BKMG".chars());
     let mut unit = units.next();
-    // As in perf, a larger unit is only used from 2 of it on.
+    // perf uses a larger unit only for two or more of it: 1 MiB is shown as 1024K.
     while number / 1024 > 1
         && let Some(next) = units.next()
     {

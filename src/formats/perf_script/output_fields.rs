@@ -113,7 +113,8 @@ fields! {
     ipc: false
 }
 
-/// perf's fields (7.3) that are not printed here: instructions, source text and what only hardware or guests have.
+/// The fields of perf script (7.3) that jitgraft doesn't print: instructions, metrics, source text, times of day, and
+/// the IDs of guests.
 pub(super) const UNSUPPORTED: &[&str] = &[
     "brstackinsn",
     "brstackinsnlen",

@@ -201,7 +201,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
             }
             Line::Frame(frame) => {
-                // In such a text, there is no header: the first frame after an empty line begins a sample.
+                // In a text without headers, the first frame after an empty line begins a sample.
                 if self.sample.is_none() && self.part.layout.sample_start == SampleStart::Frame {
                     self.begin_sample(&Header::default());
                 }

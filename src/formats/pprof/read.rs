@@ -179,7 +179,8 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
     let default = tables.profile.default_sample_type;
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
-    // Without a default type, viewers show the last one. The others keep their order.
+    // Move the type that viewers show by default to the front. If the file names none, that is the last type. The other
+    // types keep their order.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
         indices[..=default].rotate_right(1);
     }

@@ -95,7 +95,7 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     /// at that address. A location that has different names in different samples is copied for each further name, and
     /// the samples refer to the copies.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // What each use is called; an empty list if nothing is known at its address.
+        // For each use of an unnamed location, the calls at its address; an empty list if nothing is known there.
         let names = LocationNames::new(&self.uses, |location_use| {
             match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {
                 Ok(index) => find_calls(index),

@@ -127,7 +127,7 @@ impl ScopesReader {
     /// Reads the end of a range in the script. `None` if the item is invalid.
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
-        // A single number is that of the columns; the range then ends on the line of the last position.
+        // If the item has only one number, it is that of columns: the range ends on the line of the last position.
         let (lines, columns) = match item.unsigned() {
             Some(columns) => (first, columns),
             None => (0, first),

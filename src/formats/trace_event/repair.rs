@@ -135,7 +135,7 @@ fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable>
     }
 }
 
-/// The contents of a JSON string that serde rejects, after repairing it. A string that is cut off is returned as it is.
+/// The contents of a JSON string that serde rejects, after repairing it. A truncated string is returned as it is.
 pub(super) fn lenient_text(json: &str) -> String {
     let mut mended = String::new();
     match repair_string(json.as_bytes(), &mut mended) {

@@ -169,7 +169,7 @@ struct ThreadSpans {
 /// An event that is part of a span, with interned names.
 #[derive(Debug, Clone)]
 struct SpanEvent {
-    /// Start or end, in nanoseconds.
+    /// When the event occurred, in nanoseconds: the start or the end of a span, or an instant.
     time: i64,
     /// Only complete spans (`X`) have one; otherwise 0.
     duration: i64,

@@ -14,7 +14,7 @@ pub(super) struct OpenSpan {
     name: NameNumber,
     cat: NameNumber,
     start: i64,
-    /// [`UNFINISHED`] until the end is known.
+    /// The span's duration; [`UNFINISHED`] until its end is known.
     duration: i64,
 }
 
@@ -88,8 +88,8 @@ impl SpanStack {
             if span.duration == UNFINISHED {
                 contains_open = true;
             } else if contains_open {
-                // At the very time of its end, the open spans inside it may still end in order, so it is only over
-                // after that.
+                // The open spans inside this span may still end in order at the very time of its end. So it is only
+                // over after that time.
                 if span.end() < time {
                     misplaced += 1;
                     self.remove_with_inner_spans(index, span.end(), slices);

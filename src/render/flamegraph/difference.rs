@@ -92,8 +92,8 @@ impl Drawing {
         (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
         let old_nodes = counterparts(&old.tree, &new.tree);
         let mut names = NameTable::default();
-        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
-        // start after the name.
+        // For each label whose name belongs to several functions: where its function starts. Boxes show this after the
+        // name, so that the functions can be told apart.
         let starts = new.tree.namesake_locations();
         for placed in new.tree.boxes(look.narrowest(total)) {
             let old_node = old_nodes[placed.node as usize];

@@ -56,7 +56,8 @@ pub(super) enum KnownFrame<'a> {
 pub(super) struct LookupState {
     /// The time of the sample; `None` if the text shows no times.
     pub(super) time: Option<Nanos>,
-    /// Number of jitdumps that the process has mapped so far. Another one may contain a name that is unknown now.
+    /// Number of jitdumps that the process has mapped so far. A name that is unknown now may be in a jitdump that it
+    /// maps later.
     pub(super) markers: usize,
 }
 

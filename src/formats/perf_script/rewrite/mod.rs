@@ -322,7 +322,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             FrameAnswer::Unknown if frame.symbol == UNKNOWN => self.counts.unresolved += counted,
             // The frame keeps the name that it has.
             FrameAnswer::Unknown => {}
-            // Not counted, because the block is rewritten again once the names are loaded.
+            // The frame isn't counted now: the block is rewritten again once the names are loaded.
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
             }

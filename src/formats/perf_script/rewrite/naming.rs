@@ -43,7 +43,7 @@ pub struct FrameName<'a> {
 pub enum Answer<'a> {
     /// The name, and the period in which it is valid; its end is excluded.
     Named(FrameName<'a>, Range<Nanos>),
-    /// There is no name in this period; its end is excluded.
+    /// The frame has no name in this period of time, whose end is excluded.
     Unknown(Range<Nanos>),
     /// The names of this process, or the symbols at this file offset, are not loaded. Ask again after loading them.
     NotLoaded,
@@ -61,7 +61,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// True if nothing is needed.
+    /// True if nothing must be loaded.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty() && self.places.is_empty()
     }
