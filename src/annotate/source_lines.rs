@@ -80,8 +80,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        // The origins of the code, and the address or offset that the function's start has in them: 0 for JIT code,
-        // whose origins count from the function's start, and the address as linked for native code.
+        // `origins` has the source lines of the code. `start` is where the function starts in their terms: 0 for JIT
+        // code, whose origins count from the function's start; the address as linked for native code.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -111,8 +111,8 @@ impl<'a> SourceLines<'a> {
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.source_maps.source_text(name) {
-                    // The source map has the text of this file, or nobody has: the file isn't read from disk, because a
-                    // source map can name any file.
+                    // A source map names this file, so the only text to show is the source map's, if it has one. The
+                    // file isn't read from disk, because a source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),
                     None => self.texts.read(name),
                 };

@@ -29,7 +29,8 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
         None => reader.add_plain_map(&json, Place::default())?,
     };
     let mut map = reader.map;
-    // What an index of sections says about itself is preferred to what its sections say.
+    // If the map is an index of sections, what it says about itself (ID, script) takes precedence over what its
+    // sections say.
     let about = json.about();
     map.debug_id = about.debug_id.or(map.debug_id);
     map.script = about.script.or(map.script);

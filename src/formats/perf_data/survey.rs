@@ -239,7 +239,7 @@ impl RecordSurvey {
         let mut skipped_files = Skipped::new("file's symbols");
         let symbol_files = recording.symbol_files(&mut skipped_files);
         self.processes.recorded_symbols = RecordedSymbols::new(symbol_files, |path| self.first_mapping(path));
-        // Must come before the symbols are sorted, because `bpf` refers to them by their indices in file order.
+        // This must be done before the symbols are sorted, because `bpf` refers to them by their indices in file order.
         let (bpf_functions, skipped_tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
         self.processes.bpf_functions = bpf_functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);

@@ -101,7 +101,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             text,
             layout,
             next: 0,
-            // Where samples have no headers, the first frame may come at once.
+            // Where samples have no headers, the text may begin with a frame.
             in_sample: layout.sample_start != SampleStart::Header,
             has_frame: false,
             indent: None,
@@ -194,7 +194,8 @@ impl<'t, 'l> Lines<'t, 'l> {
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
-            // If frames follow on lines of their own, the text after the event isn't a frame but something else.
+            // If frames follow on lines of their own, the text after the event isn't a frame but something else, such
+            // as the fields of a tracepoint.
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }

@@ -418,7 +418,8 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     match dso_kind {
         DsoKind::Anonymous(_) | DsoKind::FileBacked => FrameKind::Jit,
         DsoKind::Other if MappingKind::from_path(dso).is_kernel_object() => FrameKind::Kernel,
-        // What perf could name in a file that may hold JIT code is from the file's symbols, so it is a library.
+        // If perf could name code in a file that may hold JIT code, the name is from the file's symbols, so the file is
+        // a library.
         DsoKind::MaybeJit | DsoKind::Other => FrameKind::User,
     }
 }

@@ -231,7 +231,7 @@ impl EventValues {
         {
             profile.series[series].sampling = Some(Sampling::Period(period.saturating_mul(scale)));
         }
-        // The sample counts of the event: the values of the type before it, or its own.
+        // The index of the event's sample counts: that of the type before it, or its own.
         let count = if index > 0 && counts_next(tables, index - 1) {
             Some(index - 1)
         } else if counted_event(tables, value_type).is_some() {
@@ -381,8 +381,8 @@ impl PprofReading<'_, '_> {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }
                 }
-                // In files that jitgraft wrote, this label names the event to which the sample belongs. It isn't
-                // needed, because the values of the other events are 0.
+                // In files that jitgraft wrote, this label names the event to which the sample belongs. The label isn't
+                // needed, because the sample's values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
                 _ if self.keeps_labels => self.add_label(label, &mut others),
                 _ => has_unkept_label = true,

@@ -198,7 +198,8 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
-        // Repairing takes much longer than parsing, so events that are longer than this aren't repaired.
+        // Repairing takes much longer than parsing, so only this much of an event is looked at. Longer events aren't
+        // repaired.
         let looked_at = &bytes[..bytes.len().min(MAX_REPAIRED_LEN)];
         match repair(looked_at) {
             Ok((json, len)) => {

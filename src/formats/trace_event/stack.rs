@@ -74,7 +74,7 @@ impl SpanStack {
     #[inline]
     pub(super) fn remove_finished(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // The loop goes from the innermost span outwards. True if a span that it kept hasn't ended.
+        // True if one of the spans that the loop has kept hasn't ended. The loop goes from the innermost span outwards.
         let mut contains_open = false;
         // The number of spans that the loop kept so far.
         let mut kept = 0;

@@ -333,7 +333,8 @@ impl<'a> TracepointRecord<'a> {
         let mut value = self.evaluate(value)?;
         let mut is_first = true;
         for (flag, name) in names {
-            // The value is 0 from the start, or all its bits have been named.
+            // What is left of the value is 0, either from the start or because all its bits have been named. The first
+            // negative flag is the name of 0.
             if value == 0 && flag.cast_signed() < 0 {
                 layout.print_text(name, out);
                 break;

@@ -25,7 +25,7 @@ pub struct Side<'a> {
 
 /// The call tree of one event, twice: each node has a weight and a number of samples.
 struct CountedTrees {
-    /// The tree with the weights for the picture, by the user's choice of weight.
+    /// The tree whose weights the picture shows: the samples' weights or their number, as the user chose.
     tree: CallTree,
     /// A tree with the same nodes, whose weights are numbers of samples. They tell whether a change may be chance.
     samples: CallTree,

@@ -64,8 +64,8 @@ pub(super) struct LookupState {
 /// What is remembered about a frame: its new text, or that it has no name.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has
-    /// exactly `markers` jitdumps mapped, since another one may name the frame.
+    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name, which is only valid while the process has
+    /// exactly `markers` jitdumps mapped: another one may name the frame.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     markers: usize,
@@ -78,11 +78,11 @@ const MAX_TEXT: usize = 4 << 20;
 const MAX_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing is, or nothing that is valid at the sample's time. That a
+    /// What is remembered about a frame, as far as it is valid at the sample's time; otherwise `None`. The fact that a
     /// frame has no name is only valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<KnownFrame<'_>> {
-        // Texts without times are looked up at one fixed time, at which the namer's answers to queries without a time
-        // hold.
+        // Texts without times are looked up at the time `UNTIMED`. The namer's answers to queries without a time are
+        // valid at it.
         let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
             Some(text) => {

@@ -352,7 +352,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Looks up a frame in the memo, or else asks the namer and remembers the answer. If there is a name, it replaces
-    /// the range `tail`. That a name isn't loaded isn't remembered: the block will be rewritten again after loading it.
+    /// the range `tail`. If the name isn't loaded yet, nothing is remembered, because the block will be rewritten after
+    /// loading it.
     fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: FrameQuery<'_>) -> FrameAnswer {
         let key = FrameKey { pid: wanted.pid, addr: wanted.addr, object };
         match self.memo.get(&key, LookupState { time: wanted.time, markers: wanted.markers }) {
