@@ -269,9 +269,9 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // A target is an address in the same space as the listing. If that is not where the code ran (code in files
-            // is listed as linked), move the target by the same distance. But an immediate value needn't be an address,
-            // so it isn't moved.
+            // `target.addr` is an address of the listing. Code in files is listed at its addresses as linked, but ran
+            // elsewhere, so move the target by the distance between the two. An immediate value isn't moved, because it
+            // needn't be an address.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

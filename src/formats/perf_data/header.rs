@@ -113,7 +113,8 @@ impl Header {
         let data = FileSection::parse(&mut cursor, "data section")?;
         // Skipped: perf no longer writes event types.
         FileSection::parse(&mut cursor, "event types section")?;
-        // The bitmap has 32 bytes. The width of its words is found out from the first half, which has HOSTNAME.
+        // The bitmap has 32 bytes. Its first half has the bit of HOSTNAME, by which `feature_bits` finds out the width
+        // of the bitmap's words.
         let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);
         let (first_bits, wide_feature_words) = feature_bits(first, endian);
         let features = [first_bits, bits_in_words(second, endian, wide_feature_words)];

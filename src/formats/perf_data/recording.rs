@@ -318,7 +318,7 @@ impl Recording {
     /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
-        // The number is preceded by four u32: version, type, level and ratio.
+        // Four u32 (version, type, level and ratio) come before the buffer's size.
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }

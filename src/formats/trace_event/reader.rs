@@ -21,9 +21,9 @@ const MAX_EVENT_LEN: usize = 1 << 26;
 /// The maximum length of an event that is repaired if it isn't valid JSON.
 const MAX_REPAIRED_LEN: usize = 1 << 20;
 
-/// Limits the time that is spent on a damaged document. After damage, the reader tries to find the next event at every
-/// object after a comma. It stops doing so once all such attempts together have examined more bytes in vain than this
-/// number plus four times the number of bytes read so far. From then on, it only tries the starts of lines.
+/// Limits the time that is spent on a damaged document: the number of bytes, plus four times the bytes read so far,
+/// that repairs of events and searches for the next event after damage may examine in vain. Beyond that, events aren't
+/// repaired any more, and only a line that starts with an object is taken for the next event.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
@@ -65,7 +65,7 @@ pub(super) struct EventReader<R> {
     part: DocumentPart,
     /// True if the list of events has been found.
     found_events: bool,
-    /// The number of bytes that all attempts to find an event after damage have examined in vain; see [`WASTE`].
+    /// The number of bytes that repairs of events and searches for the next event have examined in vain; see [`WASTE`].
     wasted: u64,
     /// What was read so far besides events.
     rest: DocumentRest,
@@ -224,7 +224,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if the search after damage has examined too many bytes in vain.
+    /// True if repairs of events and searches for the next event have examined too many bytes in vain ([`WASTE`]).
     fn has_wasted_enough(&self) -> bool {
         self.wasted > WASTE + 4 * (self.base + self.position as u64)
     }
@@ -310,7 +310,8 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
+                    // The list of samples is damaged here, or the file ends. `read_member` goes on with the outermost
+                    // object.
                     self.count_damage("expected a sample here");
                     return Ok(());
                 }
@@ -344,7 +345,8 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
+                    // The object of stack frames is damaged here, or the file ends. `read_member` goes on with the
+                    // outermost object.
                     self.count_damage("expected a stack frame here");
                     return Ok(());
                 }
@@ -432,7 +434,8 @@ impl<R: Read> EventReader<R> {
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }
-            // In the middle of a line, objects are also found in the arguments of events, so it must be a whole event.
+            // An object that follows a comma in the middle of a line may be inside an event's arguments. So go on there
+            // only if it is a whole event.
             } else if is_after_comma && self.is_event()? {
                 return Ok(());
             } else {

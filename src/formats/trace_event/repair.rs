@@ -49,7 +49,7 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
             _ if is_word_byte(byte) => {
                 let len = bytes[position..].iter().take_while(|byte| is_word_byte(**byte)).count();
                 let word = String::from_utf8_lossy(&bytes[position..position + len]);
-                // If the input ends with the word, its last bytes may be missing.
+                // The input may have been cut off in the middle of the word.
                 if position + len == bytes.len() {
                     return Err(Unrepairable::Short);
                 }

@@ -291,7 +291,8 @@ impl<'o> SpanBuilder<'o> {
     /// The index of the event's function in [`Self::functions`], to which it is added if it is new; `None` if jitgraft
     /// didn't write the event. Jitgraft's events are recognized by the argument with the number of samples.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
-        // Perfetto knows functions by their names alone, so to count as it does, functions with equal names stay one.
+        // Perfetto tells functions apart by their names alone. To count as it does, `--perfetto-compat` doesn't look at
+        // their files and lines.
         if self.perfetto_compat || !event.args.contains("\"samples\":") {
             return None;
         }
@@ -339,7 +340,8 @@ impl<'o> SpanBuilder<'o> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
-            // Collect the names of other arguments, for the message if no event has this one.
+            // If no event has the argument `key`, a message lists the arguments that events have, so collect their
+            // names.
             if value.is_none() && !event.args.is_empty() && self.examined < MAX_EXAMINED {
                 self.examined += 1;
                 self.timeline.argument_names.extend(event.argument_names());
@@ -536,7 +538,8 @@ impl<'o> SpanBuilder<'o> {
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
-        // The track stays empty if it is new and the end was already read.
+        // If the span's end was read before, nothing was opened on the track. If the track is also new, it has no open
+        // spans.
         self.remove_if_empty(id);
         self.add_slice(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
@@ -580,6 +583,7 @@ impl<'o> SpanBuilder<'o> {
                 self.process_event(&event);
             }
         }
+        // Perfetto leaves open spans inside an ended one open, so they are left open if spans are counted as it does.
         if !self.perfetto_compat {
             self.end_spans_inside_ended_ones();
         }

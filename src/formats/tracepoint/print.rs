@@ -417,7 +417,8 @@ impl<'a> TracepointRecord<'a> {
             }
             is_first = false;
             put(out, format_args!("{first}"));
-            // `cpu` is the first one that isn't set, so `cpu - 1` is the last of the range. A single one has no range.
+            // `cpu` is the first CPU that isn't in the set, so `cpu - 1` is the last one of the range. A single CPU is
+            // printed without a range.
             if cpu - first > 1 {
                 put(out, format_args!("-{}", cpu - 1));
             }
