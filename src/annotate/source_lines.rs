@@ -268,6 +268,8 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
     let recorded = search.recorded_paths(name);
     let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
+    // The door has the rules for opening files that a recording names. With `--force`, it also opens other users'
+    // files.
     let door = Named::Recording.door(search.force);
     let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
     // True if the file wasn't found below a directory that the user gave for the recorded machine's files.

@@ -102,8 +102,7 @@ impl<'a> Declaration<'a> {
             // The brackets follow the type: `char[] name`.
             let text = text.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
             let (kind, name) = text.rsplit_once([' ', ']'])?;
-            // The data is always an array, whose length differs from sample to sample.
-            // An empty length stands for that.
+            // The data is always an array, whose length differs from sample to sample. An empty length stands for that.
             return Some(Self { place, kind: kind.split('[').next()?, name, length: Some("") });
         }
         // The brackets follow the name: `char comm[16]`.

@@ -149,8 +149,8 @@ fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale).round() as u64
 }
 
-/// The color step for a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). Never 0, which means "no change":
-/// the function is called only if there is a change.
+/// The color step for a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). It must only be called if there is a
+/// change, because it never returns 0, which means "no change".
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);

@@ -261,6 +261,8 @@ impl Picture {
         for (swatch, weight) in &one.shares {
             // The stripes are as wide as the bar, without the gap to the next box.
             let share = (width - GAP) * *weight as f64 / all;
+            // The middle of a stripe, which is 3 pixels high. Its lower edge is that of the box, 1 pixel above the next
+            // row.
             let y = self.layout.top_of(one) + self.layout.row - 2.5;
             add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
             left += share;
