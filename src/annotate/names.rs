@@ -77,7 +77,7 @@ impl Names {
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }
-            // The user may limit the code ranges per name (`codes`). The hottest ones come first in a group.
+            // `codes` limits how many code ranges of a name are listed. The hottest come first in a group.
             picked.extend(group.iter().take(options.codes));
             picked_groups += 1;
             if group.iter().any(|&index| !matches!(functions[index].code, FunctionCode::Unknown(_))) {

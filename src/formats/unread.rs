@@ -708,6 +708,7 @@ fn is_perfetto(head: &[u8]) -> bool {
             return false;
         }
     }
+    // A shorter input could have the form of packets by chance.
     head.len() >= 16
 }
 

@@ -49,6 +49,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     } else {
         profile.series_named("time", Unit::Nanos)
     };
+    // The profiler instrumented the program, so that every call was counted and timed.
     profile.series[series].counting = Counting::Exact;
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
