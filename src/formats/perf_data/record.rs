@@ -131,7 +131,7 @@ pub struct Task {
     pub tid: Tid,
     /// The thread that started `tid`.
     pub parent_tid: Tid,
-    /// When it started or ended.
+    /// When the process or thread started or ended.
     pub time: Nanos,
 }
 

@@ -197,7 +197,8 @@ impl Features {
     /// offset of a record for its old one.
     pub fn move_auxtrace(&mut self, endian: Endian, new_offset: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
-        // u64 number of entries, then per entry u64 offset in the file and u64 size.
+        // The feature consists of a u64 with the number of entries and, for each entry, a u64 offset in the file and a
+        // u64 size.
         let (words, _) = index.as_chunks_mut::<8>();
         for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
             endian.put(new_offset(endian.u64(entry[0])), &mut entry[0]);

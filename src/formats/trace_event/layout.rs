@@ -24,7 +24,7 @@ pub(super) struct StackSpan {
     pub(super) duration: i64,
     /// The number of samples during the span.
     pub(super) samples: u64,
-    /// The sum of these samples' weights, in the event's unit.
+    /// The sum of the weights of the samples during the span, in the event's unit.
     pub(super) weight: u64,
 }
 

@@ -103,8 +103,8 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
-/// The argument names of so many events are collected, for the message that no event has an argument by which the user
-/// sums time. A limit, because listing arguments is slow.
+/// How many events to look at for names of arguments, which the message lists if no event has an argument by which the
+/// user sums time. There is a limit because listing arguments is slow.
 const MAX_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
@@ -171,7 +171,7 @@ struct ThreadSpans {
 struct SpanEvent {
     /// When the event occurred, in nanoseconds: the start or the end of a span, or an instant.
     time: i64,
-    /// Only complete spans (`X`) have one; otherwise 0.
+    /// The duration of a complete span (`X`); 0 for other events.
     duration: i64,
     /// The name; an end with [`NO_NAME`] matches any span.
     name: NameNumber,
@@ -583,7 +583,7 @@ impl<'o> SpanBuilder<'o> {
                 self.process_event(&event);
             }
         }
-        // Perfetto leaves open spans inside an ended one open, so they are left open if spans are counted as it does.
+        // Perfetto doesn't end open spans inside an ended one, so counting as Perfetto does leaves them open.
         if !self.perfetto_compat {
             self.end_spans_inside_ended_ones();
         }

@@ -520,7 +520,7 @@ impl Layout<'_> {
             b'o' => format!("{}{number:o}", if alternate && number != 0 { "0" } else { "" }),
             _ => number.to_string(),
         };
-        // glibc prints a null pointer like this.
+        // glibc prints a null pointer as `(nil)`.
         if kind == b'p' && number == 0 {
             return self.pad(b"(nil)", out);
         }
