@@ -36,7 +36,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(has_two_counts),
     },
     UnreadFormat {
-        name: "a list of stacks with the count in front (as uniq -c writes it)",
+        name: "a list of stacks with their counts in front (as uniq -c writes them)",
         remedy: "put the count at the end: awk '{n = $1; $1 = \"\"; print substr($0, 2), n}' FILE > x.folded",
         signature: Is(has_counts_in_front),
     },

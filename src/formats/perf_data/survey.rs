@@ -256,13 +256,14 @@ impl RecordSurvey {
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// Breaks cycles of ancestors, which only damaged recordings have: one process of each cycle loses its parent, so
-    /// that a walk from a process to its ancestors ends.
+    /// Breaks cycles of ancestors, and lines of ancestors that are too long, both of which only damaged recordings have: a
+    /// process there loses its parent, so that a walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
-            let message =
-                format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
+            let message = format!(
+                "process {pid} is recorded as forked from process {parent}, but the line of its ancestors is a cycle or too long"
+            );
             self.skipped.add(Error::new(message));
         }
     }
