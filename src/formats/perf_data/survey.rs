@@ -256,13 +256,14 @@ impl RecordSurvey {
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// Breaks cycles of ancestors, and lines of ancestors that are too long, both of which only damaged recordings have: a
-    /// process there loses its parent, so that a walk from a process to its ancestors ends.
+    /// In a damaged recording, the line of a process's ancestors may be a cycle, or too long. Such processes lose their
+    /// parents, so that a walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
             let message = format!(
-                "process {pid} is recorded as forked from process {parent}, but the line of its ancestors is a cycle or too long"
+                "process {pid} is recorded as forked from process {parent}, but the line of its \
+                 ancestors is a cycle or too long"
             );
             self.skipped.add(Error::new(message));
         }

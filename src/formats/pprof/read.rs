@@ -155,7 +155,8 @@ fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     }
     let (samples, types) = (counted(samples, "sample"), counted(types as u64, "value type"));
     Some(Warning::new(format!(
-        "{samples} with more or fewer values than the profile's {types}; missing values count as 0, surplus values were skipped"
+        "{samples} with more or fewer values than the profile's {types}; missing values count as 0, surplus \
+         values were skipped"
     )))
 }
 
