@@ -32,7 +32,7 @@ pub struct EventAttr {
     pub sample_stack_user: u32,
     /// `clockid`. Call [`Self::clock`] instead, which also checks whether the recorder chose a clock at all.
     pub clockid: i32,
-    /// `sample_regs_intr`: mask of the registers at the interrupt.
+    /// `sample_regs_intr`: mask of the registers that each sample contains as they were at the interrupt.
     pub sample_regs_intr: u64,
     /// `sample_max_stack`: limit of the frames in a call chain. 0 means the machine's own limit
     /// (`kernel.perf_event_max_stack`).

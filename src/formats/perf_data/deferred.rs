@@ -47,7 +47,7 @@ pub struct DeferredChains<'data> {
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,
-    /// The lowest file offset of these records.
+    /// The lowest file offset of a record that lacks its counterpart.
     first: Option<u64>,
 }
 

@@ -377,7 +377,7 @@ impl PprofReading<'_, '_> {
                         _ => 1,
                     };
                     time = Some(Nanos(label.num.unsigned_abs().saturating_mul(scale)));
-                    // The first label decides how times are written again.
+                    // The first label with a time decides under which key and in which unit times are written again.
                     if self.time_label.is_none() {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }

@@ -70,7 +70,7 @@ struct TableWriter<'o> {
     waiting: Vec<WaitingRows>,
     /// True if a group of the current input has already been written.
     has_groups: bool,
-    /// The rows that were left when their inputs ended. They will share a group.
+    /// The rows that were too few for a group when their inputs ended. They will share a group.
     pending: Vec<PendingRows>,
 }
 

@@ -428,7 +428,7 @@ fn last_frame_len(header: &Header<'_>) -> Option<usize> {
         if text.ends_with(b")")
             && let Some(frame) = Frame::parse(text)
             && frame.dso.is_some()
-            // With a branch, the line has two frames.
+            // A text with `=>` shows a branch: it consists of two frames, the second of which is the target.
             && memmem::find(frame.symbol, b" => ").is_none()
         {
             return Some(text.len());
