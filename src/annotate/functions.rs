@@ -70,7 +70,7 @@ pub(super) struct InputFacts {
     pub(super) inclusive: Vec<Inclusive>,
 }
 
-/// An offset in one of the functions.
+/// An offset in the code of one of the functions that have costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FunctionOffset {
     /// The function's index in the list of functions.

@@ -205,7 +205,8 @@ fn rows(
     rows
 }
 
-/// Adds the calls that the input states, by their offset in the function.
+/// Adds the calls that the input (a callgrind file) states to the rows of the instructions that make them. `calls_at`
+/// has the calls by the instruction's offset in the function.
 fn add_calls(rows: &mut [Row], calls_at: &BTreeMap<u64, Vec<Calls>>) {
     for row in rows {
         let Some(Instruction { offset, len, .. }) = row.instruction else { continue };

@@ -165,7 +165,7 @@ pub struct Callee {
     pub name: Vec<u8>,
     /// The callee's source file, if known.
     pub file: Option<Vec<u8>>,
-    /// The file with its machine code, if known.
+    /// The file with the callee's machine code, if known.
     pub module: Option<Vec<u8>>,
 }
 

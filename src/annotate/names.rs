@@ -71,11 +71,13 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // Groups whose code isn't available are picked in addition to the limit, because users should see the
-            // reason. All groups together are at most twice the limit.
+            // A group is a single code range or, with `by_name`, all code ranges of a name. Groups whose code isn't
+            // available are picked in addition to the limit, because users should see the reason. All groups together
+            // are at most twice the limit.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }
+            // `codes` limits how many code ranges of a name are listed. The hottest come first in a group.
             picked.extend(group.iter().take(options.codes));
             picked_groups += 1;
             if group.iter().any(|&index| !matches!(functions[index].code, FunctionCode::Unknown(_))) {

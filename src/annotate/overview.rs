@@ -70,7 +70,8 @@ pub enum Precision {
 pub struct NameSummary {
     /// The function's name.
     pub name: Vec<u8>,
-    /// The file with its hottest code range, or a placeholder such as `[kernel.kallsyms]`; `None` if unknown.
+    /// The file with the hottest code range of this name, or a placeholder such as `[kernel.kallsyms]`; `None` if
+    /// unknown.
     pub module: Option<Vec<u8>>,
     /// The cost of all code ranges of this name.
     pub costs: Costs,
@@ -93,7 +94,7 @@ impl Annotation {
         self.events.first().is_some_and(|event| event.precision == Precision::Exact)
     }
 
-    /// The words for this annotation's costs.
+    /// What costs are called in texts about this annotation: samples or, if they are exact, costs.
     pub(crate) fn words(&self) -> Words {
         if self.is_exact() {
             Words { own: "self costs", any: "costs" }

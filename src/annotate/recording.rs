@@ -25,8 +25,8 @@ use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Reads a recording and annotates functions in which samples have their innermost frame: the ones that the options
-/// select.
+/// Reads a recording, and annotates those of its functions that the options select. Only functions in which samples
+/// have their innermost frame can be selected.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,

@@ -89,8 +89,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // A place keeps the time, process and address of its last sample, from which its function takes them. -1
-            // stands for an unknown process.
+            // A place keeps the time, process and address of its last sample. `Function::last` is later taken from
+            // them. -1 stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -161,8 +161,8 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The BPF function that a mapping of this kind contains. `None` for other kinds, or if the recording lacks the
-    /// function's code.
+    /// The BPF function whose code was mapped, given the kind of the mapping. `None` for mappings of other kinds, or if
+    /// the recording lacks the function's code.
     fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
@@ -191,7 +191,7 @@ impl Sampled<'_> {
         let mut linked_places = FxHashMap::default();
         for (dso, mut places) in by_file {
             let Some(image) = self.examined.resolution.images.get(dso) else { continue };
-            // Several locations may have the same offset, in different processes.
+            // Several locations may have the same offset, in different processes. Each offset is looked up only once.
             places.sort_unstable();
             let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
             offsets.dedup();
@@ -269,9 +269,9 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // A target is an address in the same space as the listing. If that is not where the code ran (code in files
-            // is listed as linked), move the target by the same distance. But an immediate value needn't be an address,
-            // so it isn't moved.
+            // `target.addr` is an address of the listing. Code in files is listed at its addresses as linked, but ran
+            // elsewhere, so move the target by the distance between the two. An immediate value isn't moved, because it
+            // needn't be an address.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

@@ -80,8 +80,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        // The origins of the code, and the address or offset that the function's start has in them: 0 for JIT code,
-        // whose origins count from the function's start, and the address as linked for native code.
+        // `origins` has the source lines of the code. `start` is where the function starts in their terms: 0 for JIT
+        // code, whose origins count from the function's start; the address as linked for native code.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -104,15 +104,15 @@ impl<'a> SourceLines<'a> {
                     (&origin.file, origin.line)
                 }
             };
-            // The line is unknown.
+            // Line 0 means that the line is unknown.
             if line == 0 {
                 continue;
             }
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.source_maps.source_text(name) {
-                    // The source map has the text of this file, or nobody has: the file isn't read from disk, because a
-                    // source map can name any file.
+                    // A source map names this file, so the only text to show is the source map's, if it has one. The
+                    // file isn't read from disk, because a source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),
                     None => self.texts.read(name),
                 };
@@ -179,9 +179,9 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
-    // part comes first: when it ends, no further address has been taken, so that the next part begins with the right
-    // one.
+    // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the range
+    // must come before the addresses: when it ends, `zip` stops without taking an address, which belongs to the next
+    // part.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {
@@ -268,6 +268,8 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
     let recorded = search.recorded_paths(name);
     let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
+    // The door has the rules for opening files that a recording names. With `--force`, it also opens other users'
+    // files.
     let door = Named::Recording.door(search.force);
     let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
     // True if the file wasn't found below a directory that the user gave for the recorded machine's files.

@@ -44,8 +44,8 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let value_count = file.sample_type.len();
-    // Every sample has a value for every type. With this many types, nearly all values would be 0, and the file would
-    // be huge.
+    // Every sample has a value for each event, and with very many events nearly all of these are 0. Refuse to write
+    // them if they would make the file enormous.
     if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
             "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
@@ -199,8 +199,8 @@ fn add_original_types(
     strings: &mut StringTable,
     file: &mut PprofProfile,
 ) -> Vec<ValueIndices> {
-    // Placeholders, all of which are replaced below: each event has a type for its weight among the original ones
-    // (`ValueTypes::cover`).
+    // Placeholders, which the loop over the original types overwrites: each event has a type for its weight among these
+    // types (`ValueTypes::cover`).
     let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
@@ -208,7 +208,7 @@ fn add_original_types(
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &original.types {
-        // The user filtered out this type's event, or the type belongs to none.
+        // Leave out a type whose event the user filtered out, or that belongs to no event.
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
         let indices = &mut value_indices[event];
         if value.is_count {
@@ -384,6 +384,7 @@ fn location_id(frame: FrameId) -> u64 {
 /// functions do. So if the file of a function is unknown, but its frames are in several files, there is a function for
 /// each of these files.
 fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
+    // The mappings, in the order of their IDs: `pieces` adds each mapping here when it assigns an ID to it.
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
@@ -397,8 +398,8 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
         if function_id == next {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
-            // pprof's functions have a line but no column, so the column goes into the system name. It tells apart
-            // functions of the same name that start on the same line.
+            // pprof's functions have a line but no column. So the column is kept in the system name, which also tells
+            // apart functions with the same name that start in different columns.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });

@@ -133,7 +133,7 @@ impl<'d> SampleLine<'d> {
         let samples = number(samples)?;
         let rest = rest.trim_ascii();
         let (mut name, mut module) = (rest, &b""[..]);
-        // The last occurrence begins the module, because a function's name may contain this text, too.
+        // A function's name may contain `  (in `, too, so the module begins at the last occurrence.
         if let Some(name_end) = memchr::memmem::rfind(rest, MODULE) {
             name = &rest[..name_end];
             module = &rest[name_end + MODULE.len()..];

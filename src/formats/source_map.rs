@@ -29,7 +29,8 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
         None => reader.add_plain_map(&json, Place::default())?,
     };
     let mut map = reader.map;
-    // What an index of sections says about itself is preferred to what its sections say.
+    // If the map is an index of sections, what it says about itself (ID, script) takes precedence over what its
+    // sections say.
     let about = json.about();
     map.debug_id = about.debug_id.or(map.debug_id);
     map.script = about.script.or(map.script);
@@ -186,7 +187,8 @@ impl MapReader<'_> {
     /// Adds names and sources of a map without sections, and returns its segments. `start` is where the map's code
     /// begins in the script.
     fn add_plain_map(&mut self, json: &Json<'_>, start: Place) -> Result<Vec<Segment>> {
-        // Also refuses a section that is itself divided into sections, which the format doesn't allow.
+        // A section that is itself divided into sections has no mappings, so it is refused here, too. The format
+        // doesn't allow it.
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
         };
@@ -290,7 +292,7 @@ impl<'a> Mention<'a> {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
             match magic_comment(line) {
-                // Of several, the last one in the script counts. The search goes backwards, so it finds that one first.
+                // The lines are read backwards, so the first comment found is the script's last one, which counts.
                 Some(("sourceMappingURL", url)) => mention.url = mention.url.or(Some(url.trim())),
                 Some(("debugId", id)) => mention.debug_id = mention.debug_id.or(Some(id.trim())),
                 _ if !Self::is_code(line) => {}

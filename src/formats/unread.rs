@@ -36,7 +36,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(has_two_counts),
     },
     UnreadFormat {
-        name: "a list of stacks with the count in front (as uniq -c writes it)",
+        name: "a list of stacks with their counts in front (as uniq -c writes them)",
         remedy: "put the count at the end: awk '{n = $1; $1 = \"\"; print substr($0, 2), n}' FILE > x.folded",
         signature: Is(has_counts_in_front),
     },
@@ -273,7 +273,7 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "a Sysprof profile",
         remedy: "record the program with perf record -g",
-        // Sysprof's capture files start with a magic number in either byte order, files of old versions with XML.
+        // Sysprof's capture files start with a magic number in either byte order. Files of old versions start with XML.
         signature: Is(|head| {
             let is_capture = head.starts_with(&[0x5e, 0x97, 0xca, 0xfd]) || head.starts_with(&[0xfd, 0xca, 0x97, 0x5e]);
             is_capture || Words(&["<profile><size>", "<objects>"]).fits(head)
@@ -437,7 +437,7 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
 /// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of
 /// a profiler we know.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
-    // These are found by the names of files, so their signatures are never compared.
+    // The two formats below are recognized by the names of files, so their signatures are never compared.
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
         remedy: "export it with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv -csv-delimiter \
@@ -462,7 +462,7 @@ impl Signature {
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),
-            // The first word must begin the input; without one, nothing tells the format from others.
+            // A list without words would fit every input.
             Words([]) => false,
             Words([first, others @ ..]) => {
                 // Programs that write JSON may put blanks between its words, so blanks are ignored.
@@ -572,8 +572,8 @@ fn is_unmarked_utf16(head: &[u8]) -> bool {
     pairs.len() >= 4 && !has_zeros && little_endian.max(big_endian) * 4 >= pairs.len() * 3
 }
 
-/// True for the functions of a callgrind file that has lost its headers: file or object, function, and lines of
-/// numbers.
+/// True for the functions of a callgrind file that has lost its headers: names of files, objects and functions, and
+/// lines of numbers. The first line that begins like a line of numbers decides.
 fn lacks_events(head: &[u8]) -> bool {
     let mut has_function = false;
     for line in head.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii) {
@@ -708,6 +708,7 @@ fn is_perfetto(head: &[u8]) -> bool {
             return false;
         }
     }
+    // A shorter input could have the form of packets by chance.
     head.len() >= 16
 }
 
@@ -797,7 +798,8 @@ fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> 
 /// True for a Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
 fn is_pstats(head: &[u8]) -> bool {
     let [dictionary, key, len, ..] = *head else { return false };
-    // The highest bit of a type is masked out: it only says that something refers to the object later.
+    // In marshalled data, the highest bit of an object's type only says that something refers to the object later. So
+    // it is masked out.
     dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 

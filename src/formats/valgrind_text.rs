@@ -64,7 +64,7 @@ pub fn pid(report: Report, head: &[u8]) -> Option<i32> {
         Report::Dhat => b"\"pid\":",
         Report::Xml => b"<pid>",
         Report::Text => return text_pid(head),
-        // These files don't state the process ID; only their names may contain it.
+        // Files of massif and cachegrind don't state the process ID. Only their names may contain it.
         Report::Massif | Report::Cachegrind => return None,
     };
     let start = memmem::find(head, key)? + key.len();
@@ -115,7 +115,7 @@ pub fn graft<'a>(
     match report {
         Report::Xml => grafter.copy_xml(input, out)?,
         Report::Massif | Report::Dhat | Report::Text => grafter.copy_lines(input, out)?,
-        // It contains no addresses, so nothing in it can be named.
+        // A report of cachegrind contains no addresses, so there is nothing to name.
         Report::Cachegrind => _ = std::io::copy(input, out)?,
     }
     Ok(grafter.frames)
@@ -167,7 +167,8 @@ impl<'a> Grafter<'a, '_> {
                 }
                 let Some(addr_start) = find_trailing_address(&line[..addr_end]) else { continue };
                 let Some(addr) = hex(&line[addr_start + b"0x".len()..addr_end]) else { continue };
-                // Only text distinguishes innermost frames (`at`) from callers (`by`).
+                // Only the report in text form tells innermost frames (`at`) from callers (`by`). In the others, every
+                // frame counts as a caller.
                 let is_innermost = self.report == Report::Text && line[..addr_start].ends_with(b" at ");
                 if let Some(function) = self.find_function(addr, is_innermost) {
                     out.write_all(&line[written..addr_end + b": ".len()])?;

@@ -49,6 +49,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     } else {
         profile.series_named("time", Unit::Nanos)
     };
+    // The profiler instrumented the program, so that every call was counted and timed.
     profile.series[series].counting = Counting::Exact;
     let track = profile.track(Track::default());
     let (mut tree, mut skipped) = (IndentedTree::default(), Skipped::new("line"));
@@ -110,7 +111,7 @@ struct VsprofColumns {
 struct VsprofLine {
     level: usize,
     calls: u64,
-    /// Share of the time without callees, in percent.
+    /// The function's share of the total time, without its callees, in percent; `None` if the file has no shares.
     share: Option<f64>,
     /// Time without callees in milliseconds: the number of calls times their rounded average.
     millis: f64,
@@ -133,7 +134,8 @@ impl Rounded {
 }
 
 impl VsprofColumns {
-    /// Finds the columns by their names. `None` if one that is needed is missing.
+    /// Finds the columns by their names. `None` if one of them is missing, except for the shares and the inclusive
+    /// time, which are optional.
     fn find(header: &[u8]) -> Option<Self> {
         let names = fields(header);
         let index_of = |name: &str| names.iter().position(|field| field == name.as_bytes());
@@ -172,7 +174,8 @@ impl VsprofColumns {
         total
     }
 
-    /// Parses a line of the table. `None` if a field that is needed is missing or damaged.
+    /// Parses a line of the table. `None` if the level, the number of calls, the name or the self time is missing or
+    /// damaged, or the share if the file has shares.
     fn parse(&self, line: &[u8]) -> Option<VsprofLine> {
         let fields = fields(line);
         let level = usize::try_from(parse_integer(fields.get(self.level)?)?).ok()?;

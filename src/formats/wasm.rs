@@ -119,7 +119,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     let mut rest = Bytes::new(contents, LittleEndian);
     let mut functions = 0;
     for _ in 0..number(&mut rest).filter(|imports| *imports <= MOST_FUNCTIONS)? {
-        // Skips the name of the module that is imported from, and that of what is imported.
+        // An import begins with two names: that of the module from which it imports, and that of the imported item.
         text(&mut rest)?;
         text(&mut rest)?;
         match rest.read_u8().ok()? {

@@ -314,7 +314,7 @@ impl<'d> XctraceReader<'d> {
     fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
         let Some(frame) = row.open_frame.take() else { return };
         let binary = match tag.number("ref") {
-            // A binary that wasn't defined only costs the frame its module.
+            // If the binary wasn't defined, the frame just has no module.
             Some(id) => self.defined.binaries.get(&id).cloned().unwrap_or_default(),
             None => {
                 let path = tag.attribute("path").or_else(|| tag.attribute("name"));

@@ -55,7 +55,7 @@ impl CallgrindCosts<'_> {
                 add_costs(&mut functions.list[index], offset, instruction);
             }
         }
-        // Calls and inclusive costs are only kept for functions that have self costs.
+        // Only functions with self costs are listed, so calls and inclusive costs of other functions are left out.
         for in_file in &self.costs.functions {
             for (&addr, calls) in &in_file.calls {
                 let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
@@ -203,9 +203,9 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        // `parts` have the frames of the requested addresses, in their order, cut into pieces. In `zip`, the range of a
-        // part comes first: when it ends, no further address has been taken, so that the next part begins with the
-        // right one.
+        // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the
+        // range must come before the addresses: when it ends, `zip` stops without taking an address, which belongs to
+        // the next part.
         let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
         for part in &parts {

@@ -18,7 +18,7 @@ impl Jump {
     }
 }
 
-/// Jumps as text.
+/// The lines and arrows that show jumps, as text.
 #[derive(Debug)]
 pub(super) struct Drawing {
     /// One string per row; all have the same width.

@@ -25,6 +25,7 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let instructions: Vec<String> = shown.iter().map(|&index| instruction_text(&rows[index])).collect();
     let column = instructions.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
     let last_offset = rows.last().and_then(|row| row.instruction.as_ref()).map_or(0, |last| last.offset);
+    // The width of the column with addresses: that of the last address.
     let digits = format!("{:x}", addr.wrapping_add(last_offset)).len();
     let mut next = 0;
     let mut source_before = None;

@@ -32,7 +32,7 @@ pub struct EventAttr {
     pub sample_stack_user: u32,
     /// `clockid`. Call [`Self::clock`] instead, which also checks whether the recorder chose a clock at all.
     pub clockid: i32,
-    /// `sample_regs_intr`: mask of the registers at the interrupt.
+    /// `sample_regs_intr`: mask of the registers that each sample contains as they were at the interrupt.
     pub sample_regs_intr: u64,
     /// `sample_max_stack`: limit of the frames in a call chain. 0 means the machine's own limit
     /// (`kernel.perf_event_max_stack`).
@@ -70,8 +70,8 @@ impl EventAttr {
         Ok(attr)
     }
 
-    /// Parses the fields that newer versions of perf added. They were added in groups, so an attr ends after one of
-    /// these groups. The fields that it lacks stay 0.
+    /// Parses the fields that newer versions of perf added. Each version added a few of them, so an attr ends after the
+    /// fields of some version. Fields that it lacks stay 0.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());
@@ -123,7 +123,8 @@ impl EventAttr {
 
     /// True if the event counts page faults. The data address of its samples is then the address that faulted.
     pub fn is_page_fault(&self) -> bool {
-        // PERF_COUNT_SW_PAGE_FAULTS, …_MIN and …_MAJ
+        // The `config` values of the three events that count page faults: all (PERF_COUNT_SW_PAGE_FAULTS), minor, and
+        // major ones.
         const PAGE_FAULTS: [u64; 3] = [2, 5, 6];
         self.kind == abi::PERF_TYPE_SOFTWARE && PAGE_FAULTS.contains(&self.config)
     }
@@ -141,12 +142,12 @@ impl EventAttr {
     /// `precise_ip`, from 0 to 3: how close the recorded address is to the instruction that caused the event. At 0 it
     /// may be any distance behind that instruction; from 2 on it should be exact.
     pub fn precise_ip(&self) -> u8 {
-        /// Bit number in `flags` of the lower of the field's two bits.
+        /// `precise_ip` is a number of two bits in `flags`. This is the position of the lower one.
         const PRECISE_IP: u32 = 15;
         (self.flags >> PRECISE_IP & 3) as u8
     }
 
-    /// True if child threads are counted as well (`inherit`). Their samples have the same event IDs.
+    /// True if child threads are counted as well (`inherit`). Their samples have the event IDs of the parent's samples.
     pub fn is_inherited(&self) -> bool {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }

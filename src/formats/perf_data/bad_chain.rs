@@ -38,7 +38,8 @@ pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Optio
     let chain_end = (fields.body.offset() - start) as usize;
     let body = &raw.bytes[8..]; // without the record's header
     let Some(good) = good_words(chain) else { return Ok(None) };
-    // The record only gets shorter, so it always fits, and this is never `None`.
+    // The new record is shorter than `raw`, so it always fits. `encode_with_chain` never returns `None` here, which
+    // callers would take for "no such entry".
     Ok(encode_with_chain(raw, &body[..chain_start], &good, &[&body[chain_end..]]))
 }
 
@@ -56,7 +57,8 @@ pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>
 /// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such
 /// entries.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
-    // After this marker, the last word of the chain is a cookie (see `deferred`), not an address.
+    // If the chain ends with `USER_DEFERRED` and one more word, that word is a cookie (see `deferred`). A cookie may
+    // have any value, so it stays.
     let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
     let mut good = Vec::with_capacity(chain.len());
     for (index, word) in chain.iter().enumerate() {

@@ -33,7 +33,7 @@ impl Recording {
     /// stack copies are not included. Fails like [`Recording::sample`].
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
-            // Only other kinds of records have no chain, so this is always `Some` here.
+            // `chain_sample` returns `None` only for records without a call chain, and this one has a chain.
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
             let before_chain = HEADER + WORD + WORD; // the cookie and the length of the chain
             return Ok(chain_addresses(&sample, before_chain).collect());
@@ -54,12 +54,13 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
     let mut found = Vec::new();
     if let Some(ip) = sample.ip {
-        // Only the identifier can precede the instruction pointer.
+        // Of all fields, only IDENTIFIER can precede the instruction pointer.
         let offset = if attr.has_field(abi::PERF_SAMPLE_IDENTIFIER) { HEADER + WORD } else { HEADER };
         found.push(CodeAddress { offset, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
     }
     fields.skip_to_chain()?;
     found.extend(chain_addresses(sample, position(&fields) + WORD));
+    // Skip the chain and the raw data. The branch stack directly follows them.
     fields.callchain()?;
     fields.raw()?;
     found.extend(branch_addresses(sample, position(&fields)));
@@ -76,7 +77,7 @@ fn chain_addresses(sample: &Sample<'_>, first_offset: usize) -> impl Iterator<It
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     const SIZE: usize = 4; // the length of the raw data, which precedes them
     let mut fields = Fields { body: raw.body(), attr };
-    // These samples have no call chain field, so the raw data follow where the chain would be.
+    // Off-CPU samples have no call chain field, so the raw data begin where the chain would be.
     fields.skip_to_chain()?;
     let raw_data = (fields.body.offset() - raw.offset) as usize;
     Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_OFFSET).collect())
@@ -86,7 +87,7 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
 /// the record.
 fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
     let Some(branches) = sample.branches else { return Vec::new() };
-    // The branches follow their number and, if recorded, the index of the newest one.
+    // The branch stack starts with the number of branches and, if it was recorded, `hw_idx`.
     let mut branch_offset = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
     let mut found = Vec::new();
     for branch in branches.iter() {

@@ -69,6 +69,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     let start = fields.body.offset();
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
     fields.skip_to_chain()?;
+    // Walk over the record field by field, to learn where the chain and the fields to drop begin and end.
     let chain_start = position(&fields);
     fields.callchain()?;
     let chain_end = position(&fields);

@@ -47,7 +47,7 @@ pub struct DeferredChains<'data> {
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,
-    /// The lowest file offset of these records.
+    /// The lowest file offset of a record that lacks its counterpart.
     first: Option<u64>,
 }
 
@@ -103,8 +103,8 @@ impl<'data> DeferredChains<'data> {
             return;
         }
         let mut without_chain = Unmatched::default();
-        // The file offsets and threads of the chains that complete samples. In directory form, records of different
-        // threads can have the same offset in different files.
+        // The chains that complete a sample, by file offset and thread. The offset alone doesn't identify a chain: in
+        // directory form, records of different threads can have the same offset in different files.
         let mut used: FxHashSet<(u64, Tid)> = FxHashSet::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let Ok(sample) = recording.sample(&raw) else { continue };

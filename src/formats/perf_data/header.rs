@@ -49,7 +49,8 @@ pub struct Header {
     /// The data section, which holds the records. Its `size` is 0 if the recorder was killed before it could write the
     /// size.
     pub data: FileSection,
-    /// One bit per feature section, number 0 lowest. perf uses the first half, simpleperf the second.
+    /// The features that the file has. Bit N of the first number stands for feature N (perf's own), bit N of the second
+    /// for feature 128 + N (simpleperf's).
     pub features: [u128; 2],
     /// True if the feature bits are stored in 64-bit words, false for 32-bit words. This makes a difference only for
     /// recordings of big-endian machines.
@@ -112,7 +113,8 @@ impl Header {
         let data = FileSection::parse(&mut cursor, "data section")?;
         // Skipped: perf no longer writes event types.
         FileSection::parse(&mut cursor, "event types section")?;
-        // The bitmap has 32 bytes. The width of its words is found out from the first half, which has HOSTNAME.
+        // The bitmap has 32 bytes. Its first half has the bit of HOSTNAME, by which `feature_bits` finds out the width
+        // of the bitmap's words.
         let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);
         let (first_bits, wide_feature_words) = feature_bits(first, endian);
         let features = [first_bits, bits_in_words(second, endian, wide_feature_words)];

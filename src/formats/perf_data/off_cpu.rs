@@ -47,7 +47,7 @@ impl<'data> Sample<'data> {
         let count = body.u64("length of the off-cpu call chain")?;
         self.callchain = Words::new(body.bytes(count.saturating_mul(8), "off-cpu call chain")?, endian);
         self.cgroup = Some(body.u64("off-cpu cgroup")?);
-        // `chain` leaves out context markers.
+        // The frames, not the words: the first word of the chain may be a context marker, which is no address.
         let first = self.chain().next();
         self.ip = Some(first.map_or(Addr(0), |(_, _, frame)| frame.raw()));
         Ok(())

@@ -131,7 +131,7 @@ pub struct Task {
     pub tid: Tid,
     /// The thread that started `tid`.
     pub parent_tid: Tid,
-    /// When it started or ended.
+    /// When the process or thread started or ended.
     pub time: Nanos,
 }
 
@@ -277,10 +277,11 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         let (major, minor) = (device.u32("major")?, device.u32("minor")?);
         let says_build_id = raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
         match stated_build_id(identity).filter(|_| says_build_id) {
-            // A short build ID could also be a device number: its length would be the major number, its first bytes
-            // the minor one. It is only believed if these bytes are no valid minor number.
+            // Linux may set the bit by mistake (see `stated_build_id`), so a short build ID could also be a device
+            // number: its length would be the major number, its first bytes the minor one. Only believe it if these
+            // bytes are too large for a minor number.
             Some(id) if id.len() >= 16 || minor > MAX_MINOR => build_id = BuildId::new(id),
-            // The file has no build ID.
+            // The build ID is empty, and nothing else identifies the file.
             Some([]) => {}
             _ => file = Some(FileId { major, minor, inode: device.u64("inode")? }).filter(|file| file.inode != 0),
         }
@@ -352,7 +353,7 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Recorders that don't set this bit always wrote 20 bytes, and no size.
+    // Recorders that don't set this bit wrote the build ID as 20 bytes, without stating its size.
     let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
     let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })

@@ -81,7 +81,7 @@ impl Recording {
                     warnings.push(error.into_warning());
                 }
                 if record.kind == kind::HEADER_TRACING_DATA {
-                    // The record itself only states the length of its payload, which follows the record.
+                    // The record only states how long its payload is. The payload itself follows the record.
                     let offset = record.offset + record.bytes.len() as u64;
                     let (start, end) = (to_index(offset), to_index(record.end()));
                     let payload = bytes.get(start..end);
@@ -124,7 +124,7 @@ impl Recording {
         self.events.push(event);
     }
 
-    /// Reads the feature sections. If one is cut off, it and all later ones are skipped with a warning, because records
+    /// Reads the feature sections. If one is truncated, it and all later ones are skipped with a warning. The records
     /// can be read without them.
     fn read_features(&mut self, len: u64, read_at: &mut ReadAt<'_>, warnings: &mut Warnings) {
         // The features follow the data. A recorder that was killed left the data's size 0 and wrote no features.
@@ -141,7 +141,8 @@ impl Recording {
                 }
                 Err(error) => {
                     let what = format!("feature section {} and those after it", Feature(number));
-                    // The cause is usually that the file was truncated, perhaps long before this table.
+                    // An entry beyond the end of the file means that the file was truncated, perhaps long before the
+                    // feature table. So report that, not which bytes `read_section` missed.
                     let error = match entry.saturating_add(16) > len {
                         true => Error::new(format!("{what} are missing, because the file ends at byte {len:#x}")),
                         false => Error::new(format!("{what} cannot be read")).because(error).at_offset(entry),
@@ -271,6 +272,7 @@ impl Recording {
 
     /// Parses a SAMPLE record.
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
+        // A sample that doesn't say which of several events it belongs to counts for the first.
         let index = self.event_of(record).unwrap_or(0);
         let Some(event) = self.events.get(index) else {
             return Err(Error::new("a sample comes before the description of its event").at_offset(record.offset));
@@ -302,7 +304,7 @@ impl Recording {
         if sample_type & event_abi::PERF_SAMPLE_TIME == 0 {
             return None;
         }
-        // The fields before the time have 8 bytes each, like the record's header.
+        // Like the record's header, each field before the time has 8 bytes. So their number tells the time's offset.
         let fields_before = event_abi::PERF_SAMPLE_IDENTIFIER | event_abi::PERF_SAMPLE_IP | event_abi::PERF_SAMPLE_TID;
         let offset = 8 + (sample_type & fields_before).count_ones() as usize * 8;
         Cursor::new(record.bytes.get(offset..)?, 0, record.endian).u64("time").ok().map(Nanos)
@@ -316,7 +318,7 @@ impl Recording {
     /// Size in bytes of the recorder's buffer for one CPU: the fifth number of the COMPRESSED feature, if there is one.
     pub fn mmap_len(&self) -> Option<u32> {
         let feature = self.features.get(&Feature::COMPRESSED)?;
-        // The number is preceded by four u32: version, type, level and ratio.
+        // Four u32 (version, type, level and ratio) come before the buffer's size.
         let mut numbers = Cursor::new(feature.bytes.get(16..)?, 0, self.header.endian);
         numbers.u32("mmap_len").ok()
     }
@@ -430,7 +432,7 @@ fn trailer_id_position(sample_type: u64) -> Option<usize> {
     if sample_type & event_abi::PERF_SAMPLE_ID == 0 {
         return None;
     }
-    // The fields after the ID have 8 bytes each, like the ID itself.
+    // Like the ID, each field after it has 8 bytes. So their number tells the distance.
     let fields_after = event_abi::PERF_SAMPLE_STREAM_ID | event_abi::PERF_SAMPLE_CPU;
     Some(8 + (sample_type & fields_after).count_ones() as usize * 8)
 }

@@ -197,7 +197,8 @@ impl Features {
     /// offset of a record for its old one.
     pub fn move_auxtrace(&mut self, endian: Endian, new_offset: impl Fn(u64) -> u64) {
         let Some(index) = self.sections.get_mut(&Feature::AUXTRACE) else { return };
-        // u64 number of entries, then per entry u64 offset in the file and u64 size.
+        // The feature consists of a u64 with the number of entries and, for each entry, a u64 offset in the file and a
+        // u64 size.
         let (words, _) = index.as_chunks_mut::<8>();
         for entry in words.get_mut(1..).unwrap_or_default().chunks_exact_mut(2) {
             endian.put(new_offset(endian.u64(entry[0])), &mut entry[0]);
@@ -241,6 +242,7 @@ const NOT_IN_PIPES: [Feature; 6] = [
 pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut Warnings) -> Vec<u8> {
     let endian = recording.header.endian;
     let mut out = ByteWriter::new(endian);
+    // The magic number: `PERFILE2` in little-endian order.
     out.u64(u64::from_be_bytes(*b"2ELIFREP")).u64(PIPE_HEADER);
     let mut push_record = |what: &str, bytes: Option<Vec<u8>>| match bytes {
         Some(bytes) => {
@@ -265,14 +267,16 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
     if let Some(section) = features.sections.get(&Feature::TRACING_DATA) {
         let mut size = ByteWriter::new(endian);
         size.u32(u32::try_from(section.len()).unwrap_or(u32::MAX));
-        // The section is the payload of the record, padded to a multiple of 8.
+        // TRACING_DATA has a record type of its own. The section follows the record as its payload, padded to a
+        // multiple of 8.
         let mut bytes = record(kind::HEADER_TRACING_DATA, 0, &size.finish(), endian).unwrap_or_default();
         bytes.extend(section);
         bytes.resize(bytes.len() + section.len().next_multiple_of(8) - section.len(), 0);
         push_record("the tracepoint formats", Some(bytes));
     }
     if let Some(section) = features.sections.get(&Feature::BUILD_ID) {
-        // The section already consists of records, but old recorders left their type 0 and their lengths unaligned.
+        // The section BUILD_ID already consists of records. Encode them again, because old recorders left the type of
+        // these records 0, and didn't pad them to a multiple of 8.
         for raw in Records::new(section, 0, endian) {
             let mut body = raw.body().rest().to_vec();
             body.resize(body.len().next_multiple_of(8), 0);

@@ -425,7 +425,7 @@ impl<'data> Fields<'data, '_> {
         let first = self.body.u64("read value")?;
         let time_enabled = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_ENABLED, "time_enabled")?;
         let time_running = self.word_unless_zero(format & abi::PERF_FORMAT_TOTAL_TIME_RUNNING, "time_running")?;
-        // No words yet: the group stays empty unless the event reads one.
+        // An empty list, for events that don't read a group.
         let (mut single, mut group) = (None, self.words(0, "read values")?);
         if is_group {
             let words_per_event = 1 + u64::from(has_id) + u64::from(has_lost);
@@ -441,8 +441,8 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(ReadValues { time_enabled, time_running, single, group, has_id, has_lost }))
     }
 
-    /// Reads one word if `presence` isn't 0: the bit that tells whether the word is there, already masked by the
-    /// caller. `field` names the word in error messages.
+    /// `presence` is the bit that says whether the next word is in the record, already masked by the caller. Reads the
+    /// word if the bit isn't 0. `field` names the word in error messages.
     #[inline]
     fn word_unless_zero(&mut self, presence: u64, field: &str) -> Result<Option<u64>> {
         if presence == 0 { Ok(None) } else { self.body.u64(field).map(Some) }

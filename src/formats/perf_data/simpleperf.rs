@@ -47,7 +47,7 @@ impl FileEntry {
             _ if simpleperf_jit_cache(&path).is_some() => SymbolBase::Start,
             (ELF_FILE, Some(offset)) => SymbolBase::Linked(min_vaddr.wrapping_sub(offset)),
             (ELF_FILE, None) => SymbolBase::FirstMapping(min_vaddr),
-            // The mapping of a module starts at the module's start in memory.
+            // A module's mapping starts at the start of the module in memory, from which `offset` counts, too.
             (KERNEL_MODULE, offset) => SymbolBase::FirstMapping(min_vaddr.wrapping_sub(offset.unwrap_or_default())),
             _ => SymbolBase::Start,
         };

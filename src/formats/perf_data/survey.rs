@@ -29,7 +29,7 @@ use std::sync::Arc;
 pub struct RecordSurvey {
     processes: Processes,
     threads: Threads,
-    /// Names of processes and threads, indexed by the numbers that `threads` gives them.
+    /// Each distinct name of a process or thread. `threads` gives each name a number, which is its index here.
     names: Vec<Arc<[u8]>>,
     /// The conversion between time-stamp counter and nanoseconds from the TIME_CONV record; `None` if there is no such
     /// record.
@@ -155,14 +155,15 @@ impl RecordSurvey {
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
+        // A new thread of the same process: everything below is about new processes.
         if task.pid == task.parent {
             return;
         }
         let (pid, tid, kind) = (task.parent, task.parent_tid, MomentKind::Forked(task.pid));
         self.add_moment(Moment { time: task.time, pid, tid, kind });
         let process = self.process(task.pid);
-        // If a process with this ID exited before, this is a new process with a reused ID. Like an exec, it starts with
-        // new memory.
+        // If a process with this ID exited before, this is another process that got the same ID. It starts with new
+        // memory, as after an exec.
         if process.exited.is_some_and(|exited| exited <= task.time) {
             process.execs.push(task.time);
         }
@@ -220,6 +221,7 @@ impl RecordSurvey {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
         }
+        // An ID that the name of a jitdump has told stays: it is more reliable than counted forks.
         for (pid, inner) in std::mem::take(&mut self.namespaces).inner_pids() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }
@@ -237,7 +239,7 @@ impl RecordSurvey {
         let mut skipped_files = Skipped::new("file's symbols");
         let symbol_files = recording.symbol_files(&mut skipped_files);
         self.processes.recorded_symbols = RecordedSymbols::new(symbol_files, |path| self.first_mapping(path));
-        // Must come before the symbols are sorted, because `bpf` refers to them by their indices in file order.
+        // This must be done before the symbols are sorted, because `bpf` refers to them by their indices in file order.
         let (bpf_functions, skipped_tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
         self.processes.bpf_functions = bpf_functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
@@ -254,13 +256,15 @@ impl RecordSurvey {
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// Breaks cycles of ancestors, which only damaged recordings have: one process of each cycle loses its parent, so
-    /// that a walk from a process to its ancestors ends.
+    /// In a damaged recording, the line of a process's ancestors may be a cycle, or too long. Such processes lose their
+    /// parents, so that a walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
-            let message =
-                format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
+            let message = format!(
+                "process {pid} is recorded as forked from process {parent}, but the line of its \
+                 ancestors is a cycle or too long"
+            );
             self.skipped.add(Error::new(message));
         }
     }

@@ -64,7 +64,7 @@ impl<'data> RawRecord<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
     }
 
-    /// The file offset after the record and its payload; `u64::MAX` if it is larger than that.
+    /// The file offset at which the record and its payload end, but at most `u64::MAX`.
     #[inline]
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
@@ -83,7 +83,7 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
 /// at which plausible records fill `bytes` exactly. `None` if there is no such offset. Callers must check the guess,
 /// because the fields of a sample can look like records too.
 pub fn find_record_start(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
-    /// So many plausible records in a row are hardly a coincidence.
+    /// If this many plausible records follow each other, that is hardly a coincidence.
     const IN_A_ROW: usize = 6;
     range.step_by(8).find(|&start| {
         let mut records = Records::new(&bytes[start..], 0, endian);
@@ -113,7 +113,7 @@ pub struct Records<'data> {
     bytes: &'data [u8],
     /// The file offset of `bytes`.
     base: u64,
-    /// Index in `bytes` of the next record. It may be beyond their end, after a payload that they only contain in part.
+    /// Index in `bytes` of the next record. If `bytes` ends within a payload, the index is beyond the end of `bytes`.
     position: u64,
     endian: Endian,
 }

@@ -37,8 +37,8 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
 }
 
 /// True if a line that is indented by blanks holds one of the following fields: registers, instructions, a physical
-/// address, a page size, branches, BPF output, or code that was replaced. `text` is the line without the blanks around
-/// it, and `columns` is the length of the whole line.
+/// address, a page size, branches, BPF output, or the bytes before and after a change of the kernel's code (a text
+/// poke). `text` is the line without the blanks around it, and `columns` is the length of the whole line.
 fn is_indented_field(text: &[u8], columns: usize) -> bool {
     const BEGINNINGS: [&[u8]; 8] =
         [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];
@@ -52,8 +52,8 @@ fn is_indented_field(text: &[u8], columns: usize) -> bool {
     if is_dump || is_page_size(first) || is_branch_line(text) {
         return true;
     }
-    // A physical address is the only word of its line, or a page size follows. It is printed in the first columns;
-    // frames without symbols are further to the right.
+    // A number is a physical address if it is alone on its line or precedes a page size. A frame without a symbol is a
+    // number, too, but stands further to the right.
     let is_alone = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
     is_hex(first) && is_alone
 }

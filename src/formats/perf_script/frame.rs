@@ -153,15 +153,15 @@ fn is_header(line: &[u8]) -> bool {
     if header.time.is_some() {
         return true;
     }
-    // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name. In a
-    // one-line sample without a command name, a padded address follows the event.
+    // A command name, if there is one, decides. Without one, a frame such as `401745 Builtin: Load (x)` also looks like
+    // a thread ID and an event. But only in a one-line sample does a padded address follow the event.
     header.event.is_some() && (!header.comm.is_empty() || is_padded_address(header.tail, ADDRESS_WIDTH))
 }
 
 /// Parses the header of a one-line sample that has no thread ID: `shop cycles:u:           401136 pack (/bin/shop)`.
 /// Only the padded address after the event distinguishes such a line from other text. `None` for other lines.
 pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
-    // A frame on a line of its own, or a comment.
+    // Neither a frame on a line of its own nor a comment has a header.
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
@@ -185,6 +185,7 @@ pub(super) struct EventlessSample<'a> {
 /// must only be called if all lines of the text are expected to be such samples
 /// ([`SampleStart::EventlessSample`](super::layout::SampleStart)). `None` for other lines.
 pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
+    // A frame on a line of its own isn't a one-line sample; neither is a comment.
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
@@ -202,7 +203,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
         {
             let tail = &line[fields_end..];
             let frame = Frame::parse_in_line(tail)?;
-            // If the fields hold an event, the line isn't such a sample but one with a usual header.
+            // If the fields hold an event (`eventless_header` returns `None`), the line has a usual header.
             return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
         }
         fields_end = start + word.len();
@@ -214,12 +215,13 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
 fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
     /// The width to which perf pads a thread ID, plus one for the blank before the ID.
     const ID_WIDTH: usize = 6;
-    // perf pads a thread ID, so a number without padding isn't one.
+    // perf pads a thread ID, so a number without padding isn't one. Without a word before it, a number counts as
+    // padded.
     let last_word_start = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
     let previous_word_end = fields[..last_word_start].trim_ascii_end().len();
     let is_padded = previous_word_end == 0 || fields.len() - previous_word_end >= ID_WIDTH;
     let mut header = if decimal(&fields[last_word_start..]).is_some() && !is_padded {
-        // The number belongs to the name: `Worker 7`.
+        // The number is the end of the command name, as in `Worker 7`.
         Header { comm: fields.trim_ascii(), ..Header::default() }
     } else {
         Header::parse_above_frames(fields)
@@ -370,6 +372,7 @@ impl DsoKind {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let kind = MappingKind::from_path(dso);
         if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || kind.is_private_memory() {
+            // perf shortens the path `/tmp/perf-PID.map` to `[JIT] tid PID`.
             return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(parse_pid));
         }
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {

@@ -71,7 +71,7 @@ impl<'a> Header<'a> {
         let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
         let mut header = Self { rest: &line[fields_end..], ..Self::default() };
-        // Where the command name ends: where the first field begins that was recognized so far.
+        // Where the command name ends, as far as known: at the start of the first recognized field.
         let mut comm_end = fields_end;
         // Where the previous word ends.
         let mut last_word_end = 0;
@@ -86,8 +86,8 @@ impl<'a> Header<'a> {
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
-                // This field and those below follow the thread ID, or the command name if there is none. They end the
-                // command name unless an earlier field does.
+                // The CPU, like the time and the period in the branches below, follows the thread ID or, without one,
+                // the command name. So the command name ends here, unless an earlier field has ended it.
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some(PrintedTime { time, has_nanos }) = time {
@@ -152,7 +152,7 @@ impl<'a> Header<'a> {
             let is_period = line[..start].trim_ascii().is_empty() && is_padded_number(line, start, word);
             if let Some(found) = parse_ids(word).filter(|_| !is_period) {
                 numbers += 1;
-                // The second of two plain numbers in a row is the period.
+                // The second of two numbers in a row is the period, unless it is a pair of IDs.
                 if numbers == 1 || found.pid.is_some() {
                     ids = Some((start..start + word.len(), found));
                     cpu = None;
@@ -175,7 +175,8 @@ impl<'a> Header<'a> {
         let event_end = self.event_end();
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
         for (start, word) in (Words { line: fields, offset: 0 }) {
-            // Without an event, only the padding shows that a number is a period. An address is padded further.
+            // Without an event, only the padding shows that a number is a period. An address is padded further, to 16
+            // columns, which only a period of as many digits fills, too.
             let is_padded_period = is_padded(fields, start, word, PERIOD_WIDTH)
                 && (!is_padded(fields, start, word, ADDRESS_WIDTH) || word.len() >= ADDRESS_WIDTH);
             if (event_end.is_some() || is_padded_period)

@@ -42,7 +42,8 @@ impl Layout {
             lines.push((line, &b""[..]));
         }
         let indent = lines.iter().find_map(|&(line, below)| document_indent(line, below)).unwrap_or_default();
-        // Otherwise, such a text would be taken for one with headers, like every text that isn't recognized.
+        // Test this first: below, a text of such samples would be taken for one with headers, like every text that
+        // isn't recognized.
         if are_eventless_samples(lines.iter().map(|(line, _)| line.strip_prefix(indent).unwrap_or(line))) {
             return Self { indent: indent.into(), sample_start: SampleStart::EventlessSample };
         }
@@ -52,7 +53,8 @@ impl Layout {
         }
         let sample_start = match frames_without_headers(&lines) {
             None => SampleStart::Header,
-            // An empty line ends a sample, so in a text with one, a sample can have several of these lines.
+            // `EachAlone` only says that a line may be a sample of its own. But if the text has empty lines, these end
+            // the samples, so a sample may have several lines.
             Some(FrameLines::EachAlone) if !has_empty_line(head) => SampleStart::OnlyFrame,
             Some(_) => SampleStart::Frame,
         };

@@ -63,8 +63,7 @@ pub(super) struct Lines<'t, 'l> {
 /// memory doesn't help.
 const MAX_FRAMES_TEXT: usize = 1 << 15;
 
-/// How frames are indented. All frames of a stack are indented in the same way, so this helps to recognize the next
-/// frame.
+/// How frames are indented. All frames of a stack are indented like its first one, which helps to recognize them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
     /// A tab, as perf prints it.
@@ -112,7 +111,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             text,
             layout,
             next: 0,
-            // Where samples have no headers, the first frame may come at once.
+            // Where samples have no headers, the text may begin with a frame.
             in_sample: layout.sample_start != SampleStart::Header,
             has_frame: false,
             indent: None,
@@ -167,7 +166,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             self.end_sample();
             return Line::Empty;
         }
-        // The usual form of frames is tested first, because it is cheap to recognize and never a record.
+        // Test for the usual form of a frame first: it is cheap to recognize and never a record.
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
@@ -178,7 +177,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(sample.header, Some(sample.frame));
         }
         if is_usual || self.is_frame(line) {
-            // In such a text, each line is a sample with one frame and a header without any field.
+            // If samples have neither headers nor call chains, each line is a sample with one frame.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -191,10 +190,11 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(header, frame);
         }
         if self.in_sample && is_source_line(line) {
-            // The source line follows two blanks.
+            // perf prints two blanks before the source line, which aren't part of it.
             return Line::Source(&line[2..]);
         }
-        // Without its indentation, a source line is less distinctive, so it only counts where frames lost theirs, too.
+        // Without its indentation, a source line is less distinctive. So it is only recognized if the sample's frames
+        // lost their indentation, too.
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
             return Line::Source(line);
         }
@@ -237,12 +237,13 @@ impl<'t, 'l> Lines<'t, 'l> {
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
-            // If frames follow on lines of their own, the text after the event isn't a frame but something else.
+            // If frames follow on lines of their own, the text after the event isn't a frame but something else, such
+            // as the fields of a tracepoint.
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
-        // A command name could look like anything, so a line within a stack isn't taken for a header. Only lines of
-        // other fields can end a stack without an empty line.
+        // A line of a stack may look like a command name. So within a stack no line is taken for a header, unless the
+        // line above holds another field: without an empty line, only other fields can end a stack.
         if self.in_sample && self.has_frame && !is_below_field {
             return None;
         }
@@ -321,13 +322,14 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // Only an empty line shows where such a sample ends.
+        // A sample without a header only ends at an empty line.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
 }
 
-/// Like [`cut`], but a sample that is printed on one line ends with that line, even though its source line may follow.
+/// Like [`cut`], but a sample at the end of the buffer that is printed on one line is complete with that line. So the
+/// reader of a pipe need not wait for the source line that may follow.
 pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
@@ -368,9 +370,9 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
-    // Some lines are headers only because a frame follows. Elsewhere, such a line could as well be part of a stack. So
-    // it is only taken for a header below a field that ended the previous sample.
-    // A field belongs to a sample, so below one, `line` comes after the header of that sample.
+    // A line that is a header only because a frame follows could, within a stack, be anything else. So it is only taken
+    // for a header if the line above holds another field than a frame, which is where a sample without an empty line
+    // can end. Such a field belongs to a sample, hence `is_in_sample`.
     let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
         || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()

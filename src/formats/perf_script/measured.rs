@@ -109,7 +109,7 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     }
     let (mut number, mut units) = (size, "BKMG".chars());
     let mut unit = units.next();
-    // As in perf, a larger unit is only used from 2 of it on.
+    // perf uses a larger unit only for two or more of it: 1 MiB is shown as 1024K.
     while number / 1024 > 1
         && let Some(next) = units.next()
     {
@@ -119,8 +119,8 @@ fn put_page_size(out: &mut Vec<u8>, size: u64) {
     put(out, format_args!(" {number}{}", unit.unwrap_or('B')));
 }
 
-/// Appends a dump of the bytes that a BPF program wrote, eight per line. If they are a text with a zero byte at its
-/// end, the text follows.
+/// Appends a dump of the bytes that a BPF program wrote, eight per line. If they are a text with zero bytes at its end,
+/// the text follows on a line of its own.
 fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
     const BYTES_PER_LINE: usize = 8;
     out.push(b'\n');
@@ -220,8 +220,8 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
-    // `LEVELS` has the names of these 14 bits. Bits 1 and 2 say whether the access was a hit or a miss, the higher bits
-    // at which level of memory.
+    // Of these 14 bits, whose names are in `LEVELS`, bits 1 and 2 say whether the access was a hit or a miss, the
+    // higher bits at which level of memory.
     let levels = bits(word, 5, 14);
     let found = match levels & 6 {
         0 => "",
@@ -262,7 +262,7 @@ fn snoop(word: u64) -> String {
 /// The text for how the address was translated (TLB).
 fn translation(bits: u64) -> String {
     const NAMES: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
-    // Bits 1 and 2 (hit, miss) follow the other names.
+    // perf prints the names of bits 1 and 2 (hit, miss) after those of the other bits.
     let mut text = alternatives(bits & !6, &NAMES);
     if text.is_empty() {
         text.push_str("N/A");

@@ -113,7 +113,8 @@ fields! {
     ipc: false
 }
 
-/// perf's fields (7.3) that are not printed here: instructions, source text and what only hardware or guests have.
+/// The fields of perf script (7.3) that jitgraft doesn't print: instructions, metrics, source text, times of day, and
+/// the IDs of guests.
 pub(super) const UNSUPPORTED: &[&str] = &[
     "brstackinsn",
     "brstackinsnlen",
@@ -174,8 +175,8 @@ impl FromStr for Fields {
             // The file offset (`dsoff`) is printed as part of the object (`dso`), so it only appears if the object is
             // printed.
             fields.dso |= fields.dsoff && name == "dsoff";
-            // For tracepoints, the default list isn't the same, so it matters whether these two were named
-            // (`tracepoint_fields`).
+            // For tracepoints, these two are off by default, so `tracepoint_fields` must know whether the user named
+            // them.
             match name {
                 "period" => fields.asks_period = on,
                 "ip" => fields.asks_ip = on,

@@ -73,9 +73,9 @@ impl PartReader {
         self
     }
 
-    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record
-    /// lines before the part. Returns a count of the lines that were skipped because they are neither a part of a
-    /// sample nor a record.
+    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` is what the lines of
+    /// records other than samples say about processes and mappings, as far as they come before the part. Returns a
+    /// count of the lines that were skipped because they are neither a part of a sample nor a record.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         // The memo of frame lines grows from part to part, so it is emptied if it is too large.
         self.lines.make_room();
@@ -151,7 +151,7 @@ struct TextReader<'t, 'p> {
     part: &'p mut PartReader,
     /// The part's text.
     text: &'t [u8],
-    /// Facts from the record lines so far.
+    /// What the lines of records other than samples have said so far about processes and mappings.
     facts: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
     /// The text of the open sample's frames, if its stack can be remembered for samples with the same text.
@@ -191,7 +191,7 @@ struct OpenSample<'t> {
 const NO_EVENT: &[u8] = b"samples";
 
 impl<'t, 'p> TextReader<'t, 'p> {
-    /// Creates a reader for `text`, one part of a text. `facts` are those from record lines before that part.
+    /// Creates a reader for `text`, one part of a text. `facts` is what the record lines before that part say.
     fn new(part: &'p mut PartReader, text: &'t [u8], facts: &RecordLineFacts) -> Self {
         Self {
             part,
@@ -221,6 +221,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
             }
             Line::Frame(frame) => {
+                // In a text without headers, the first frame after an empty line begins a sample.
                 if self.sample.is_none() && self.part.layout.sample_start == SampleStart::Frame {
                     self.begin_sample(&Header::default());
                 }
@@ -350,8 +351,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
-        // Where an inlined call is JIT code, it is taken to come from a symbol that listed several calls
-        // (`push_frames`).
+        // A call that a Java symbol listed (`push_frames`) is the only kind of inlined call that `frame_kind` takes for
+        // JIT code. Labels mark such a call as inlined.
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
             module,
@@ -465,7 +466,8 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    // The objects of the other two kinds are memory or images that only JIT code is in, never the kernel.
+    // Addresses in the kernel's half are only looked at for `Other` and `MaybeJit`. Objects of the other kinds are
+    // memory or images that contain nothing but JIT code.
     let dso_kind = DsoKind::classify(Some(dso));
     if matches!(dso_kind, DsoKind::Other | DsoKind::MaybeJit) && frame.is_in_kernel() {
         return FrameKind::Kernel;
@@ -476,7 +478,8 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     match dso_kind {
         DsoKind::Anonymous(_) | DsoKind::FileBacked => FrameKind::Jit,
         DsoKind::Other if MappingKind::from_path(dso).is_kernel_object() => FrameKind::Kernel,
-        // What perf could name in a file that may hold JIT code is from the file's symbols, so it is a library.
+        // If perf could name code in a file that may hold JIT code, the name is from the file's symbols, so the file is
+        // a library.
         DsoKind::MaybeJit | DsoKind::Other => FrameKind::User,
     }
 }

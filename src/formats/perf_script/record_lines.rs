@@ -228,7 +228,8 @@ impl RecordLineFacts {
         let map = Mapping { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
         let maps = facts.maps.entry(pid).or_default();
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
-        // An offset beyond any file is damage, or there is no file; the mapping then is only found by its address.
+        // An offset beyond any file is damage, or the mapping isn't of a file. Then it can only be found by its
+        // address.
         if let Some(first) = file_key(map.path, pgoff)
             && let Some(end) = pgoff.checked_add(len).and_then(|end| file_key(map.path, end))
         {
@@ -243,6 +244,7 @@ impl RecordLineFacts {
         let Some((pid, tid)) = ids.and_then(|ids| parse_ids(ids, b'/')) else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(tid, pid);
+        // An exec replaces the memory of the process, so its mappings are gone.
         if text.starts_with(b" exec") {
             facts.maps.remove(&pid);
             facts.execs.entry(pid).or_default().push(time);

@@ -46,7 +46,8 @@ pub struct Header<'a> {
     pub mode: CpuMode,
     /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
-    /// True if the command name is padded to 16 columns even though a call chain follows.
+    /// True if the command name is padded to 16 columns even though a call chain follows: perf pads it if the event
+    /// itself records no call chains.
     pub pads_comm: bool,
 }
 

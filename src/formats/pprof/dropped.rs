@@ -144,7 +144,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
 /// Cuts a function name before its arguments. The parentheses of `(anonymous namespace)` and `operator()` belong to the
 /// name.
 fn without_arguments(name: &[u8]) -> &[u8] {
-    // `go tool pprof` leaves out a leading dot, too.
+    // Like `go tool pprof`, leave out a leading dot.
     let name = name.strip_prefix(b".").unwrap_or(name);
     let mut searched = 0;
     while let Some(len) = memchr::memchr(b'(', &name[searched..]) {

@@ -63,7 +63,7 @@ pub(super) struct ValueType {
 /// pprof's `Sample`: a stack with its values and labels.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct PprofSample {
-    /// Innermost frame first.
+    /// The IDs of the sample's locations, innermost frame first.
     #[prost(uint64, repeated, tag = "1")]
     pub(super) location_id: Vec<u64>,
     #[prost(int64, repeated, tag = "2")]

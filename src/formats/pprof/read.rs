@@ -37,9 +37,9 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls or
-        // a sample with thousands of locations, its start counts. The call of `next` below fails then, which ends the
-        // loop.
+        // `head` may end within a field. If that field is large, such as a location with thousands of inlined calls or
+        // a sample with thousands of locations, it counts as fitting if its start looks right. The call of `next` below
+        // then fails, which ends the loop.
         if let Some((tag @ 2..=5, message)) = fields.cut()
             && (is_start_of_message(message) || tag == 2 && is_start_of_long_sample(message))
         {
@@ -50,9 +50,9 @@ pub fn sniff(head: &[u8]) -> bool {
         let fits = match tag {
             // `sample_type` and `period_type`.
             1 | 11 => matches!(value, FieldValue::Bytes(message) if is_value_type(message)),
-            // Messages and texts: not a number.
+            // Messages and texts, which are never numbers: `number` returns 0 for them.
             2..=6 | 16 => value.number() == 0,
-            // Numbers: no bytes.
+            // Numbers, for which `bytes` is empty.
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
             // `comment`: a number, or bytes with several of them.
             13 => true,
@@ -119,7 +119,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         events,
         profile,
         sampled: None,
-        // `apart` implies `labels`.
+        // Samples with different labels can only be kept apart if the labels are kept.
         keeps_labels: options.apart || options.labels,
         samples_without_labels: 0,
         number_labels: BTreeMap::new(),
@@ -180,7 +180,8 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
     let default = tables.profile.default_sample_type;
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
-    // Without a default type, viewers show the last one. The others keep their order.
+    // Move the type that viewers show by default to the front. If the file names none, that is the last type. The other
+    // types keep their order.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
         indices[..=default].rotate_right(1);
     }
@@ -200,8 +201,8 @@ fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
     if name == "samples" || name == "sample" { Some(String::new()) } else { None }
 }
 
-/// True if the value type at this index holds the sample counts of the type after it. A type that holds sample counts
-/// itself has no others.
+/// True if the value type at this index holds the sample counts of the type after it. It doesn't if the type after it
+/// holds sample counts, too: these need no counts of their own.
 fn counts_next(tables: &Tables<'_>, index: usize) -> bool {
     let Some(event) = counted_event(tables, tables.profile.sample_type[index]) else { return false };
     let Some(next) = tables.profile.sample_type.get(index + 1) else { return false };
@@ -231,7 +232,7 @@ impl EventValues {
         {
             profile.series[series].sampling = Some(Sampling::Period(period.saturating_mul(scale)));
         }
-        // The sample counts of the event: the values of the type before it, or its own.
+        // The index of the event's sample counts: that of the type before it, or its own.
         let count = if index > 0 && counts_next(tables, index - 1) {
             Some(index - 1)
         } else if counted_event(tables, value_type).is_some() {
@@ -346,7 +347,7 @@ impl PprofReading<'_, '_> {
             let row = Row { track, stack, weight, count, time };
             if value < 0 {
                 self.profile.push_negative(event.series, row);
-            // A sample needn't have values for all events.
+            // An event for which the sample has the value 0 gets no row.
             } else if weight > 0 || count > 0 {
                 self.profile.push(event.series, row);
             }
@@ -376,13 +377,13 @@ impl PprofReading<'_, '_> {
                         _ => 1,
                     };
                     time = Some(Nanos(label.num.unsigned_abs().saturating_mul(scale)));
-                    // The first label decides how times are written again.
+                    // The first label with a time decides under which key and in which unit times are written again.
                     if self.time_label.is_none() {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }
                 }
-                // In files that jitgraft wrote, this label names the event to which the sample belongs. It isn't
-                // needed, because the values of the other events are 0.
+                // In files that jitgraft wrote, this label names the event to which the sample belongs. The label isn't
+                // needed, because the sample's values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
                 _ if self.keeps_labels => self.add_label(label, &mut others),
                 _ => has_unkept_label = true,
@@ -433,7 +434,8 @@ fn value_types(
 ) -> ValueTypes {
     let file = &tables.profile;
     let mut types = Vec::with_capacity(file.sample_type.len());
-    // What is set here is right for types that only hold sample counts. Types with an event's weight are changed below.
+    // Take each type for one that only holds sample counts. The loop below corrects the types that hold an event's
+    // weight.
     for &ValueType { r#type: name, unit } in &file.sample_type {
         let (name, unit) = (tables.text(name), tables.text(unit));
         types.push(SampleValue { name, unit, event: None, is_count: true, scale: 1 });
@@ -442,7 +444,8 @@ fn value_types(
         let name = &profile.series[event.series].name;
         let weight = &mut types[event.value];
         (weight.event, weight.is_count, weight.scale) = (Some(name.clone()), false, event.scale);
-        // An event that is a sample count itself has no other type for it.
+        // If the event has a separate type for its sample counts, that type belongs to the event, too. If its weight is
+        // the sample count (`count` is `value`), there is only the one type, which is already done.
         if let Some(count) = event.count
             && count != event.value
         {

@@ -46,7 +46,8 @@ struct UnsymbolizedPprof<'d> {
     bytes: &'d [u8],
     tables: Tables<'d>,
     unnamed: UnnamedLocations,
-    /// How samples use the unnamed locations, each use once, in ascending order.
+    /// The different ways in which samples use unnamed locations (which location, in which process, as a caller or
+    /// not), in ascending order.
     uses: Vec<LocationUse>,
     /// The addresses to look up, each once, in ascending order.
     addresses: Vec<BareAddress>,
@@ -69,7 +70,8 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         }
     }
     warnings.extend(skipped.into_warning());
-    // Fields that we don't know would be lost if the profile is written with names. Without uses, it is copied.
+    // Writing the profile with names loses fields that we don't know, so warn about them. If nothing needs a name, the
+    // file is copied with all its fields.
     if !uses.is_empty() {
         let mut unknown = Skipped::new("unknown field");
         SCHEMA.find_unknown(bytes, &mut unknown);
@@ -77,7 +79,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     }
     let mut uses: Vec<LocationUse> = uses.into_iter().collect();
     uses.sort_unstable();
-    // Several locations may have the same address.
+    // Several locations may have the same address, which is looked up only once.
     let mut addresses: Vec<BareAddress> = uses.iter().map(|location_use| bare_address(location_use, &tables)).collect();
     addresses.sort_unstable();
     addresses.dedup();
@@ -93,7 +95,7 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     /// at that address. A location that has different names in different samples is copied for each further name, and
     /// the samples refer to the copies.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // What each use is called; an empty list if nothing is known at its address.
+        // For each use of an unnamed location, the calls at its address; an empty list if nothing is known there.
         let names = LocationNames::new(&self.uses, |location_use| {
             match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {
                 Ok(index) => find_calls(index),
@@ -111,7 +113,8 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
             let uses: Vec<Option<LocationUse>> = unnamed.uses(&sample, tables).collect();
             for (id, location_use) in sample.location_id.iter_mut().zip(uses) {
                 if let Some(location_use) = location_use
-                    // Uses with the first of a location's names stay with the location itself.
+                    // If a location has several names, it gets the first one itself. Only for the others does it have
+                    // copies.
                     && let Some(copy) = names.copy_of(&location_use)
                 {
                     *id = first_copy + copy as u64;
@@ -151,7 +154,8 @@ impl UnnamedLocations {
         Self { indices, in_kernel }
     }
 
-    /// For each location of a sample, innermost first, how the sample uses it; `None` if the location needs no name.
+    /// Yields, for each location of a sample (innermost first), how the sample uses it; `None` if the location needs no
+    /// name.
     fn uses(&self, sample: &PprofSample, tables: &Tables<'_>) -> impl Iterator<Item = Option<LocationUse>> {
         let mut pid = None;
         for label in &sample.label {
@@ -171,7 +175,7 @@ impl UnnamedLocations {
     }
 }
 
-/// The address to look up for a use.
+/// The address to look up for one use of an unnamed location, with the process of the samples that use it.
 fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress {
     let location = tables.profile.location.get(location_use.location as usize);
     let addr = Addr(location.map_or(0, |location| location.address));

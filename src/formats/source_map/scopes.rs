@@ -80,7 +80,7 @@ impl ScopesReader {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         let name = if flags & HAS_NAME == 0 { NONE } else { self.next_name(item.signed()?)? };
-        // The number of the kind is read over, because the kind isn't needed.
+        // Skip the kind, which isn't needed.
         if flags & HAS_KIND != 0 {
             item.signed()?;
         }
@@ -127,11 +127,12 @@ impl ScopesReader {
     /// Reads the end of a range in the script. `None` if the item is invalid.
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
-        // A single number is that of the columns; the range then ends on the line of the last position.
+        // If the item has only one number, it is that of columns: the range ends on the line of the last position.
         let (lines, columns) = match item.unsigned() {
             Some(columns) => (first, columns),
             None => (0, first),
         };
+        // Only the starts of ranges are kept. The end matters because the next position is relative to it.
         self.generated = advance(self.generated, lines, columns)?;
         Some(())
     }

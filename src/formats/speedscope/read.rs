@@ -228,7 +228,8 @@ impl SpeedscopeReading {
         // One of these two adds nothing: a sampled profile has no events, and an evented one no samples.
         self.add_samples(one_profile, &mut rows);
         self.add_events(one_profile, &mut rows);
-        // In these cases, it is unknown how many samples a row stands for.
+        // The file doesn't tell how many samples a row stands for if the row is a time between two events, if the rows
+        // may be sums (`are_sums`), or if weights without a unit have fractions.
         if !one_profile.events.is_empty() || one_profile.are_sums() || self.has_fractions {
             self.profile.series[series].counting = Counting::Unknown;
         }
@@ -278,6 +279,8 @@ impl SpeedscopeReading {
     fn add_events(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
         let (mut stack, mut last) = (None, one_profile.start_value);
         for (number, event) in one_profile.events.iter().enumerate() {
+            // A time that goes back is reported. Its event still opens or closes a frame, at the time of the event
+            // before it.
             if event.at < last {
                 let message =
                     format!("event {number} of profile '{}' is earlier than the one before it", one_profile.name);

@@ -95,7 +95,8 @@ pub(super) struct TableInput {
     frames: Vec<FrameCells>,
     /// For each frame of the profile: its index in `frames` plus one, or 0 if no row contained it yet.
     frame_numbers: Vec<u32>,
-    /// For each stack of the profile: its cells. Stacks that no row contained yet have ID 0.
+    /// For each stack of the profile: its cells. For a stack that no row contained yet, these are placeholders, in
+    /// which [`StackCells::id`] is 0.
     stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
     /// The labels of the recording, which all its rows get.
@@ -148,7 +149,7 @@ impl TableInput {
 
     /// Adds a stack, its callers and their frames.
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
-        // Walk up to the nearest caller that was added before (all others have ID 0). Then add the new stacks, the
+        // Walk up to the nearest caller whose cells are known (their `id` isn't 0). Then add the new stacks, the
         // outermost first, because the cells of a stack depend on those of its caller.
         let mut new_stacks = Vec::new();
         let mut next = Some(stack);

@@ -70,7 +70,7 @@ struct TableWriter<'o> {
     waiting: Vec<WaitingRows>,
     /// True if a group of the current input has already been written.
     has_groups: bool,
-    /// The rows that were left when their inputs ended. They will share a group.
+    /// The rows that were too few for a group when their inputs ended. They will share a group.
     pending: Vec<PendingRows>,
 }
 
@@ -80,9 +80,9 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// Limit for rows of small inputs that wait to share a group: they are written once their inputs hold more than this
-/// many stacks together, or once there are more than [`PENDING_INPUTS`] such inputs (counted once per event). Memory
-/// thus doesn't grow with the number of inputs.
+/// The rows of small inputs wait, to share a group. They stop waiting when their inputs have more than `PENDING_STACKS`
+/// stacks in total, or when there are more than [`PENDING_INPUTS`] lists of waiting rows, one per input and event.
+/// Memory thus doesn't grow with the number of inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 

@@ -63,7 +63,7 @@ impl WaitingRows {
         let mut rows = std::mem::take(self).rows;
         let function_of = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
         let mut functions: Vec<_> = rows.iter().map(function_of).collect();
-        // This sorts by number, which only serves to remove duplicates.
+        // Sort the functions by number. This only serves to remove duplicates.
         functions.sort_unstable();
         functions.dedup();
         // Rows are sorted by the rank of their function's name: names are compared once per function, not once per row.

@@ -24,7 +24,7 @@ pub(super) struct StackSpan {
     pub(super) duration: i64,
     /// The number of samples during the span.
     pub(super) samples: u64,
-    /// The sum of these samples' weights, in the event's unit.
+    /// The sum of the weights of the samples during the span, in the event's unit.
     pub(super) weight: u64,
 }
 
@@ -66,7 +66,8 @@ impl EventLayout<'_> {
             let (parent, _) = self.writing.profile.stack_of(stack);
             let callees = &mut self.callees;
             let sum = self.sums.entry(stack).or_insert_with(|| {
-                // Seen for the first time, so it becomes a callee of its caller. `lay_out` keeps this order.
+                // A stack that is seen for the first time becomes a callee of its caller. `lay_out` keeps the order of
+                // callees.
                 callees.entry(parent).or_default().push(stack);
                 ValueSum::default()
             });

@@ -53,8 +53,9 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     }
     trace.samples.push_to(&mut profile, |pid, tid| trace.track(pid, tid, b"samples"), warnings);
     if !takes_time {
-        // The samples can still be filtered by time, which the spans would prevent once they are in the same profile.
-        // Nothing was cut from these spans, because they take no time.
+        // `cut_to_time` says that the rows of a profile were cut to the user's time range when they were read, so that
+        // they must not be filtered by time any more. The samples still must be, and spans without time have nothing to
+        // cut.
         spans.cut_to_time = false;
         profile.merge(&spans);
     }

@@ -21,9 +21,9 @@ const MAX_EVENT_LEN: usize = 1 << 26;
 /// The maximum length of an event that is repaired if it isn't valid JSON.
 const MAX_REPAIRED_LEN: usize = 1 << 20;
 
-/// Limits the time that is spent on a damaged document. After damage, the reader tries to find the next event at every
-/// object after a comma. It stops doing so once all such attempts together have examined more bytes in vain than this
-/// number plus four times the number of bytes read so far. From then on, it only tries the starts of lines.
+/// Limits the time that is spent on a damaged document: the number of bytes, plus four times the bytes read so far,
+/// that repairs of events and searches for the next event after damage may examine in vain. Beyond that, events aren't
+/// repaired any more, and only a line that starts with an object is taken for the next event.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
@@ -65,7 +65,7 @@ pub(super) struct EventReader<R> {
     part: DocumentPart,
     /// True if the list of events has been found.
     found_events: bool,
-    /// The number of bytes that all attempts to find an event after damage have examined in vain; see [`WASTE`].
+    /// The number of bytes that repairs of events and searches for the next event have examined in vain; see [`WASTE`].
     wasted: u64,
     /// What was read so far besides events.
     rest: DocumentRest,
@@ -77,7 +77,7 @@ enum Attempt {
     Found,
     /// The buffer ends inside the event: read more and try again.
     Short,
-    /// It isn't an event, and can't be repaired to one. Holds the reason.
+    /// The text isn't an event, and can't be repaired to be one. Holds the reason.
     Damaged(&'static str),
 }
 
@@ -198,7 +198,8 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
-        // Repairing takes much longer than parsing, so events that are longer than this aren't repaired.
+        // Repairing takes much longer than parsing, so only this much of an event is looked at. Longer events aren't
+        // repaired.
         let looked_at = &bytes[..bytes.len().min(MAX_REPAIRED_LEN)];
         match repair(looked_at) {
             Ok((json, len)) => {
@@ -210,6 +211,7 @@ impl<R: Read> EventReader<R> {
                 self.wasted += len as u64;
                 Ok(damaged)
             }
+            // The event isn't complete. More bytes may help, unless it is too long to be repaired or the file ends.
             Err(Unrepairable::Short) if looked_at.len() < MAX_REPAIRED_LEN && !self.at_end => Ok(Attempt::Short),
             Err(Unrepairable::Short) => {
                 self.wasted += looked_at.len() as u64;
@@ -222,7 +224,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if the search after damage has examined too many bytes in vain.
+    /// True if repairs of events and searches for the next event have examined too many bytes in vain ([`WASTE`]).
     fn has_wasted_enough(&self) -> bool {
         self.wasted > WASTE + 4 * (self.base + self.position as u64)
     }
@@ -308,7 +310,8 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
+                    // The list of samples is damaged here, or the file ends. `read_member` goes on with the outermost
+                    // object.
                     self.count_damage("expected a sample here");
                     return Ok(());
                 }
@@ -342,7 +345,8 @@ impl<R: Read> EventReader<R> {
                     return Ok(());
                 }
                 _ => {
-                    // If anything else is here, or the file ends, `read_member` goes on with the outermost object.
+                    // The object of stack frames is damaged here, or the file ends. `read_member` goes on with the
+                    // outermost object.
                     self.count_damage("expected a stack frame here");
                     return Ok(());
                 }
@@ -430,7 +434,8 @@ impl<R: Read> EventReader<R> {
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }
-            // In the middle of a line, objects are also found in the arguments of events, so it must be a whole event.
+            // An object that follows a comma in the middle of a line may be inside an event's arguments. So go on there
+            // only if it is a whole event.
             } else if is_after_comma && self.is_event()? {
                 return Ok(());
             } else {
@@ -525,7 +530,7 @@ fn valid_prefix(bytes: &[u8]) -> &str {
 
 /// The kind of an error, without quoting the file's contents.
 fn error_kind(error: &serde_json::Error) -> &'static str {
-    if error.is_data() { "this is not a trace event" } else { "this is not JSON" }
+    if error.is_data() { "the object is not a trace event" } else { "the event is not valid JSON" }
 }
 
 /// The offset in the text at which an error was found.

@@ -49,7 +49,7 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
             _ if is_word_byte(byte) => {
                 let len = bytes[position..].iter().take_while(|byte| is_word_byte(**byte)).count();
                 let word = String::from_utf8_lossy(&bytes[position..position + len]);
-                // If the input ends with the word, its last bytes may be missing.
+                // The input may have been cut off in the middle of the word.
                 if position + len == bytes.len() {
                     return Err(Unrepairable::Short);
                 }
@@ -135,7 +135,7 @@ fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable>
     }
 }
 
-/// The contents of a JSON string that serde rejects, after repairing it. A string that is cut off is returned as it is.
+/// The contents of a JSON string that serde rejects, after repairing it. A truncated string is returned as it is.
 pub(super) fn lenient_text(json: &str) -> String {
     let mut mended = String::new();
     match repair_string(json.as_bytes(), &mut mended) {

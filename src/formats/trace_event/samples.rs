@@ -62,7 +62,7 @@ struct Sample {
     frame: u32,
     pid: Option<i64>,
     tid: Option<i64>,
-    /// In nanoseconds.
+    /// When the sample was taken, in nanoseconds; `None` if unknown.
     time: Option<i64>,
     weight: i64,
 }

@@ -103,13 +103,13 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
-/// The number of events whose argument names are collected for a message, because they lack an argument by which time
-/// is summed. A limit, because listing arguments is slow.
+/// How many events to look at for names of arguments, which the message lists if no event has an argument by which the
+/// user sums time. There is a limit because listing arguments is slow.
 const MAX_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
-    /// See [`ReadOptions::perfetto_compat`].
+    /// True to count spans exactly as Perfetto does ([`ReadOptions::perfetto_compat`]).
     perfetto_compat: bool,
     /// The names of the arguments by whose values the time of spans is summed.
     by_args: &'o [String],
@@ -169,9 +169,9 @@ struct ThreadSpans {
 /// An event that is part of a span, with interned names.
 #[derive(Debug, Clone)]
 struct SpanEvent {
-    /// Start or end, in nanoseconds.
+    /// When the event occurred, in nanoseconds: the start or the end of a span, or an instant.
     time: i64,
-    /// Only complete spans (`X`) have one; otherwise 0.
+    /// The duration of a complete span (`X`); 0 for other events.
     duration: i64,
     /// The name; an end with [`NO_NAME`] matches any span.
     name: NameNumber,
@@ -274,7 +274,7 @@ impl<'o> SpanBuilder<'o> {
             self.timeline.oddities.endless += 1;
         }
         let duration = duration.unwrap_or(0).max(0);
-        // jitgraft only writes complete spans.
+        // Only events of jitgraft state a function, and jitgraft writes only complete spans.
         let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
         let (phase, origin) = (event.phase, event.offset);
         let span = SpanEvent { time, duration, name, cat, action, args, function, thread, phase, origin };
@@ -291,7 +291,8 @@ impl<'o> SpanBuilder<'o> {
     /// The index of the event's function in [`Self::functions`], to which it is added if it is new; `None` if jitgraft
     /// didn't write the event. Jitgraft's events are recognized by the argument with the number of samples.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
-        // Perfetto knows functions by their names alone, so to count as it does, functions with equal names stay one.
+        // Perfetto tells functions apart by their names alone. To count as it does, `--perfetto-compat` doesn't look at
+        // their files and lines.
         if self.perfetto_compat || !event.args.contains("\"samples\":") {
             return None;
         }
@@ -339,7 +340,8 @@ impl<'o> SpanBuilder<'o> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
-            // Collect the names of other arguments, for the message if no event has this one.
+            // If no event has the argument `key`, a message lists the arguments that events have, so collect their
+            // names.
             if value.is_none() && !event.args.is_empty() && self.examined < MAX_EXAMINED {
                 self.examined += 1;
                 self.timeline.argument_names.extend(event.argument_names());
@@ -356,7 +358,7 @@ impl<'o> SpanBuilder<'o> {
             return Action::None;
         }
         let [same_name, message, detail] = event.arguments([&event.name, "message", "detail"]);
-        // Other programs also write spans called `frame`, but without this argument.
+        // Other programs also write spans called `frame`, but without the argument `message`.
         let is_miri_frame = event.name == "frame" && message.is_some();
         self.timeline.is_miri |= is_miri_frame || event.name == "step" && same_name.is_some();
         let names = &mut self.timeline.names;
@@ -439,7 +441,8 @@ impl<'o> SpanBuilder<'o> {
             thread.waiting.swap(index - 1, index);
             index -= 1;
         }
-        // Sorted by time, the first one can be processed: no earlier event is expected any more.
+        // Once enough later events are held back, the earliest one can be processed: no event before it is expected any
+        // more.
         if thread.waiting.len() > WINDOW
             && let Some(first) = thread.waiting.pop_front()
         {
@@ -535,7 +538,8 @@ impl<'o> SpanBuilder<'o> {
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
-        // The track stays empty if it is new and the end was already read.
+        // If the span's end was read before, nothing was opened on the track. If the track is also new, it has no open
+        // spans.
         self.remove_if_empty(id);
         self.add_slice(Slice { duration, depth, ..event.slice(kind, lane) }, event);
     }
@@ -579,6 +583,7 @@ impl<'o> SpanBuilder<'o> {
                 self.process_event(&event);
             }
         }
+        // Perfetto doesn't end open spans inside an ended one, so counting as Perfetto does leaves them open.
         if !self.perfetto_compat {
             self.end_spans_inside_ended_ones();
         }
@@ -604,8 +609,8 @@ impl<'o> SpanBuilder<'o> {
         Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }
     }
 
-    /// At the end of the trace, ends spans that are still open inside a span that has ended. Before that, the next
-    /// event on the same track ended them.
+    /// At the end of the trace, ends spans that are still open inside a span that has ended. Until then, the next event
+    /// of the same track does this.
     fn end_spans_inside_ended_ones(&mut self) {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         let async_stacks = self.async_tracks.values_mut().map(|track| &mut track.stack);
@@ -699,7 +704,7 @@ const PERFETTO_MAX_DEPTH: u16 = 512;
 /// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
 /// of the end; `None` if there is none.
 fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: AsyncTrackKey, name: NameNumber, from: i64) -> Option<i64> {
-    // The ends of a span's track and name are sorted by time.
+    // The ends with this track and name are next to each other, sorted by time, so the first one is the earliest.
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
     if *count == 0 {

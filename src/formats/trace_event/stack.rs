@@ -14,7 +14,7 @@ pub(super) struct OpenSpan {
     name: NameNumber,
     cat: NameNumber,
     start: i64,
-    /// [`UNFINISHED`] until the end is known.
+    /// The span's duration; [`UNFINISHED`] until its end is known.
     duration: i64,
 }
 
@@ -74,7 +74,7 @@ impl SpanStack {
     #[inline]
     pub(super) fn remove_finished(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // The loop goes from the innermost span outwards. True if a span that it kept hasn't ended.
+        // True if one of the spans that the loop has kept hasn't ended. The loop goes from the innermost span outwards.
         let mut contains_open = false;
         // The number of spans that the loop kept so far.
         let mut kept = 0;
@@ -88,8 +88,8 @@ impl SpanStack {
             if span.duration == UNFINISHED {
                 contains_open = true;
             } else if contains_open {
-                // At the very time of its end, the open spans inside it may still end in order, so it is only over
-                // after that.
+                // The open spans inside this span may still end in order at the very time of its end. So it is only
+                // over after that time.
                 if span.end() < time {
                     misplaced += 1;
                     self.remove_with_inner_spans(index, span.end(), slices);

@@ -73,7 +73,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     writer.finish_with_metadata(&recording_facts(profile, series, options.weight))
 }
 
-/// A frame without what differs between samples of one function: source line and address.
+/// A copy of a frame without its source line and its address, which differ between samples of one function.
 fn without_line(frame: &Frame) -> Frame {
     Frame { file: None, line: 0, column: 0, addr: None, ..*frame }
 }

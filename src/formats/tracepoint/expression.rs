@@ -85,15 +85,15 @@ pub(super) enum Op {
     And,
     Xor,
     Or,
-    /// `&&`
+    /// `&&`: 1 if both operands are true (not 0), otherwise 0.
     BothTrue,
-    /// `||`
+    /// `||`: 1 if an operand is true (not 0), otherwise 0.
     AnyTrue,
-    /// `!`
+    /// `!`: 1 if the operand is 0, otherwise 0.
     Not,
-    /// `~`
+    /// `~`: the operand with all bits inverted.
     Inverse,
-    /// Unary `-`
+    /// `-` before an operand: its negative.
     Minus,
 }
 
@@ -241,7 +241,7 @@ impl<'f> Parser<'f> {
 
     /// Parses an expression whose operators are in row `level` of [`BINARY`] or in a later one.
     fn parse_binary(&mut self, level: usize) -> Option<Argument> {
-        // Behind the last row, only operands are left.
+        // Beyond the last row there are no binary operators, so an operand with its signs is next.
         let Some(operators) = BINARY.get(level) else { return self.parse_unary() };
         let mut left = self.parse_binary(level + 1)?;
         while let Some((_, op)) = operators.iter().find(|(sign, _)| self.is_sign(sign)) {
@@ -344,7 +344,7 @@ impl<'f> Parser<'f> {
                 _ => return None,
             }
         }
-        // Without an operand after it, it is a constant in parentheses, as in `(A) + 1`. `-` counts as the start of an
+        // If no operand follows the parentheses, they hold a constant, as in `(A) + 1`. A `-` counts as the start of an
         // operand, although `(A) - 1` is possible, too.
         let is_operand = match self.tokens.get(end + 1)? {
             Token::Word(_) | Token::Number(_) | Token::Text(_) => true,
@@ -505,7 +505,7 @@ fn tokenize(line: &str) -> Option<Vec<Token>> {
             rest = after;
         } else if byte == b'\'' {
             let (text, after) = parse_literal(&rest[1..], b'\'')?;
-            // A character is its number.
+            // In C, a character literal is the number of that character.
             tokens.push(Token::Number((*text.first()?).into()));
             rest = after;
         } else if byte.is_ascii_alphanumeric() || byte == b'_' {

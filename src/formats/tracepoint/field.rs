@@ -10,7 +10,8 @@ pub(super) struct Field {
     pub(super) size: usize,
     pub(super) is_signed: bool,
     pub(super) is_pointer: bool,
-    /// True if the type contains the word `long`. perf prints such fields in another way.
+    /// True if the type contains the word `long`. perf prints such a field in hexadecimal, unless it is signed and has
+    /// eight bytes.
     pub(super) is_long: bool,
     pub(super) is_array: bool,
     /// True for an array of characters.
@@ -101,8 +102,7 @@ impl<'a> Declaration<'a> {
             // The brackets follow the type: `char[] name`.
             let text = text.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
             let (kind, name) = text.rsplit_once([' ', ']'])?;
-            // The data is always an array, whose length differs from sample to sample.
-            // An empty length stands for that.
+            // The data is always an array, whose length differs from sample to sample. An empty length stands for that.
             return Some(Self { place, kind: kind.split('[').next()?, name, length: Some("") });
         }
         // The brackets follow the name: `char comm[16]`.

@@ -153,8 +153,7 @@ impl Conversion {
                 b'h' => conversion.bits = (conversion.bits / 2).max(8),
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
-                // For a plain `%p`, and for conversions of the kernel that it doesn't know, perf prints a pointer.
-                // Unknown letters follow as text.
+                // A plain `%p` prints a pointer. So does `%pB`, which perf doesn't know; the `B` is printed as text.
                 b'p' if rest.first().is_none_or(|next| *next == b'B' || !next.is_ascii_alphanumeric()) => {
                     (conversion.kind, conversion.bits) = (byte, 64);
                 }

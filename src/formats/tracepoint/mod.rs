@@ -86,8 +86,8 @@ impl TracepointFormats {
         Ok(formats)
     }
 
-    /// Reads the description of one tracepoint. A description that isn't understood is skipped. Fails if it is cut off,
-    /// because nothing can be found after it then.
+    /// Reads the description of one tracepoint. A description that isn't understood is skipped. Fails if the
+    /// description is truncated, because then nothing after it can be found.
     fn add(&mut self, cursor: &mut Cursor<'_>, skipped: &mut Skipped) -> Result<()> {
         let size = cursor.u64("size of a format")?;
         let offset = cursor.offset();

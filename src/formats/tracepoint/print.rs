@@ -234,7 +234,7 @@ impl<'a> TracepointRecord<'a> {
         match argument {
             Argument::Text(text) => layout.print_text(text, out),
             // A number instead of a text only occurs as the null pointer in `"%.*s", REC->len, REC->len ? … : NULL`.
-            // The precision is zero whenever it is chosen, so nothing is printed.
+            // The precision (`REC->len`) is 0 whenever the null pointer is chosen, so nothing is printed.
             Argument::Number(number) => layout.print_text(number.to_string().as_bytes(), out),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
@@ -333,7 +333,8 @@ impl<'a> TracepointRecord<'a> {
         let mut value = self.evaluate(value)?;
         let mut is_first = true;
         for (flag, name) in names {
-            // The value is 0 from the start, or all its bits have been named.
+            // What is left of the value is 0, either from the start or because all its bits have been named. The first
+            // negative flag is the name of 0.
             if value == 0 && flag.cast_signed() < 0 {
                 layout.print_text(name, out);
                 break;
@@ -416,7 +417,8 @@ impl<'a> TracepointRecord<'a> {
             }
             is_first = false;
             put(out, format_args!("{first}"));
-            // `cpu` is the first one that isn't set, so `cpu - 1` is the last of the range. A single one has no range.
+            // `cpu` is the first CPU that isn't in the set, so `cpu - 1` is the last one of the range. A single CPU is
+            // printed without a range.
             if cpu - first > 1 {
                 put(out, format_args!("-{}", cpu - 1));
             }
@@ -518,7 +520,7 @@ impl Layout<'_> {
             b'o' => format!("{}{number:o}", if alternate && number != 0 { "0" } else { "" }),
             _ => number.to_string(),
         };
-        // glibc prints a null pointer like this.
+        // glibc prints a null pointer as `(nil)`.
         if kind == b'p' && number == 0 {
             return self.pad(b"(nil)", out);
         }

@@ -67,7 +67,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
         "font": layout.font,
         "family": look.font_family(),
         "width": look.width,
-        // Names that are too long lose their beginning instead of their end.
+        // True if names that are too long lose their beginning; otherwise, they lose their end.
         "cutBegin": look.cut == Cut::Begin,
         "nameType": look.name_type.as_deref().unwrap_or_default(),
     })

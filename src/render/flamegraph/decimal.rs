@@ -13,7 +13,7 @@ pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, places: usize) {
     push_decimal(scaled / power, out);
     out.push(b'.');
     let decimals = scaled % power;
-    // The digits after the point, including leading zeros, which a decimal number would not have.
+    // The digits after the point, one by one, because `push_decimal` would leave out leading zeros.
     for place in (0..places as u32).rev() {
         out.push(b'0' + (decimals / 10u64.pow(place) % 10) as u8);
     }

@@ -25,7 +25,7 @@ pub struct Side<'a> {
 
 /// The call tree of one event, twice: each node has a weight and a number of samples.
 struct CountedTrees {
-    /// The tree with the weights for the picture, by the user's choice of weight.
+    /// The tree whose weights the picture shows: the samples' weights or their number, as the user chose.
     tree: CallTree,
     /// A tree with the same nodes, whose weights are numbers of samples. They tell whether a change may be chance.
     samples: CallTree,
@@ -92,8 +92,8 @@ impl Drawing {
         (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
         let old_nodes = counterparts(&old.tree, &new.tree);
         let mut names = NameTable::default();
-        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
-        // start after the name.
+        // For each label whose name belongs to several functions: where its function starts. Boxes show this after the
+        // name, so that the functions can be told apart.
         let starts = new.tree.namesake_locations();
         for placed in new.tree.boxes(look.narrowest(total)) {
             let old_node = old_nodes[placed.node as usize];
@@ -149,8 +149,8 @@ fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale).round() as u64
 }
 
-/// The color step for a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). Never 0, which means "no change":
-/// the function is called only if there is a change.
+/// The color step for a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). It must only be called if there is a
+/// change, because it never returns 0, which means "no change".
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);
@@ -178,7 +178,7 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     // The nodes of the earlier tree, by the caller's node and the function's name and start.
     let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
-        // If several nodes have the same caller, name and start (of other kinds of code), the first is taken.
+        // Nodes with the same caller, name and start are code of different kinds. Of these, the first is taken.
         children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut old_nodes = vec![None; after.node_count()];
@@ -192,8 +192,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight of calls that occur only in the earlier profile. Only the outermost of these nodes is added, because its
-/// total weight includes everything below it.
+/// The weight of calls that occur only in the earlier profile. A call that is below another one of these isn't added,
+/// because the total weight of the outer one includes it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     for node in old_nodes.iter().flatten() {

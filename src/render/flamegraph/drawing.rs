@@ -238,8 +238,8 @@ impl Drawing {
         drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let mut names = NameTable::default();
-        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
-        // start after the name.
+        // For each label whose name belongs to several functions: where its function starts. Boxes show this after the
+        // name, so that the functions can be told apart.
         let starts = tree.namesake_locations();
         for MergedBox { placed, own: weight_of_ends, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total))
         {
@@ -286,8 +286,8 @@ impl Drawing {
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let mut names = NameTable::default();
-        // Where the function starts, for each label whose name belongs to several functions. The box then shows the
-        // start after the name.
+        // For each label whose name belongs to several functions: where its function starts. Boxes show this after the
+        // name, so that the functions can be told apart.
         let starts = chart.tree.namesake_locations();
         // The first thread belongs at the top. Row 0 is at the bottom, so the lanes of the last thread come first; in
         // an inverted picture, row 0 is at the top.

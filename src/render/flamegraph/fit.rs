@@ -31,7 +31,7 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
         return Some(Cow::Borrowed(name));
     }
     if cut == Cut::Begin {
-        // 1 is for the `…`.
+        // One of the `room` letters is the `…`.
         let kept = name.char_indices().nth(letters - (room - 1)).map_or("", |(at, _)| &name[at..]);
         return Some(Cow::Owned(format!("…{kept}")));
     }

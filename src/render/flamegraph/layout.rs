@@ -71,6 +71,7 @@ impl Layout {
         let letter = font * look.font_width.unwrap_or(0.62);
         let legend = place_legend(&drawing.legend, width, letter);
         let last_line = legend.last().map_or(facts_baseline(), |entry| entry.y);
+        // `last_line` is the baseline of the last text. Letters such as `g` extend below it by about 4 pixels.
         let top = last_line + MARGIN + 4.0;
         let axis_height = if drawing.is_chart { AXIS } else { 0.0 };
         Self {

@@ -74,7 +74,7 @@ pub struct Look {
     pub font_width: Option<f64>,
     /// The unit of the weights, such as `samples`.
     pub count_name: Option<String>,
-    /// The word shown for a box, such as `Function:`.
+    /// The word before the name of a box in the texts about it, such as `Function:`.
     pub name_type: Option<String>,
     /// A factor by which shown weights are multiplied.
     pub factor: Option<f64>,

@@ -243,7 +243,7 @@ impl Picture {
     fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let Extent { left, width } = self.layout.extent(one);
         let width = if width > NARROW { width - GAP } else { width };
-        // Such a box is visible only after zooming in, when the script draws it from the data.
+        // A box this narrow becomes visible only after zooming in. Then the script draws it from the data.
         if width < INVISIBLE {
             return;
         }
@@ -261,6 +261,8 @@ impl Picture {
         for (swatch, weight) in &one.shares {
             // The stripes are as wide as the bar, without the gap to the next box.
             let share = (width - GAP) * *weight as f64 / all;
+            // The middle of a stripe, which is 3 pixels high. Its lower edge is that of the box, 1 pixel above the next
+            // row.
             let y = self.layout.top_of(one) + self.layout.row - 2.5;
             add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
             left += share;

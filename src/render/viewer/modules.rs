@@ -111,7 +111,7 @@ fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
         match step {
             Step::Visit(_) => {
                 steps.push(Step::Write(name));
-                // Push them in reverse, because the last one pushed is taken next.
+                // Push the imports in reverse, because the last one pushed is taken next.
                 for (_, imported) in module.imports.iter().rev() {
                     steps.push(Step::Visit(imported));
                 }

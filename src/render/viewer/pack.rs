@@ -142,7 +142,8 @@ fn make_readable(value: &mut Value) {
     }
 }
 
-/// Writes the packed block in base64.
+/// Writes the packed block: the length of a JSON text, the JSON text, and the bytes of all columns, compressed and in
+/// base64.
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));

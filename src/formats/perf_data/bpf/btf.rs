@@ -71,7 +71,7 @@ impl Btf {
         let header_len = object.u32("length of a BTF header")?;
         let (type_offset, type_len) = (object.u32("offset of BTF types")?, object.u32("length of BTF types")?);
         let (string_offset, string_len) = (object.u32("offset of BTF strings")?, object.u32("length of BTF strings")?);
-        // Types and strings have offsets from the end of the header, so two cursors start there.
+        // The offsets of types and strings count from the end of the header, so both cursors start there.
         let mut after_header = start;
         after_header.bytes(header_len.into(), "BTF header")?;
         let (mut types, mut strings) = (after_header, after_header);
@@ -98,15 +98,15 @@ fn read_function_names(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Resul
         // To get to the next type, skip the data of this one, whose length depends on the kind.
         let (kind, members) = (info >> 24 & 0x1f, u64::from(info & 0xffff));
         let data_len = match kind {
-            // INT, VAR, DECL_TAG
+            // INT, VAR and DECL_TAG: one u32
             1 | 14 | 17 => 4,
-            // ARRAY
+            // ARRAY: three u32
             3 => 12,
-            // STRUCT, UNION, DATASEC, ENUM64
+            // STRUCT, UNION, DATASEC and ENUM64: three u32 per member
             4 | 5 | 15 | 19 => members * 12,
-            // ENUM, FUNC_PROTO
+            // ENUM and FUNC_PROTO: two u32 per member
             6 | 13 => members * 8,
-            // PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
+            // No data: PTR, FWD, TYPEDEF, VOLATILE, CONST, RESTRICT, FUNC, FLOAT, TYPE_TAG
             2 | 7..=12 | 16 | 18 => 0,
             _ => return Err(start.error(format!("BTF types of kind {kind} are unknown to jitgraft"))),
         };

@@ -33,7 +33,7 @@ pub(super) struct FunctionInfo<'data> {
     pub(super) type_id: Option<u32>,
 }
 
-/// One of the arrays of a program.
+/// An array that belongs to a program's description, such as its machine code or its source lines.
 #[derive(Debug, Clone, Copy)]
 struct InfoArray<'data> {
     bytes: &'data [u8],
@@ -95,7 +95,7 @@ impl<'data> RawProgram<'data> {
         Ok(Self { info, data, array_mask })
     }
 
-    /// `N` bytes of the struct, from `offset` on; zeros if the struct is too short.
+    /// `N` bytes of the program's `struct bpf_prog_info`, from `offset` on; zeros if the struct is too short.
     fn bytes<const N: usize>(&self, offset: usize) -> &'data [u8; N] {
         self.info.rest().get(offset..).and_then(|bytes| bytes.first_chunk()).unwrap_or(&[0; N])
     }
@@ -115,11 +115,12 @@ impl<'data> RawProgram<'data> {
             skipped.add(error);
             &[]
         });
-        // An empty array may state entries of length 0. `rows` and `len` divide by that length, so it becomes 1.
+        // `rows` and `len` divide by the length of an entry. An empty array may state the length 0, so make it 1.
         InfoArray { bytes, entry_len: (field.entry_len as usize).max(1), endian: self.info.endian() }
     }
 
-    /// The bytes of an array that the program's record contains; empty if the array is missing.
+    /// The bytes of an array, from the program's `data`; empty if the program doesn't have the array. Fails if the
+    /// array's entries are too short or its end is beyond `data`.
     fn array_bytes(&self, field: &ArrayField) -> Result<&'data [u8]> {
         if self.array_mask >> field.bit & 1 == 0 || field.count == 0 {
             return Ok(&[]);

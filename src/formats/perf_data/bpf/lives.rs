@@ -32,7 +32,7 @@ struct ProgramLife {
 struct FunctionCandidate {
     life: ProgramLife,
     function: BpfFunctionId,
-    /// The hashes that the symbol's name may contain (see [`KnownFunction::tags`]).
+    /// The hashes by which the name of a kernel symbol can refer to this function (see [`KnownFunction::tags`]).
     tags: [Option<[u8; 8]>; 2],
 }
 
@@ -43,8 +43,8 @@ pub(super) struct KnownFunction {
     /// The program's ID and hash, as in BPF_EVENT.
     pub(super) program: (u32, [u8; 8]),
     pub(super) addr: u64,
-    /// The hashes that the symbol's name may contain: of the function and, for a program's first function, of the
-    /// program.
+    /// The hashes by which the name of a kernel symbol can refer to this function: the function's own and, for a
+    /// program's first function, the program's.
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
@@ -85,9 +85,9 @@ impl ProgramLives {
     /// is the position of the next symbol at the same address.
     ///
     /// Normally the program's load event follows the symbol, so it lies between `moment` and `until`. But the event can
-    /// also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and a
-    /// program that is being loaded meanwhile is reported twice. In these cases, and if there is no load event, the
-    /// latest program at the address is taken, but only if the symbol's name contains its hash.
+    /// also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and reports
+    /// a program twice if it is loaded while perf does this. In these cases, and if there is no load event, the latest
+    /// program at the address is taken, but only if the symbol's name contains its hash.
     pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
         // Candidates without a load event come first: `None` is less than any position.
@@ -100,7 +100,7 @@ impl ProgramLives {
             return Some(candidate.function);
         }
         let candidate = candidates[..next].last()?;
-        // The latest program that was loaded before the symbol appeared may be gone by then.
+        // A program that was unloaded before the symbol appeared can't be the symbol's program.
         if candidate.life.unloaded.is_some_and(|unloaded| unloaded < moment.position) {
             return None;
         }

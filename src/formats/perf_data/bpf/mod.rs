@@ -83,7 +83,8 @@ impl BpfSurvey {
             let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
             let until = next.map_or(usize::MAX, |next| next.position);
             let symbol = &mut symbols[moment.index];
-            // A record that removes a symbol needs no function. It only ends the time of the symbol before it.
+            // A record that removes a symbol has no function of its own. It is in `moments` only because it ends the
+            // time of the symbol before it.
             if !symbol.unregistered {
                 symbol.bpf = lives.find_function(moment, until, &symbol.name);
             }

@@ -8,7 +8,8 @@ use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid, Tid};
 use std::ops::Range;
 
-/// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
+/// The new texts of frames that were named before. A memo holds the answers of one namer in one [`Style`], and must not
+/// be used with others.
 #[derive(Debug, Default)]
 pub struct Memo {
     frames: LastingCache<FrameKey, RememberedFrame>,
@@ -74,15 +75,16 @@ pub(super) enum KnownFrame<'a> {
 pub(super) struct LookupState {
     /// The time of the sample; `None` if the text shows no times.
     pub(super) time: Option<Nanos>,
-    /// Number of jitdumps that the process has mapped so far. Another one may contain a name that is unknown now.
+    /// Number of jitdumps that the process has mapped so far. A name that is unknown now may be in a jitdump that it
+    /// maps later.
     pub(super) markers: usize,
 }
 
 /// What is remembered about a frame: its new text, or that it has no name.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has
-    /// exactly `markers` jitdumps mapped, since another one may name the frame.
+    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name, which is only valid while the process has
+    /// exactly `markers` jitdumps mapped: another one may name the frame.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     markers: usize,
@@ -95,11 +97,11 @@ const MAX_TEXT: usize = 4 << 20;
 const MAX_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing is, or nothing that is valid at the sample's time. That a
+    /// What is remembered about a frame, as far as it is valid at the sample's time; otherwise `None`. The fact that a
     /// frame has no name is only valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<Lasting<KnownFrame<'_>>> {
-        // Texts without times are looked up at one fixed time, at which the namer's answers to queries without a time
-        // hold.
+        // Texts without times are looked up at the time `UNTIMED`. The namer's answers to queries without a time are
+        // valid at it.
         let Lasting { answer: frame, holds } = self.frames.get(key, when.time.unwrap_or(UNTIMED))?;
         let answer = match frame.text.clone() {
             Some(text) => {
@@ -149,14 +151,15 @@ impl Memo {
         &self.texts[text]
     }
 
-    /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
+    /// Remembers that a frame has no name. This is valid for samples whose time is in `holds`, as long as the process
+    /// has `markers` jitdumps mapped.
     pub(super) fn add_unknown(&mut self, key: FrameKey, holds: Range<Nanos>, markers: usize) {
         self.make_room();
         let frame = RememberedFrame { text: None, is_one_of_several: false, markers };
         self.frames.insert(key, Lasting { answer: frame, holds });
     }
 
-    /// Forgets everything if there is too much.
+    /// Empties the memo if it has grown beyond `MAX_TEXT` or `MAX_FRAMES`.
     fn make_room(&mut self) {
         if self.texts.len() > MAX_TEXT || self.frames.len() >= MAX_FRAMES {
             self.texts.clear();

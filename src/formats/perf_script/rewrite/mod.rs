@@ -22,7 +22,7 @@ use memchr::memmem;
 use memo::{FrameKey, KnownFrame, LookupState, Memo, Object, RewrittenFrames};
 use std::ops::Range;
 
-/// Rewrites blocks of one text.
+/// Rewrites blocks of one text. A block is a part of the text that begins and ends between samples.
 pub(crate) struct Rewriter<'a, 'n> {
     /// The layout of the text.
     pub(crate) layout: &'a Layout,
@@ -44,8 +44,9 @@ pub enum Rewritten {
 }
 
 impl Rewriter<'_, '_> {
-    /// Rewrites a block into `out`, which must be empty. `facts` are those from record lines before the block. The memo
-    /// remembers the namer's answers from earlier blocks, and must only be used with the same rewriter.
+    /// Rewrites a block into `out`, which must be empty. `facts` is what the lines of records other than samples, as
+    /// far as they come before the block, say about processes and mappings. The memo remembers the namer's answers from
+    /// earlier blocks, and must only be used with the same rewriter.
     pub(crate) fn rewrite(
         &self,
         block: &[u8],
@@ -85,7 +86,7 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     block: &'b [u8],
     memo: &'o mut Memo,
     edited: EditedBlock<'b, 'o>,
-    /// Facts from the record lines so far.
+    /// What the lines of records other than samples have said so far about processes and mappings.
     facts: RecordLineFacts,
     sample: Sample,
     /// The frames of the sample, if what becomes of them can be remembered for samples with the same text.
@@ -190,7 +191,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             }
             Line::Header(header, _) => {
                 self.new_frames = None;
-                // A header also ends the previous sample, because samples need not be separated by empty lines.
+                // A header also ends the previous sample if no empty line does. Such a sample isn't counted, because
+                // perf prints an empty line after each sample with a call chain.
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
                 self.name_frames_after_event(header, range);
             }
@@ -282,7 +284,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let role = if self.is_below_user_frame { FrameRole::Caller } else { FrameRole::Innermost };
         self.is_below_user_frame = !is_in_kernel_half;
         let after_address = &text[start + digits..];
-        // Most frames have names, so this test comes before parsing.
+        // Most frames have names. Find them by their first characters, before parsing the line.
         let may_be_unnamed = after_address.is_empty()
             // texts of simpleperf separate address and symbol by a tab
             || after_address.starts_with(b"\t")
@@ -307,7 +309,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             let symbol_end = symbol + UNKNOWN.len();
             let object = object_len(&text[symbol_end..]);
             if object.is_some() && self.rewriter.style.srcline {
-                // A source line would separate the frame from the fields that follow it.
+                // Leave the line as it is: the source line of the new name would stand between the frame and its other
+                // fields.
                 return;
             }
             done = object.map_or(line.end, |len| symbol_end + len);
@@ -408,7 +411,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             FrameAnswer::Unknown if frame.symbol == UNKNOWN => self.counts.unresolved += counted,
             // The frame keeps the name that it has.
             FrameAnswer::Unknown => {}
-            // Not counted, because the block is rewritten again once the names are loaded.
+            // The frame isn't counted now: the block is rewritten again once the names are loaded.
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
             }
@@ -438,7 +441,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Looks up a frame in the memo, or else asks the namer and remembers the answer. If there is a name, it replaces
-    /// the range `tail`. That a name isn't loaded isn't remembered: the block will be rewritten again after loading it.
+    /// the range `tail`. If the name isn't loaded yet, nothing is remembered, because the block will be rewritten after
+    /// loading it.
     fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: FrameQuery<'_>) -> FrameAnswer {
         let key = FrameKey { pid: wanted.pid, addr: wanted.addr, object };
         if let Some(known) = self.memo.get(&key, LookupState { time: wanted.time, markers: wanted.markers }) {
@@ -518,7 +522,7 @@ fn last_frame_len(header: &Header<'_>) -> Option<usize> {
         if text.ends_with(b")")
             && let Some(frame) = Frame::parse(text)
             && frame.dso.is_some()
-            // With a branch, the line has two frames.
+            // A text with `=>` shows a branch: it consists of two frames, the second of which is the target.
             && memmem::find(frame.symbol, b" => ").is_none()
         {
             return Some(text.len());

@@ -1,5 +1,5 @@
-//! The interface between the rewriter and the namer, which knows the names of frames: the query for a frame, the
-//! possible answers, and counts of the answers.
+//! The interface between the rewriter and the namer. The rewriter edits the text of perf script, and asks the namer for
+//! the name of each frame. This file has the query for a frame, the possible answers, and counts of the answers.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
@@ -17,7 +17,8 @@ pub struct FrameQuery<'a> {
     pub file: Option<&'a [u8]>,
     /// The time of the sample; `None` if the text doesn't show times, or for native code.
     pub time: Option<Nanos>,
-    /// The number of jitdumps that the process has mapped so far, according to the text.
+    /// The number of jitdumps that the process has mapped so far, according to the text. If it has mapped more of them
+    /// than when its names were loaded, the namer must load the names again.
     pub markers: usize,
 }
 
@@ -42,16 +43,17 @@ pub struct FrameName<'a> {
 pub enum Answer<'a> {
     /// The name, and the period in which it is valid; its end is excluded.
     Named(FrameName<'a>, Range<Nanos>),
-    /// There is no name in this period; its end is excluded.
+    /// The frame has no name in this period of time, whose end is excluded.
     Unknown(Range<Nanos>),
     /// The names of this process, or the symbols at this file offset, are not loaded. Ask again after loading them.
     NotLoaded,
 }
 
-/// What must be loaded before a block can be rewritten.
+/// The names that must be loaded before a part of perf script's text (a block) can be rewritten: JIT code by process,
+/// symbols of native code by file and offset.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Needs {
-    /// Processes whose JIT code is needed.
+    /// The processes whose JIT code must be loaded.
     pub pids: BTreeSet<Pid>,
     /// Pairs of a file and an offset in it at which a symbol is needed. For a return address, this is the offset of the
     /// byte before it, which belongs to the call.
@@ -59,7 +61,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// True if nothing is needed.
+    /// True if nothing must be loaded.
     pub fn is_empty(&self) -> bool {
         self.pids.is_empty() && self.places.is_empty()
     }
