@@ -541,7 +541,7 @@ mod tests {
         let nodes = r#""nodes":[{"id":1,"callFrame":{"functionName":"f"},"children":[2]},{"id":2,"callFrame":{"functionName":"g"}}]"#;
         let (rows, said) = lines(&format!("{{{nodes},\"startTime\":0,\"endTime\":9,\"samples\":[1,2,2]}}"));
         assert_eq!(rows, ["f:0 1 None", "g:0<f:0 1 None", "g:0<f:0 1 None"]);
-        assert!(said[0].contains("3 samples but 0 times"), "{said:?}");
+        assert!(said[0].contains("3 samples but only 0 times"), "{said:?}");
     }
 
     #[test]
@@ -549,7 +549,7 @@ mod tests {
         let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
         let (rows, said) = lines(&text);
         assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);
-        assert!(said[0].contains("cannot be read completely") && said[1].contains("2 samples but 0 times"), "{said:?}");
+        assert!(said[0].contains("cannot be read completely") && said[1].contains("2 samples but only 0 times"), "{said:?}");
         let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
         assert!(lines(&wrong).1[0].contains("sample 2 refers to node 9"), "{:?}", lines(&wrong).1);
     }

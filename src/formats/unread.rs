@@ -871,7 +871,7 @@ pub(super) mod tests {
 
     /// For each format, the start of an example file.
     pub(in super::super) const EXAMPLES: &[(&str, &[u8])] = &[
-        ("the count in front", b"     12 main;work\n      3 main;idle\n"),
+        ("counts in front", b"     12 main;work\n      3 main;idle\n"),
         ("Austin with three metrics", b"# austin: 3.6.0\n# mode: full\nP1;T0:5;m.py:f:3 10012,0,4096\n"),
         ("Austin (MOJO)", b"MOJ\x03\x01"),
         ("weights that are not plain numbers", b"main;work 5ms\nmain;idle 1,250ms\n"),

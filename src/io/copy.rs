@@ -105,7 +105,7 @@ mod tests {
         assert_eq!((&small[..4], &small[65_536..65_540]), (&b"head"[..], &b"tail"[..]));
         assert!(copied(&file(60 << 30, &[(0, b"head")])).unwrap().starts_with(b"head"));
         let within = copied(&file(60 << 30, &[(0, b"head"), ((60 << 30) - 4, b"tail")])).unwrap_err();
-        assert!(within.to_string().contains("has a hole of"), "{within}");
+        assert!(within.to_string().contains("with a hole of"), "{within}");
         assert!(copied(&file(0, &[])).unwrap().is_empty());
         let end = data_end(&file(60 << 30, &[(0, b"head"), (1 << 20, b"tail")]), 16 << 20).unwrap();
         assert!((1 << 20..2 << 20).contains(&end), "{end}");

@@ -321,7 +321,7 @@ impl Drop for Sleeper {
 fn a_map_that_is_mostly_a_hole_is_not_read_whole() {
     let Some(scene) = Scene::new() else { return };
     for (of_process, of_map, said_of_it) in
-        [(0, NOBODY, "belongs to user 65534"), (NOBODY, NOBODY, "has a hole of"), (NOBODY, 0, "has a hole of")]
+        [(0, NOBODY, "belongs to user 65534"), (NOBODY, NOBODY, "with a hole of"), (NOBODY, 0, "with a hole of")]
     {
         let sleeper = Sleeper::of(of_process);
         let mut map = File::create(&sleeper.1).unwrap();

@@ -262,7 +262,7 @@ fn a_recording_that_is_not_permitted_pushes_none_aside() {
     for (args, loses) in [(&["--", "app"][..], true), (&["-o", "other.data", "--", "app"], false)] {
         write_both();
         let said = text(&place.run(args).stderr);
-        assert_eq!(said.contains("the present perf.data.old is removed"), loses, "{args:?}: {said}");
+        assert_eq!(said.contains("replaces the existing perf.data.old"), loses, "{args:?}: {said}");
     }
     fs::remove_file(place.path().join("perf.data.old")).unwrap();
     write("perf.data");

@@ -131,7 +131,7 @@ mod tests {
         let mode = fs::metadata(&copied).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "as who can get to the file may read it, whatever its own mode");
         let again = copy(&file, to.path()).unwrap_err().to_string();
-        assert!(again.contains("move it away"), "{again}");
+        assert!(again.contains("move that file away"), "{again}");
         assert_eq!(copy(&file, from.path()).unwrap(), None, "it is there already");
         assert_eq!(fs::read_to_string(&copied).unwrap(), "10 20 f\n");
     }

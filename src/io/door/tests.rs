@@ -170,8 +170,8 @@ fn a_large_hole_is_not_read() {
         Some("head")
     );
     file.write_all_at(b"tail", (40 << 30) - 4).unwrap();
-    assert!(refusal(Named::Convention, &path).contains("has a hole of"));
-    assert!(refusal(Named::Recording, &path).contains("has a hole of"));
+    assert!(refusal(Named::Convention, &path).contains("with a hole of"));
+    assert!(refusal(Named::Recording, &path).contains("with a hole of"));
 }
 
 #[test]

@@ -183,7 +183,7 @@ fn another_clock_is_estimated_and_files_named_outright_are_used() {
     let (names, said, accounts) = ask(&processes, &options, dir.path(), &[(917_307, 0x1000, 5)]);
     assert_eq!(names, [named("late")]);
     assert!(said.iter().any(|said| said.contains("record with -k mono")), "{said:?}");
-    assert!(said.iter().any(|said| said.contains("header says process 77")), "{said:?}");
+    assert!(said.iter().any(|said| said.contains("from process 77")), "{said:?}");
     assert!(matches!(
         accounts[0].state,
         SourceState::Loaded { codes: 2, skipped: 0, clock: Some(ClockUse::Dropped), .. }

@@ -637,7 +637,7 @@ mod tests {
         let mut warnings = Warnings::new();
         assert!(open(&mut warnings).is_none());
         let said = warnings.iter().next().unwrap().to_string();
-        assert!(said.contains("not used: it has ") && said.ends_with(" on disk"), "{said}");
+        assert!(said.contains("not used: it is a sparse file") && said.ends_with(" on disk"), "{said}");
         // Not suspicious: a file of 16 MiB that takes no space on disk, and one that takes a sixteenth of its length.
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
     }

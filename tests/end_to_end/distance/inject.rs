@@ -65,7 +65,7 @@ fn stacks_that_end_for_want_of_a_file_are_counted() {
     let without = jitgraft(elsewhere.path(), "inject --strict --convert-callchain perf.data -o without.data");
     assert_eq!(without.status.code(), Some(1));
     let told = said(&without);
-    assert!(told.contains("stacks end in") && told.contains("/programs/deep-nofp: "), "{told}");
+    assert!(told.contains("stacks end early in") && told.contains("/programs/deep-nofp: "), "{told}");
     let with = jitgraft(elsewhere.path(), "inject --convert-callchain --symfs root perf.data -o with.data");
     assert!(!said(&with).contains("/programs/deep-nofp"), "{}", said(&with));
     let (with, without) = (frames("with.data"), frames("without.data"));
