@@ -267,5 +267,5 @@ fn a_recording_that_is_not_permitted_pushes_none_aside() {
     fs::remove_file(place.path().join("perf.data.old")).unwrap();
     write("perf.data");
     let said = text(&place.run(&["--", "app"]).stderr);
-    assert!(!said.contains("is removed"), "nothing is lost: {said}");
+    assert!(!said.contains("replaces the existing"), "nothing is lost: {said}");
 }
