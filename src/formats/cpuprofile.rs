@@ -549,7 +549,10 @@ mod tests {
         let text = format!("{{{NODES},\"startTime\":100,\"endTime\":200,\"samples\":[2,3,");
         let (rows, said) = lines(&text);
         assert_eq!(rows, ["main:1 2 None", "(anonymous):7<main:1 1 None", "(idle):0 1 None"]);
-        assert!(said[0].contains("cannot be read completely") && said[1].contains("2 samples but only 0 times"), "{said:?}");
+        assert!(
+            said[0].contains("cannot be read completely") && said[1].contains("2 samples but only 0 times"),
+            "{said:?}"
+        );
         let wrong = format!("{text}9],\"timeDeltas\":[1,2,3]}}");
         assert!(lines(&wrong).1[0].contains("sample 2 refers to node 9"), "{:?}", lines(&wrong).1);
     }

@@ -145,23 +145,25 @@ pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFu
     let every_line_is_base = !index.is_by_valgrind();
     let mut parser = ChunkParser { text, jit, every_line_is_base, columns, object, unknown_objects };
     let mut blocks = Vec::new();
-    // The start of the current block, until its end is found.
-    let mut open: Option<usize> = None;
+    // The statements of the current block, until its end is found. The first one is `fn=`, where the block begins.
+    // Empty between blocks.
+    let mut open: Vec<BlockStatement<'_>> = Vec::new();
     for (start, statement) in statements(text) {
         let is_function = matches!(statement, Statement::Spec(Keyword::Fn, _));
         let ends_block =
             is_function || matches!(statement, Statement::Spec(Keyword::Fl | Keyword::Ob, _) | Statement::Header(..));
-        if ends_block && let Some(block_start) = open.take() {
-            blocks.extend(parser.parse_block(block_start..start, chunk.offset));
+        if ends_block {
+            blocks.extend(parser.parse_block(std::mem::take(&mut open), start, chunk.offset));
         }
-        if is_function {
-            open = Some(start);
+        if let Statement::Spec(keyword, value) = statement
+            && (is_function || !open.is_empty())
+            && (keyword.space().is_some() || keyword == Keyword::Calls)
+        {
+            open.push(BlockStatement { keyword, field: name_field(value), start });
         }
         parser.apply(statement);
     }
-    if let Some(block_start) = open {
-        blocks.extend(parser.parse_block(block_start..text.len(), chunk.offset));
-    }
+    blocks.extend(parser.parse_block(open, text.len(), chunk.offset));
     ParsedChunk { text, offset: chunk.offset, blocks }
 }
 
@@ -193,27 +195,18 @@ impl<'a> ChunkParser<'a, '_> {
         }
     }
 
-    /// Parses the block at `range`, which begins with `fn=`. Its costs are only parsed if it may contain JIT code.
-    /// `chunk_offset` is the offset of the chunk in the file, for errors. `None` if the block has no statement.
-    fn parse_block(&self, range: Range<usize>, chunk_offset: u64) -> Option<Block<'a>> {
+    /// Parses the block of these statements, the first of which is `fn=`. The block reaches up to the offset `end` in
+    /// the chunk. Its costs are only parsed if it may contain JIT code. `chunk_offset` is the offset of the chunk in the
+    /// file, for errors. `None` if there is no statement, so no block.
+    fn parse_block(&self, statements: Vec<BlockStatement<'a>>, end: usize, chunk_offset: u64) -> Option<Block<'a>> {
+        let BlockStatement { start, field: function, .. } = *statements.first()?;
+        let range = start..end;
         let text = &self.text[range.clone()];
-        let mut naming_statements = Vec::new();
-        for (start, statement) in statements(text) {
-            if let Statement::Spec(keyword, value) = statement
-                && (keyword.space().is_some() || keyword == Keyword::Calls)
-            {
-                naming_statements.push(BlockStatement {
-                    keyword,
-                    field: name_field(value),
-                    start: range.start + start,
-                });
-            }
-        }
         let mut block = Block {
-            function: naming_statements.first()?.field,
+            function,
             in_unknown: self.unknown_objects.contain(self.object),
             columns: self.columns,
-            statements: naming_statements,
+            statements,
             items: Vec::new(),
             has_relative: false,
             error: None,
