@@ -181,6 +181,8 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     }
     for (index, series) in profile.series.iter_mut().enumerate() {
         for row in series.rows.drain(..) {
+            // No row is lost here: only the OTLP reader lets tracks state recordings, and then every track of the input
+            // states one.
             if let Some(recording) = by_track[row.track.index()] {
                 let (_, rows) = &mut recordings[recording];
                 rows[index].push(row);

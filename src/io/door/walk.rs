@@ -149,6 +149,7 @@ impl Walk {
     /// root file system, so absolute links are resolved inside of it. Only if there is no such file there are they
     /// resolved on this machine.
     pub(super) fn to_file_below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
+        // If the directory is empty, the rest is the whole path, which may be absolute and thus not below it.
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
             return Self::to_file(path, links);
         };

@@ -326,13 +326,14 @@ impl<T> Round<T> {
     }
 }
 
-/// A block in one of its states.
+/// A block of the text, which is cut into blocks between samples, in one of its states.
 enum Work<T> {
-    /// Not processed.
+    /// The block hasn't been processed, at least not since the last names were looked up.
     Raw(Block),
-    /// Finished: the result, and what was counted in the block.
+    /// The block's frames are named. Holds what was made of the new text, and the counts of the block's samples and
+    /// frames.
     Done(T, Counts),
-    /// Waiting for names.
+    /// The block can't be finished before the names that it needs are looked up.
     Needs(Block, Needs),
 }
 

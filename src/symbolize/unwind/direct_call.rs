@@ -123,9 +123,9 @@ pub(crate) fn proves_caller<'a>(
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
         }
-        // On machines other than 32-bit Arm, functions return by the link register. It then holds an address in the
-        // function that continues, not one left by an older call, so `may_call` isn't needed. Calls through stubs are
-        // followed.
+        // On other machines, functions return by jumping to the link register, so after a return it holds an address in
+        // the running function itself, which was excluded above. (32-bit Arm can return without the register, which may
+        // then hold the address of an older call; `may_call` excludes that.) Calls through stubs are followed.
         _ => reaches_by_jumps(machine, target, &callee, find),
     }
 }
