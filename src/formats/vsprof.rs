@@ -60,8 +60,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             let offset = (bytes.len() - rest.len()) as u64 + offset;
             skipped.add(
                 Error::new(
-                    "lacks a function's level (its depth in the call tree), name, calls or time, or the level doesn't \
-                     fit that of the line before",
+                    "the line lacks a function's level (its depth in the call tree), name, calls or time, or the level \
+                     doesn't fit that of the line before",
                 )
                 .at_offset(offset),
             );

@@ -317,6 +317,7 @@ impl<'data> DumpReader<'_, 'data> {
             size,
             big_endian: self.big_endian,
             function,
+            // A jitdump's entries are complete in themselves, and source maps are only searched for later.
             positions: None,
             authored: None,
         }

@@ -71,6 +71,7 @@ pub(super) fn estimate_start(
     let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
     for code in &codes {
         if let Some(mapped) = jit.get(code.addr) {
+            // The start if the code was logged at the very moment of the mapping. It was logged later, or then.
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }

@@ -53,6 +53,7 @@ impl RawCode {
     /// `None` if there are none.
     pub(crate) fn find_usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
+        // An empty path is the current directory.
         let input_dir = profile.and_then(Path::parent).unwrap_or(Path::new(""));
         let tmp_door = Door { named: Named::Convention, start: Start::Here, force };
         let input_door = Door { start: Start::Typed(input_dir), ..tmp_door };

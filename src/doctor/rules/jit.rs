@@ -247,6 +247,7 @@ impl<'a> UnnamedCode<'a> {
         // An empty jitdump that was never mapped is a sign that the process failed to map it. Then perf couldn't find
         // it either.
         let remedy = match reason {
+            // The cause names the file already, so the advice needn't (`None`).
             _ if is_unmapped => self.process.mapping_advice(None),
             RefusalReason::Owner => format!(
                 "if you trust {path}, use -f, chown the file to yourself, or pass a copy of it with {}",

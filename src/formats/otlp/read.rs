@@ -339,7 +339,7 @@ impl MessageReader<'_> {
             if number == 0 {
                 return Ok(None);
             }
-            return Err(Error::new(format!("refers to stack {number}, which is not in the dictionary")));
+            return Err(Error::new(format!("the sample refers to stack {number}, which is not in the dictionary")));
         };
         // A negative index becomes a huge one, for which `frames` has no location, so the stack is refused.
         let locations: Vec<u64> = message.location_indices.iter().map(|index| *index as u64).collect();

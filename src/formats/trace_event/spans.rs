@@ -523,6 +523,7 @@ impl<'o> SpanBuilder<'o> {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         let track = self.async_tracks.entry(id).or_insert_with(|| {
             self.lane_count = self.lane_count.saturating_add(1);
+            // The empty stack of a removed track is reused, which saves an allocation.
             AsyncTrack { stack: self.spare_stacks.pop().unwrap_or_default(), lane: self.lane_count }
         });
         oddities.misplaced_ends += track.stack.remove_finished(time, slices);

@@ -62,6 +62,7 @@ fn find_root(bytes: &[u8]) -> Option<&[u8]> {
 /// Reads a compilation log. Fails only if its root element is missing.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let root = find_root(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
+    // When the JVM started, in nanoseconds since 1970.
     let began = attribute(root, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
     let mut log = CodeLog::new(LogClock::SinceStart { began }, "nmethod element");
     log.pid = attribute(root, b"process").and_then(number);
