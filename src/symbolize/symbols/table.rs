@@ -353,9 +353,10 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
     }
 
     /// Returns the collected symbols. A symbol without a size is left out if it isn't the nearest symbol at or before
-    /// any wanted address, because lookups can't find it. Otherwise it gets an end that looks up every wanted address
-    /// correctly: one byte after the last wanted address for which it is the nearest, or the end of its section if that
-    /// comes first. Where the next symbol starts isn't known, because symbols without wanted addresses aren't collected.
+    /// any wanted address, because lookups can't find it. Otherwise it gets an end with which every wanted address is
+    /// looked up correctly: one byte after the last wanted address for which it is the nearest, or the end of its
+    /// section if that comes first. Where the next symbol starts isn't known, because symbols without wanted addresses
+    /// aren't collected.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
         // Then it gets the entry of the previous address.
