@@ -186,7 +186,7 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
         file.sample_type.push(value_type(series, strings));
-        // The weight's type is the one that was added last.
+        // The weight's type is the one that was added last. Its unit is the event's own, so the factor is 1.
         value_indices.push(ValueIndices { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
     value_indices

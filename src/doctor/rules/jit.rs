@@ -507,6 +507,7 @@ impl<'a> UnnamedCode<'a> {
         let pid = self.process.pid;
         let map = &self.context.examined.resolution.sources.map;
         let spaces = self.context.examined.resolution.spaces;
+        // The memory is examined as it was at the process's last sample.
         let time = self.context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
         let source_segments =
             || map.segments().iter().filter(|segment| map.code(segment.code).origin == OriginId(number as u32));

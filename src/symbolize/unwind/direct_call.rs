@@ -263,7 +263,7 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
 /// code. `None` if the last instruction is another one.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     // `first` and `second` are the last two halfwords. A branch to an address consists of both, a call of a register
-    // (`blx register`) only of the second.
+    // (`blx register`) only of the second. If there is only one halfword, `first` is 0, which starts no branch.
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
         Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),
