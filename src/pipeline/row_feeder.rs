@@ -47,6 +47,7 @@ impl<'o> RowFeeder<'o> {
     ) -> Result<()> {
         let options = self.options;
         let mut sink = RowSink { feeder: self, hash, writer, has_begun: false, has_ended: false };
+        // `|_, _, _| {}`: only the rows are wanted, so recordings aren't inspected.
         run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }

@@ -147,6 +147,7 @@ impl TextFilter<'_> {
     fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let layout = &Layout::detect(input.peek(HEAD)?);
         let buffers = &Spare::default();
+        // `4 * BLOCK`: a buffer that has grown beyond that isn't kept.
         let make = &|block: NamedBlock| {
             if let Some(before) = block.before {
                 buffers.give_buffer(before, 4 * BLOCK);
