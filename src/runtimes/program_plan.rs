@@ -29,6 +29,7 @@ impl Runtime {
         version: Option<Version>,
         directory: &str,
     ) -> ProgramPlan {
+        // The program hasn't run yet, so it has no memory.
         let facts = RunFacts { version, command: Some(command), memory: &[] };
         let active = self.switches.iter().find(|switch| self.is_switched_on(switch, command));
         // A switch that is on, but that this version of the runtime doesn't have, has no effect. So choose another one.

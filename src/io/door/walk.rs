@@ -222,6 +222,7 @@ impl Walk {
     /// Walks to the directory of an output, following links. Returns the directory with the output's name in it, and
     /// the file that has the name, if any.
     pub(in super::super) fn to_output(path: &Path) -> Result<OutputName, Stop> {
+        // `false`: the walk may leave the directory where it starts.
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let is_last = walk.remaining.is_empty();
@@ -248,6 +249,7 @@ impl Walk {
 
     /// Walks to a directory for outputs, and creates it and those on the way if they are missing.
     pub(in super::super) fn to_directory(path: &Path) -> Result<File, Stop> {
+        // `false`: the walk may leave the directory where it starts.
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let step = match walk.step(&name) {
