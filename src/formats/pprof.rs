@@ -148,8 +148,8 @@ fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
     // The value types of the pprof profile that was read. If an event of another file was merged with it, these types
-    // don't cover all events, and new ones are made. In a profile that was read from pprof, one sample had the values of
-    // all events (`AllEvents`), so it is written like that. Other events each get samples of their own (`OneEvent`).
+    // don't cover all events, and new ones are made. In a profile that was read from pprof, one sample had the values
+    // of all events (`AllEvents`), so it is written like that. Other events each get samples of their own (`OneEvent`).
     let original = profile.about.values.as_ref().filter(|values| values.cover(names));
     let (value_indices, sharing) = match original {
         Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),

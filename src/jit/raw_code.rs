@@ -129,8 +129,8 @@ impl RawCode {
         }
         if unmatched > 0 {
             let message = format!(
-                "{unmatched} of {} files with dumped machine code match no line of the perf map, or don't have the size \
-                 that the line states",
+                "{unmatched} of {} files with dumped machine code match no line of the perf map, or don't have the \
+                 size that the line states",
                 self.files.len()
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));

@@ -15,8 +15,8 @@ pub struct ProgramPlan {
     /// The command line with everything added that is missing to turn on the switch. `None` without a switch, or if the
     /// program is one that passes neither flags nor variables on to the runtime.
     pub command: Option<CorrectedCommand>,
-    /// How perf has to record stacks so that they don't end at JIT code. It depends on `switch`: some switches also make
-    /// the runtime keep frame pointers.
+    /// How perf has to record stacks so that they don't end at JIT code. It depends on `switch`: some switches also
+    /// make the runtime keep frame pointers.
     pub stacks: Stacks,
 }
 

@@ -151,9 +151,9 @@ impl RecordLineFacts {
     }
 
     /// Converts a number that perf printed for code in the file `dso` to an offset in that file. `printed` says whether
-    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. An offset is returned as
-    /// it is, even if no mapping is known. Otherwise, the result is `None` if no mapping contains the number, or if it
-    /// could be either.
+    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. An offset is returned
+    /// as it is, even if no mapping is known. Otherwise, the result is `None` if no mapping contains the number, or if
+    /// it could be either.
     pub fn to_file_offset(
         &self,
         pid: Option<Pid>,

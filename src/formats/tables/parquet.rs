@@ -81,8 +81,8 @@ struct PendingRows {
 }
 
 /// The rows of small inputs wait, so that they share a row group. They are written when their inputs have more than
-/// `PENDING_STACKS` stacks in total, or when there are more than [`PENDING_INPUTS`] lists of waiting rows, one per input
-/// and event. Memory thus doesn't grow with the number of inputs.
+/// `PENDING_STACKS` stacks in total, or when there are more than [`PENDING_INPUTS`] lists of waiting rows, one per
+/// input and event. Memory thus doesn't grow with the number of inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
@@ -180,8 +180,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a row group. `rows` starts an iteration over these rows; a map needs two
-/// iterations, because it is stored as two columns. Lists are written outermost frame first.
+/// Writes the cells of a column for all rows of a row group. `rows` starts an iteration over these rows; a map needs
+/// two iterations, because it is stored as two columns. Lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,

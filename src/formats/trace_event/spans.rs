@@ -650,7 +650,8 @@ fn thread_track(
     names: &SliceNames,
     default_name: &[u8],
 ) -> Track {
-    // In some traces, `tid` or `pid` is a text instead of a number. Of the two, the thread's describes the track better.
+    // In some traces, `tid` or `pid` is a text instead of a number. Of the two, the thread's describes the track
+    // better.
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
     let base = name.or(owner).unwrap_or(default_name);
     let mut comm = base.to_vec();

@@ -138,8 +138,8 @@ struct BlockHandling<'f, T> {
 /// The number of bytes at the beginning of a text by which its layout is detected.
 const HEAD: usize = 1 << 16;
 
-/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from a
-/// slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
+/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from
+/// a slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
 const MAX_WAITING: usize = 64;
 
 impl TextFilter<'_> {

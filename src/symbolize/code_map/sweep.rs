@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// When a group of changes has this many, it ends at the next opportunity: before a change whose addresses are all above
-/// those of the group. With a smaller number there would be more groups to search; with a larger one, more segments to
-/// scan (measured by `benches/code_map.rs`).
+/// When a group of changes has this many, it ends at the next opportunity: before a change whose addresses are all
+/// above those of the group. With a smaller number there would be more groups to search; with a larger one, more
+/// segments to scan (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
 /// A gap of at least this many bytes between two changes always ends a group of changes, so that the address range of a

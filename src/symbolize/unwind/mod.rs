@@ -494,8 +494,8 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
-        // If these bytes before `place` aren't all in the file, its code begins less than 64 bytes earlier. `find_stage`
-        // then only gets the bytes from `place` on, as if the code began there.
+        // If these bytes before `place` aren't all in the file, its code begins less than 64 bytes earlier.
+        // `find_stage` then only gets the bytes from `place` on, as if the code began there.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }

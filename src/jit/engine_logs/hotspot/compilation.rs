@@ -18,9 +18,9 @@
 //!
 //! **Clock.** Stamps are seconds since the JVM started, in whole milliseconds. `time_ms` is the wall-clock time of the
 //! start (computed as the current time minus the elapsed time, both truncated to milliseconds:
-//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code is
-//! assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late would
-//! be wrong.
+//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code
+//! is assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late
+//! would be wrong.
 //!
 //! **Removal.** Code that is "made not entrant" still runs to its end, and its freeing is not logged. But once other
 //! code overlaps an older code range, all of the older one is gone.
