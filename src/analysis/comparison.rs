@@ -127,6 +127,7 @@ impl Comparison {
             Evidence::Exact if before.weight == after.weight => presence.unwrap_or(Change::Same),
             Evidence::Exact => direction(after.weight > before.weight),
             Evidence::Samples => {
+                // `0` stands for the earlier profile, `1` for the later one.
                 let share_before = self.share(0, before, self.before);
                 let share_after = self.share(1, after, self.after);
                 if !is_significant(share_before, share_after) {

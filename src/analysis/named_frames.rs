@@ -148,7 +148,10 @@ impl LocationFrames {
         let mut stack = None;
         for number in locations.iter().rev() {
             let Some(range) = self.ranges.get(number).cloned() else {
-                return Err(Error::new(format!("refers to location {number}, which the {} does not have", self.owner)));
+                return Err(Error::new(format!(
+                    "the sample refers to location {number}, which the {} does not have",
+                    self.owner
+                )));
             };
             let Some(left) = self.left.checked_sub(range.len() as u64) else {
                 return Err(Error::new("the samples have more frames than a file of this size can contain"));

@@ -42,7 +42,9 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
         threads[index].rows.push(row);
     }
     for thread in &mut threads {
+        // Rows without a time come last.
         thread.rows.sort_by_key(|row| (row.time.is_none(), row.time));
+        // If the thread changed its name, it has several tracks, and the last name counts.
         if let Some(last) = thread.rows.last() {
             thread.comm = &profile.track_of(last.track).comm;
         }

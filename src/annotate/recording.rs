@@ -66,6 +66,7 @@ pub(crate) fn hot_code(
     let names = Names::new(&functions.list, options.weight);
     let picked = names.pick(&functions.list, options);
     let Resolution { sources, images, spaces, survey, .. } = examined.resolution;
+    // `raw` and `source_names` are empty, because only callgrind files have these.
     let code = CodeFiles {
         sources,
         images,

@@ -188,7 +188,9 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
     {
         let function = path.display();
         let remedy = format!("jitgraft annotate {function} -i {word}");
-        let message = format!("there is no file named {function}; FUNCTION comes first, then the file");
+        let message = format!(
+            "there is no file {function}; if that is the function, swap the two: FUNCTION comes first, then the file"
+        );
         return Err(Error::usage(message).with_remedy(Some(remedy)));
     }
     let Some(word) = word else { return Ok((input, None)) };

@@ -29,10 +29,11 @@ pub(super) struct IntervalArgs {
     owner: Owner,
     /// Only spans with this name [default: all]
     ///
-    /// Spans with an argument of the same name, such as Miri's `frame`, are shown by its value. Repeatable.
+    /// A span with an argument that is called like the span, such as Miri's `frame`, is shown by the argument's value.
+    /// Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Vec<String>,
-    /// Show spans of this name by their argument of the same name
+    /// Show spans called NAME by the value of their argument NAME
     ///
     /// In trace events, spans on tracks with an ID become calls on a thread of their own. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]

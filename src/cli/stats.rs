@@ -48,7 +48,7 @@ pub(super) struct StatsArgs {
     /// Count and total of all spans, by name
     #[arg(long, help_heading = "Questions")]
     all: bool,
-    /// Time of spans of this name, by their argument of that name
+    /// Time of spans called NAME, by the value of their argument NAME
     ///
     /// For clang's traces, by `detail`. Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Questions")]

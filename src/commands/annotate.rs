@@ -16,6 +16,7 @@ use crate::pipeline::{Job, Outcome};
 
 /// Annotates the hottest functions. Fails if no function with samples has the requested name.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
+    // `begin_copying`: the output contains code and source lines, so only users who may read the input may read it.
     let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
     let mut output = Output::create(&options.output, &run)?;
     let path = shown(&options.input);

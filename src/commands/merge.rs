@@ -29,6 +29,7 @@ pub struct MergeOptions {
 
 /// Merges the inputs.
 pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
+    // `begin_copying`: the output has the data of all inputs, so only users who may read all of them may read it.
     let run = Run::begin_copying();
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let first = FirstInput::open(&inputs, job);

@@ -33,9 +33,9 @@ pub struct Spans {
 /// How a format prefers to get the bytes of an input. The format's functions must be able to handle both.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wants {
-    /// All at once, from a mapped file, in any order.
+    /// The format wants all bytes at once, from a mapped file, and reads them in any order.
     Whole,
-    /// As a stream from start to end, so that compressed input needn't be decompressed to a file first.
+    /// The format reads a stream from start to end, so that compressed input needn't be decompressed to a file first.
     Stream,
 }
 

@@ -58,6 +58,7 @@ impl CountedDiagnosis {
             comm,
             runtime,
             others: 0,
+            // A callgrind file doesn't show which switches the process could have used, so there is no advice on them.
             advice: None,
             settable_switch: None,
             too_old: None,

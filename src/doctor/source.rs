@@ -36,9 +36,9 @@ impl SourceFile {
 }
 
 /// A clause with the share of a process's JIT code that a file names, for callgrind files, which have costs instead of
-/// frames: `it names 75.0% of the cost`.
+/// frames: `the file only names code with 75.0% of the JIT code's cost`.
 pub(super) fn cost_coverage(covered: u64, all: u64) -> String {
-    format!("it names {:.1}% of the cost", percent(covered as f64, all))
+    format!("the file only names code with {:.1}% of the JIT code's cost", percent(covered as f64, all))
 }
 
 /// Describes a file with names of JIT code, and how it was used. If `coverage` is given, also says how many frames the

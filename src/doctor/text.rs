@@ -99,6 +99,7 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     /// Maximum number of columns of a line, so that it is easy to read.
     const WIDTH: usize = 100;
     let mut room = WIDTH;
+    // Several spaces in a row, as in an indented text, stay as they are: between two of them is an empty word.
     for (number, word) in text.split(' ').enumerate() {
         let len = word.chars().count();
         if number > 0 && len + 1 > room {

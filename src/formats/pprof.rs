@@ -148,7 +148,8 @@ fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
     // The value types of the pprof profile that was read. If an event of another file was merged with it, these types
-    // don't cover all events, and new ones are made.
+    // don't cover all events, and new ones are made. In a profile that was read from pprof, one sample had the values
+    // of all events (`AllEvents`), so it is written like that. Other events each get samples of their own (`OneEvent`).
     let original = profile.about.values.as_ref().filter(|values| values.cover(names));
     let (value_indices, sharing) = match original {
         Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),
@@ -185,7 +186,7 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
         file.sample_type.push(value_type(series, strings));
-        // The weight's type is the one that was added last.
+        // The weight's type is the one that was added last. Its unit is the event's own, so the factor is 1.
         value_indices.push(ValueIndices { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
     value_indices

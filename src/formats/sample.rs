@@ -50,7 +50,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             break;
         }
         if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(Error::new("lacks a function or its samples, or is indented wrongly").at_offset(offset));
+            skipped
+                .add(Error::new("the line lacks a function or its samples, or is indented wrongly").at_offset(offset));
         }
     }
     reader.self_weights.end(0, &mut reader.profile, series);

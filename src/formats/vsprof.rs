@@ -59,8 +59,11 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if !is_read && !line.is_empty() {
             let offset = (bytes.len() - rest.len()) as u64 + offset;
             skipped.add(
-                Error::new("lacks the level, name, calls or time of a function, or the level is wrong")
-                    .at_offset(offset),
+                Error::new(
+                    "the line lacks a function's level (its depth in the call tree), name, calls or time, or the level \
+                     doesn't fit that of the line before",
+                )
+                .at_offset(offset),
             );
         }
     }

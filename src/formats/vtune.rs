@@ -39,7 +39,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if line.is_empty() {
             continue;
         }
-        let not_a_function = || Error::new("lacks a function or its time, or is indented too far").at_offset(offset);
+        let not_a_function =
+            || Error::new("the line lacks a function or its time, or is indented too far").at_offset(offset);
         let Some(line) = columns.parse(line) else {
             skipped.add(not_a_function());
             continue;

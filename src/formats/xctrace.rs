@@ -274,7 +274,7 @@ impl<'d> XctraceReader<'d> {
                 Some(stack) => row.stack = Some(*stack),
                 None => {
                     row.is_skipped = true;
-                    self.skip(format!("refers to backtrace {id}, which was not defined"), offset);
+                    self.skip(format!("the row refers to backtrace {id}, which was not defined"), offset);
                 }
             }
             return;
@@ -337,7 +337,7 @@ impl<'d> XctraceReader<'d> {
         if let Some(id) = tag.number("ref") {
             match (self.defined.frames.get(&id), &mut row.backtrace) {
                 (Some(frame), Some(backtrace)) => backtrace.frames.push(*frame),
-                _ => self.skip(format!("refers to frame {id}, which was not defined"), offset),
+                _ => self.skip(format!("the row refers to frame {id}, which was not defined"), offset),
             }
             return;
         }

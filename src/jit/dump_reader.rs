@@ -178,7 +178,8 @@ impl Pids<'_> {
             return;
         }
         let is_misnamed = self.header_pid != expected && self.header_pid != self.source.pid;
-        // If the process mapped the file as its marker, the file is certainly that process's.
+        // The ID may be right as a number, but the recording may show that another process has it: different namespaces
+        // have processes with the same ID. If the process mapped the file as its marker, the file is certainly its own.
         let has_marker = self.source.marker_time.is_some();
         let is_of_other_process = !has_marker && self.to_recorded(self.header_pid) != self.source.pid;
         if is_misnamed || is_of_other_process {
@@ -316,6 +317,7 @@ impl<'data> DumpReader<'_, 'data> {
             size,
             big_endian: self.big_endian,
             function,
+            // A jitdump's entries are complete in themselves, and source maps are only searched for later.
             positions: None,
             authored: None,
         }

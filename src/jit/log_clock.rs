@@ -71,6 +71,7 @@ pub(super) fn estimate_start(
     let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
     for code in &codes {
         if let Some(mapped) = jit.get(code.addr) {
+            // The start if the code was logged at the very moment of the mapping. It was logged later, or then.
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }
@@ -163,8 +164,8 @@ fn latest_start(
     let mut unmatched = first_seen.clone();
     let mut latest: Option<i64> = None;
     for code in codes.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
-        // Each sampled address is compared only with the first code in the log that covers it: if that code was replaced
-        // later, the address's first sample may still have hit the earlier code.
+        // Each sampled address is compared only with the first code in the log that covers it: if that code was
+        // replaced later, the address's first sample may still have hit the earlier code.
         let samples = unmatched.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time));
         let samples: Vec<(Addr, Nanos)> = samples.collect();
         for (addr, time) in samples {

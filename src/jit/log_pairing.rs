@@ -2,7 +2,7 @@
 //!
 //! | what was at an address | name | lines and inlined calls |
 //! |---|---|---|
-//! | code of the jitdump at that time | jitdump | the same code in the log, else the jitdump |
+//! | code of the jitdump at that time | jitdump | the log, if it has the same code; else the jitdump |
 //! | otherwise code of the log at that time, in memory that no file backs | log | log |
 //! | otherwise an entry of the perf map | perf map | – |
 //!
@@ -70,6 +70,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
             }
             has_perf_map |= other.kind == Kind::PerfMap;
         }
+        // When the log's clock was 0, on the recording's clock. A log only states times since then.
         let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
         let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
         // The jitdump or perf map has better names for the same code, so the log only names code that these lack.

@@ -53,6 +53,7 @@ impl RawCode {
     /// `None` if there are none.
     pub(crate) fn find_usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
+        // An empty path is the current directory.
         let input_dir = profile.and_then(Path::parent).unwrap_or(Path::new(""));
         let tmp_door = Door { named: Named::Convention, start: Start::Here, force };
         let input_door = Door { start: Start::Typed(input_dir), ..tmp_door };
@@ -128,7 +129,8 @@ impl RawCode {
         }
         if unmatched > 0 {
             let message = format!(
-                "{unmatched} of {} files match no line of the perf map, or don't have the size that the line states",
+                "{unmatched} of {} files with dumped machine code match no line of the perf map, or don't have the \
+                 size that the line states",
                 self.files.len()
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));

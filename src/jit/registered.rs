@@ -51,7 +51,7 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
         // The process has exited since its mappings were read.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
         Err(error) => {
-            let why = "cannot read its memory, which may contain code registered with GDB's JIT interface";
+            let why = "cannot read the process's memory, which may contain code registered with GDB's JIT interface";
             return Some(Err(Error::new(why).because(error)));
         }
     };

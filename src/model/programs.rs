@@ -65,6 +65,7 @@ impl<'a> Programs<'a> {
         let processes = self.processes;
         let can_answer = |pid| processes.by_pid.get(&pid).is_some_and(&can_answer);
         let ancestry = ancestry.get_or_init(|| Ancestry::new(processes).limited_to(can_answer));
+        // `None`: what the process inherits at the end of the recording.
         ancestry
             .inherited(pid, None)
             .filter_map(|Ancestor { pid, time }| Some((processes.by_pid.get(&pid)?, time.unwrap_or(END))))

@@ -27,6 +27,7 @@ pub(super) fn explain(
     if let Some(profile) = unfiltered() {
         alternatives = list_alternatives(&profile, filter);
         if !names.is_empty() {
+            // Spans became the frames of stacks, so functions in stacks are spans here.
             alternatives.extend(list_functions(&profile).map(|spans| format!("spans in this input: {spans}")));
         }
     }

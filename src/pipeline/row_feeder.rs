@@ -47,6 +47,7 @@ impl<'o> RowFeeder<'o> {
     ) -> Result<()> {
         let options = self.options;
         let mut sink = RowSink { feeder: self, hash, writer, has_begun: false, has_ended: false };
+        // `|_, _, _| {}`: only the rows are wanted, so recordings aren't inspected.
         run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
     }
@@ -181,6 +182,8 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     }
     for (index, series) in profile.series.iter_mut().enumerate() {
         for row in series.rows.drain(..) {
+            // No row is lost here: only the OTLP reader lets tracks state recordings, and then every track of the input
+            // states one.
             if let Some(recording) = by_track[row.track.index()] {
                 let (_, rows) = &mut recordings[recording];
                 rows[index].push(row);

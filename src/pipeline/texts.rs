@@ -39,8 +39,9 @@ pub(super) struct TextOptions<'a> {
 /// all workers are busy. Each worker holds this much text in memory.
 const GROUP_BYTES: u64 = 2 << 20;
 
-/// The capacity of a worker's buffer in bytes. A group ends with the input that reaches the limit, and this input may
-/// be as large as the limit, so the capacity is twice that. Unused capacity doesn't take physical memory.
+/// The capacity in bytes of the buffer in which a worker collects the inputs of one text. The last of these inputs
+/// reaches the limit [`GROUP_BYTES`] and may itself be as large, so the capacity is twice the limit. Unused capacity
+/// doesn't take physical memory.
 const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
 /// Divides inputs into groups that a worker reads at once. The order stays the same.
@@ -60,7 +61,7 @@ pub(super) fn groups<'a>(
     })
 }
 
-/// The size of an input in bytes. If it is unknown, the result is so large that the input ends its group.
+/// The size of an input in bytes. If it is unknown, the result is so large that no further input is read with it.
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Stdin => GROUP_BYTES,
@@ -68,7 +69,7 @@ fn size_of(path: &InPath) -> u64 {
     }
 }
 
-/// Reads a group of inputs, and returns results in their order. Folded stacks that follow each other are added up in
+/// Reads the inputs in `group`, and returns results in their order. Consecutive inputs of folded stacks are added up in
 /// one sum, which `from_sums` converts to a result. `from_sums` also gets the error of an input that can't be opened.
 /// Any other input is read by `read_other`.
 pub(super) fn read_texts<'a, T>(

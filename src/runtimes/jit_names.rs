@@ -100,6 +100,7 @@ impl ReadableNames {
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),
+            // `usize::MAX` keeps all directories of the path.
             None => parts.spell_without_tier(usize::MAX),
         };
         Cow::Owned(text.into_bytes())

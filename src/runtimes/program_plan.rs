@@ -15,7 +15,8 @@ pub struct ProgramPlan {
     /// The command line with everything added that is missing to turn on the switch. `None` without a switch, or if the
     /// program is one that passes neither flags nor variables on to the runtime.
     pub command: Option<CorrectedCommand>,
-    /// How perf has to record stacks so that they continue past code that was compiled with the switch on.
+    /// How perf has to record stacks so that they don't end at JIT code. It depends on `switch`: some switches also
+    /// make the runtime keep frame pointers.
     pub stacks: Stacks,
 }
 
@@ -28,6 +29,7 @@ impl Runtime {
         version: Option<Version>,
         directory: &str,
     ) -> ProgramPlan {
+        // The program hasn't run yet, so it has no memory.
         let facts = RunFacts { version, command: Some(command), memory: &[] };
         let active = self.switches.iter().find(|switch| self.is_switched_on(switch, command));
         // A switch that is on, but that this version of the runtime doesn't have, has no effect. So choose another one.

@@ -602,6 +602,7 @@ impl SpaceBuilder {
     fn continue_text_in_deleted_file(&self, range: &Range<u64>, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
+        // `is_linked_file` means that a linker made the file, not a JIT compiler.
         if self.program != Some(dso) || !is_linked_file(dso, dsos) {
             return false;
         }

@@ -89,6 +89,7 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
             return;
         }
         if open[function_index] == 0 {
+            // `.1`: the weight of the stack and its callees.
             totals[function_index] = totals[function_index].saturating_add(walk.sums(stack).1.weight);
         }
         open[function_index] += 1;

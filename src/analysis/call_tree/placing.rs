@@ -261,6 +261,7 @@ impl<'a> TreeBuilder<'a> {
 
     /// The label ID of a frame. Each frame is spelled only once.
     fn label_of(&mut self, frame: FrameId, root: u32) -> u32 {
+        // Whether Java's naming rules apply depends on the thread, and so on the root.
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let label_id = &mut self.labels_by_frame[usize::from(java)][frame.index()];
         if *label_id == NO_LABEL {

@@ -59,6 +59,7 @@ impl GroupTree {
                 let part = part_of(stack);
                 if !path.is_empty() || begins(part) {
                     let node = self.child(path.last().copied(), part);
+                    // `.0`: only the self weight, because the stack's callees get nodes of their own.
                     self.own[node as usize] += walk.sums(stack).0;
                     path.push(node);
                 }
@@ -95,7 +96,7 @@ impl GroupTree {
             open += 1;
             if open == 1 {
                 // Add a path from the function itself up to the outermost caller. The last node gets the weight of the
-                // whole call.
+                // whole call, with that of its callees (`.1`).
                 let mut node = None;
                 for caller in std::iter::successors(Some(stack), |caller| profile.stack_of(*caller).0) {
                     node = Some(self.child(node, part_of(caller)));

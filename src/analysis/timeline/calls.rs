@@ -259,8 +259,9 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Visit all remaining starts by pretending that a call at time 0 comes next: no start is earlier. Afterwards,
-        // only calls that never ended are open.
+        // Visit all remaining starts by pretending that a call at time 0 comes next: no start is earlier. No track has
+        // the number `usize::MAX`, so no call is taken for that one's caller. Afterwards, only calls that never ended
+        // are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
         for OneTrack { carry, .. } in &mut self.tracks {

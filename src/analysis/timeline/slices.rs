@@ -240,6 +240,7 @@ impl Timeline {
             }
             let nesting = &mut nesting[slice.track as usize];
             if nesting.last.is_some_and(|last| last > slice.outer_first()) {
+                // `nest` then sets all depths again, also those that were set here.
                 return None;
             }
             overlaps += u64::from(nesting.place(slice));

@@ -122,6 +122,7 @@ impl CallgrindCosts<'_> {
         }
         let mut all = Extents::default();
         for (dso, addresses) in by_file {
+            // `Linked(0)`: callgrind's addresses are as linked already.
             let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
             let found = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
             for (&addr, extent) in request.offsets.iter().zip(found) {
@@ -201,6 +202,7 @@ impl CallgrindCosts<'_> {
         warnings: &mut Warnings,
     ) -> BTreeMap<u64, TargetOwner> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
+        // `Linked(0)`: the addresses are as linked already.
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
         // `parts` are consecutive pieces of one list, which has the frames of each requested address. In `zip`, the

@@ -49,6 +49,7 @@ pub(crate) fn annotate(
     let objects = Objects::new(&costs, path.and_then(directory));
     let symbols = &options.recording.symbols;
     let images = Images::new(objects.dsos.iter(), symbols.search.clone());
+    // `load_times` is empty, because callgrind records no times with which they could be compared.
     let code = CodeFiles {
         sources: &sources,
         images: &images,

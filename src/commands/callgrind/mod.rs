@@ -23,6 +23,7 @@ use std::path::Path;
 
 /// Names all JIT code of the input that can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
+    // `begin_copying`: the output is a copy of the input with names, so only users who may read the input may read it.
     let run = Run::begin_copying();
     let result = open_rewindable(&options.input).and_then(|mut file| {
         let head = read_head(&mut file)?;

@@ -62,6 +62,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     if options.output.is_terminal() {
         return Err(refuse_terminal("binary data"));
     }
+    // `begin_copying`: the output is a copy of the input with names, so only users who may read the input may read it.
     let run = Run::begin_copying();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
     check_output(input.format.name, &options.output)?;

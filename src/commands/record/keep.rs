@@ -52,7 +52,8 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
     for path in left.names.iter().map(Path::new) {
-        // Skip a file that can't be trusted or doesn't exist: not every program of the runtime writes it.
+        // Skip a file that another user owns (`false`: that isn't trusted) or that doesn't exist: not every program of
+        // the runtime writes it.
         let Some(Ok(opened)) = Named::Convention.door(false).open(path, SOURCE) else { continue };
         let is_new = opened.about.modified().is_ok_and(|written| written >= left.since);
         if let Some(name) = path.file_name().filter(|_| is_new) {

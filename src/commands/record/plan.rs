@@ -213,7 +213,10 @@ fn unknown_program(program: &[u8]) -> String {
     let launcher = program.rsplit('/').next().unwrap_or_default();
     match runtimes::find_launched_runtime(launcher) {
         Some(runtime) => {
-            format!("{program} starts {0}; to get the names of {0}, add --runtime {launcher}", runtime.name)
+            format!(
+                "{program} starts {0}; to get the names of {0}, add --runtime {launcher} (which selects {0})",
+                runtime.name
+            )
         }
         None => format!(
             "{program} is not a known runtime. If it starts one, add --runtime NAME (`jitgraft runtimes` lists them)"

@@ -117,6 +117,7 @@ fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
             cycle.total = cycle.total.saturating_add(edge.cost);
         }
     }
+    // A function that only calls itself isn't listed as a cycle.
     let mut cycles: Vec<Cycle<'_>> = cycles.into_values().filter(|cycle| cycle.functions.len() > 1).collect();
     cycles.sort_by_key(|cycle| {
         let first_frame = cycle.functions.iter().map(|function| function.frame.index()).min();

@@ -34,7 +34,8 @@ pub(super) struct Answers<'p> {
     left_out: LeftOut,
     /// The number of spans with each name. A message about a question without an answer lists the most frequent ones.
     names: BTreeMap<Vec<u8>, u64>,
-    /// The number of spans with each name that have an argument of the same name, which says what the span did.
+    /// For each name, the number of spans that have an action: an argument that says what the span did. Mostly, that is
+    /// the argument that is called like the span, such as `step` of a span `step`.
     names_with_action: BTreeMap<Vec<u8>, u64>,
     /// The names of arguments that were seen, up to a maximum per trace. The message that no span has the wanted
     /// argument lists them.

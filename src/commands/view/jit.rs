@@ -117,6 +117,7 @@ impl CompiledCode {
             }
             let category = Category::Jit(tier(code.name, runtimes.find(pid)));
             let Some(time) = time else {
+                // `false`: without times, it isn't known which code was compiled again.
                 compiled.untimed.entry(category).or_default().add(code.size, false);
                 return;
             };

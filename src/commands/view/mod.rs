@@ -52,6 +52,7 @@ pub struct ViewOptions {
 
 /// Writes the page, prints its path, and opens it if requested.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
+    // `begin_copying`: the page has the data of all inputs, so only users who may read all of them may read it.
     let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
     let page = build_page(options, job, &mut outcome)?;
     // Without a path from the user, the page goes to a new directory, which is removed again if writing fails.

@@ -52,7 +52,7 @@ impl PageNames {
         Self { readable: None, jit: FxHashSet::default(), symbols: SymbolOptions::default() }
     }
 
-    /// Spells the name of JIT code.
+    /// Spells the name of JIT code. The module is only shown if the code has no name.
     pub(super) fn jit(&self, name: &[u8], module: Option<&[u8]>) -> String {
         let name = self.symbols.display_name(name);
         let name = self.readable.as_ref().map_or(Cow::Borrowed(&*name), |readable| readable.convert(&name));

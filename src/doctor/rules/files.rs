@@ -279,7 +279,7 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
     Finding::new(
         FindingKind::OtherVersion,
         share,
-        format!("{} not the version that ran", list_files(files, "is", "are")),
+        format!("{} here, but not in the version that ran", list_files(files, "is", "are")),
         format!(
             "get the version that ran (perf archive on the recorded machine{debuginfod}), then put it into ~/.debug \
              or pass its root directory with --symfs DIR. Otherwise, record again"

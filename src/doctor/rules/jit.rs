@@ -247,6 +247,7 @@ impl<'a> UnnamedCode<'a> {
         // An empty jitdump that was never mapped is a sign that the process failed to map it. Then perf couldn't find
         // it either.
         let remedy = match reason {
+            // The cause names the file already, so the advice needn't (`None`).
             _ if is_unmapped => self.process.mapping_advice(None),
             RefusalReason::Owner => format!(
                 "if you trust {path}, use -f, chown the file to yourself, or pass a copy of it with {}",
@@ -506,6 +507,7 @@ impl<'a> UnnamedCode<'a> {
         let pid = self.process.pid;
         let map = &self.context.examined.resolution.sources.map;
         let spaces = self.context.examined.resolution.spaces;
+        // The memory is examined as it was at the process's last sample.
         let time = self.context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
         let source_segments =
             || map.segments().iter().filter(|segment| map.code(segment.code).origin == OriginId(number as u32));

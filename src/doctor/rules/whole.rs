@@ -127,6 +127,7 @@ fn is_monotonic(context: DoctorContext<'_>) -> bool {
 fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let perf_started_program = context.command().is_some_and(|perf| !perf.records_others);
+    // True if a new recording couldn't estimate a log's times any better.
     let is_best = perf_started_program && is_monotonic(context);
     for (number, account) in context.examined.accounts().iter().enumerate() {
         let source = context.source_file(number, account);
@@ -225,15 +226,17 @@ fn log_clock(
 ) -> Finding {
     let when = match error {
         Some(error) => {
-            format!("within {:.1} ms, and the log's times are no more precise than that", error as f64 / 1e6)
+            format!(
+                "their addresses had other code within {:.1} ms, and the log's times are no more precise than that",
+                error as f64 / 1e6
+            )
         }
-        None => "at another time, and it is unknown how precise the log's times are".to_owned(),
+        None => "their addresses had other code at another time, and it is unknown how precise the log's times are"
+            .to_owned(),
     };
     let SourceFile { doubtful, covered, .. } = source;
-    let cause = format!(
-        "{doubtful} of {covered} frames named by {} may have the wrong name: their addresses had other code {when}",
-        source.printable_path()
-    );
+    let cause =
+        format!("{doubtful} of {covered} frames named by {} may have the wrong name: {when}", source.printable_path());
     let remedy = if !is_best {
         WHEN_IT_BEGAN
     } else if process.can_write_dump() {

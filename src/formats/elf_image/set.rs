@@ -98,10 +98,10 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans the image of a group, which contains the code in `slots`: where the unwinding information goes, and the base.
-/// If an image of the same range was already planned, `shared_base` is that image's base, and that image's header and
-/// table are the ones that get mapped. `is_free` returns true if neither code nor another file was ever in a range of
-/// addresses.
+/// Plans the image for a group of neighboring code, which `slots` contain: where the unwinding information goes, and
+/// the image's base address. If an image of the same range was already planned, `shared_base` is that image's base, and
+/// that image's header and table are the ones that get mapped. `is_free` returns true if neither code nor another file
+/// was ever in a range of addresses.
 fn plan_image(
     target: Target,
     slots: &[Slot],

@@ -22,7 +22,7 @@ use prost::bytes::Bytes;
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// Reads messages into one profile.
+/// Reads `ProfilesData` messages of the input into one profile.
 #[derive(Debug)]
 pub(super) struct Reader {
     profile: Profile,
@@ -37,7 +37,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Creates a reader without messages, whose profile is still empty.
+    /// Creates a reader that hasn't read any `ProfilesData` message. Its profile is still empty.
     pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
             profile: Profile::empty(options.keep),
@@ -293,10 +293,10 @@ impl MessageReader<'_> {
     fn add_rows(&mut self, event: ProfileType, track: TrackId, stack: StackId, sample: SampleValues<'_>) -> Result<()> {
         let SampleValues { values, counts, times } = sample;
         if values.is_empty() && times.is_empty() {
-            return Err(Error::new("has neither values nor times"));
+            return Err(Error::new("the sample has neither values nor times"));
         }
         if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
-            return Err(Error::new(format!("has {} values, but {} timestamps", values.len(), times.len())));
+            return Err(Error::new(format!("the sample has {} values, but {} timestamps", values.len(), times.len())));
         }
         // A value without a time is a sum, and nothing says how many samples it stands for.
         if times.is_empty() && !event.counts_samples && counts.is_none() {
@@ -339,7 +339,7 @@ impl MessageReader<'_> {
             if number == 0 {
                 return Ok(None);
             }
-            return Err(Error::new(format!("refers to stack {number}, which is not in the dictionary")));
+            return Err(Error::new(format!("the sample refers to stack {number}, which is not in the dictionary")));
         };
         // A negative index becomes a huge one, for which `frames` has no location, so the stack is refused.
         let locations: Vec<u64> = message.location_indices.iter().map(|index| *index as u64).collect();

@@ -119,7 +119,8 @@ pub struct ReadValues<'data> {
     pub time_enabled: Option<u64>,
     /// Nanoseconds for which the event was counting. Less than `time_enabled` if counters had to be shared.
     pub time_running: Option<u64>,
-    /// The value of an event that was not read as a group; `None` if the values are in `group`.
+    /// The value of the sample's event, if perf didn't read a group of events together (PERF_FORMAT_GROUP); `None` if
+    /// the values are in `group`.
     single: Option<ReadValue>,
     /// The values of a group of events, leader first: for each event its value, then its ID if `has_id` is true, then
     /// its number of lost samples if `has_lost` is true. Empty if `single` is set.

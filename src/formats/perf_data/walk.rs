@@ -31,8 +31,9 @@ pub struct RawRecord<'data> {
 }
 
 impl<'data> RawRecord<'data> {
-    /// Reads the record at the start of `bytes`. If it is incomplete, the error is the number of bytes needed for the
-    /// record without its payload. If the record's size is impossible, the error is 0.
+    /// Reads the record at the start of `bytes`. If `bytes` ends within the record, the error is how many bytes the
+    /// record has, or 8 if even its header is incomplete. If the record states a size that is impossible, the error is
+    /// 0. Data that follow the record (`payload`) needn't be in `bytes`.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };

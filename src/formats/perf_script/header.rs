@@ -175,8 +175,8 @@ impl<'a> Header<'a> {
         let event_end = self.event_end();
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
         for (start, word) in (Words { line: fields, offset: 0 }) {
-            // Without an event, only the padding shows that a number is a period. An address is padded further, to 16
-            // columns, which only a period of as many digits fills, too.
+            // Without an event, only the padding to 10 columns shows that a number is a period. A number that is padded
+            // to 16 columns is an address, unless it has 16 digits or more: then nothing was padded.
             let is_padded_period = is_padded(fields, start, word, PERIOD_WIDTH)
                 && (!is_padded(fields, start, word, ADDRESS_WIDTH) || word.len() >= ADDRESS_WIDTH);
             if (event_end.is_some() || is_padded_period)

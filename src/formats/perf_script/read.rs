@@ -351,8 +351,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
-        // A call that a Java symbol listed (`push_frames`) is the only kind of inlined call that `frame_kind` takes for
-        // JIT code. Labels mark such a call as inlined.
+        // A Java symbol may list the calls that were inlined into its method, and `push_frames` makes a frame of each.
+        // Of all inlined calls, `frame_kind` takes only these for JIT code, and labels mark them as inlined.
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
             module,
@@ -466,8 +466,8 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
-    // Addresses in the kernel's half are only looked at for `Other` and `MaybeJit`. Objects of the other kinds are
-    // memory or images that contain nothing but JIT code.
+    // An address in the kernel's half of the memory shows that the code is the kernel's. But `Anonymous` and
+    // `FileBacked` objects contain nothing but JIT code, so that their frames are JIT code at any address.
     let dso_kind = DsoKind::classify(Some(dso));
     if matches!(dso_kind, DsoKind::Other | DsoKind::MaybeJit) && frame.is_in_kernel() {
         return FrameKind::Kernel;

@@ -26,12 +26,12 @@ pub(crate) fn is_record_line(line: &[u8]) -> bool {
     may_be && memchr::memmem::find(line, RECORD).is_some()
 }
 
-/// How perf printed the addresses of code in files. It depends on the version.
+/// How perf prints the address of a frame whose code is in a mapped file. It depends on perf's version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileAddresses {
-    /// As an offset in the file (perf up to at least 6.1).
+    /// perf prints an offset in the file (perf up to at least 6.1).
     Relative,
-    /// As an address in the process (perf 7).
+    /// perf prints the address in the process's memory (perf 7).
     Absolute,
 }
 
@@ -151,9 +151,9 @@ impl RecordLineFacts {
     }
 
     /// Converts a number that perf printed for code in the file `dso` to an offset in that file. `printed` says whether
-    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. An offset is returned as
-    /// it is, even if no mapping is known. Otherwise, the result is `None` if no mapping contains the number, or if it
-    /// could be either.
+    /// this text has offsets or addresses in the process; if it is `None`, the mappings decide. An offset is returned
+    /// as it is, even if no mapping is known. Otherwise, the result is `None` if no mapping contains the number, or if
+    /// it could be either.
     pub fn to_file_offset(
         &self,
         pid: Option<Pid>,

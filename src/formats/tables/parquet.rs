@@ -58,19 +58,19 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
 
 struct TableWriter<'o> {
     out: Box<dyn Write + 'o>,
-    /// The library's writer. It writes to memory; the bytes of finished groups are moved from there to `out`.
+    /// The library's writer. It writes to memory; the bytes of finished row groups are moved from there to `out`.
     file: SerializedFileWriter<Vec<u8>>,
     columns: Vec<&'static Column>,
     bucket: Option<i64>,
-    /// True if the file holds a single input, so that every group is sorted by the innermost function.
+    /// True if the file holds a single input, so that every row group is sorted by the innermost function.
     has_single_input: bool,
     /// The input whose rows are being added.
     input: Option<Rc<TableInput>>,
-    /// For each event of this input, the rows that wait until there are enough for a group.
+    /// For each event of this input, the rows that wait until there are enough for a row group.
     waiting: Vec<WaitingRows>,
-    /// True if a group of the current input has already been written.
+    /// True if a row group of the current input has already been written.
     has_groups: bool,
-    /// The rows that were too few for a group when their inputs ended. They will share a group.
+    /// Rows of several inputs, each of which ended with too few rows for a row group. They will share one.
     pending: Vec<PendingRows>,
 }
 
@@ -80,15 +80,15 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// The rows of small inputs wait, to share a group. They stop waiting when their inputs have more than `PENDING_STACKS`
-/// stacks in total, or when there are more than [`PENDING_INPUTS`] lists of waiting rows, one per input and event.
-/// Memory thus doesn't grow with the number of inputs.
+/// The rows of small inputs wait, so that they share a row group. They are written when their inputs have more than
+/// `PENDING_STACKS` stacks in total, or when there are more than [`PENDING_INPUTS`] lists of waiting rows, one per
+/// input and event. Memory thus doesn't grow with the number of inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
 impl TableWriter<'_> {
-    /// Adds rows that will share a group with those of other inputs. If the group would get too large, the rows that
-    /// are pending so far are written first.
+    /// Adds rows that will share a row group with those of other inputs. If it would get too large, the rows that are
+    /// pending so far are written first.
     fn add_pending(&mut self, rows: PendingRows) -> Result<()> {
         let count: usize = self.pending.iter().map(|pending| pending.rows.len()).sum();
         if count + rows.rows.len() > GROUP {
@@ -98,7 +98,7 @@ impl TableWriter<'_> {
         Ok(())
     }
 
-    /// Writes the pending rows as one group.
+    /// Writes the pending rows as one row group.
     fn write_pending(&mut self) -> Result<()> {
         let pending = std::mem::take(&mut self.pending);
         self.write_group(&pending)
@@ -130,7 +130,7 @@ impl RowWriter for TableWriter<'_> {
     }
 
     /// Adds the rows of the profile, which is a part of the current input. Whenever an event has enough rows, writes
-    /// them as a group.
+    /// them as a row group.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
         // Until an input has ended, this is the only reference to it, so `get_mut` succeeds.
@@ -180,8 +180,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two
-/// iterations, because it is stored as two columns. Lists are written outermost frame first.
+/// Writes the cells of a column for all rows of a row group. `rows` starts an iteration over these rows; a map needs
+/// two iterations, because it is stored as two columns. Lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -227,8 +227,8 @@ fn labels(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
     labels.iter().flat_map(|labels| labels.iter()).map(|(key, value)| (&**key, &**value))
 }
 
-/// Writes the next leaf column of a group, in the order of the schema. `cells_of` adds the cells of a row to an empty
-/// list: one, or any number if the column is a list.
+/// Writes the next leaf column of a row group, in the order of the schema. `cells_of` adds the cells of a row to an
+/// empty list: one, or any number if the column is a list.
 fn write_leaf<'r, T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     rows: impl Iterator<Item = RowCells<'r>>,
@@ -292,13 +292,13 @@ impl<T: DataType> CellBatch<T> {
     }
 }
 
-/// How the file is encoded and compressed, and which columns get Bloom filters. With `is_sorted`, each group is marked
-/// as sorted by the innermost function. That is true only of files with a single input, because elsewhere a group may
-/// hold the rows of several inputs and events, one after the other.
+/// How the file is encoded and compressed, and which columns get Bloom filters. With `is_sorted`, each row group is
+/// marked as sorted by the innermost function. That is true only of files with a single input, because elsewhere a row
+/// group may hold the rows of several inputs and events, one after the other.
 fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
     /// The number of rows per page of the sorted column. Readers skip whole pages.
     const PAGE_ROWS: usize = 1 << 13;
-    /// The largest number of distinct functions in a group for which a Bloom filter is written.
+    /// The largest number of distinct functions in a row group for which a Bloom filter is written.
     const FUNCTIONS: u64 = 1 << 13;
     let mut sorted_by = None;
     if is_sorted && let Some(column_idx) = index_of_leaf(columns) {

@@ -9,11 +9,11 @@ use std::cmp::Reverse;
 /// The maximum number of rows in a row group.
 pub(super) const GROUP: usize = 1 << 17;
 
-/// A row group with fewer rows is full, too, once its rows span this many nanoseconds: query engines skip groups by
-/// time, so groups shouldn't span long times.
+/// A row group with fewer rows is full, too, once its rows span this many nanoseconds: query engines skip row groups by
+/// time, so these shouldn't span long times.
 const SPAN: i64 = 60_000_000_000;
 
-/// The minimum number of rows in a group that is full because of its time span.
+/// The minimum number of rows in a row group that is full because of its time span.
 const LEAST: usize = GROUP / 8;
 
 /// The rows of one event that wait for their row group to be full.
@@ -27,7 +27,7 @@ pub(super) struct WaitingRows {
 }
 
 impl WaitingRows {
-    /// True if there are enough rows for a row group.
+    /// True if enough rows wait to fill a row group of the Parquet file.
     pub(super) fn is_full(&self) -> bool {
         let span = self.times.map_or(0, |(first, last)| last.saturating_sub(first));
         self.rows.len() >= GROUP || self.rows.len() >= LEAST && span >= SPAN

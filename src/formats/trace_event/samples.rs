@@ -135,6 +135,7 @@ impl TraceSamples {
         let mut skipped = Skipped::new("sample");
         for (number, sample) in self.samples.iter().enumerate() {
             let stack = *stacks.entry(sample.frame).or_insert_with(|| match texts[&sample.frame] {
+                // The sample states no frame (`sf`).
                 "" => Some(profile.unknown_stack()),
                 frame => self.make_stack(frame, profile),
             });
@@ -143,6 +144,7 @@ impl TraceSamples {
                 continue;
             };
             let (event, unit) = match texts[&sample.event] {
+                // The sample states no event (`name`).
                 "" => ("samples", Unit::Samples),
                 event => (event, Unit::from_event_name(event)),
             };

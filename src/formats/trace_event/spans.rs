@@ -523,6 +523,7 @@ impl<'o> SpanBuilder<'o> {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         let track = self.async_tracks.entry(id).or_insert_with(|| {
             self.lane_count = self.lane_count.saturating_add(1);
+            // The empty stack of a removed track is reused, which saves an allocation.
             AsyncTrack { stack: self.spare_stacks.pop().unwrap_or_default(), lane: self.lane_count }
         });
         oddities.misplaced_ends += track.stack.remove_finished(time, slices);
@@ -574,7 +575,8 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// Processes the events that are still held back, and nests the spans.
+    /// Ends reading: processes the latest events of each thread, which [`Self::hold_back`] kept so that late ones could
+    /// be sorted in, and nests the spans.
     fn finish(mut self) -> Trace {
         for number in 0..self.threads.len() {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);
@@ -587,11 +589,13 @@ impl<'o> SpanBuilder<'o> {
         if !self.perfetto_compat {
             self.end_spans_inside_ended_ones();
         }
+        // The argument `detail` was taken for the span's action, but that is only right if clang wrote the trace.
         if !self.is_clang {
             for &index in &self.details {
                 self.timeline.slices[index].action = NO_NAME;
             }
         }
+        // Renames functions that share their name with others, because spans only have names.
         self.tell_functions_apart();
         // If the start and the end of a span both state an argument, the value in the end wins. It was added last, so
         // after reversing, it is the first of its slice, which `dedup_by_key` keeps.
@@ -602,8 +606,8 @@ impl<'o> SpanBuilder<'o> {
         }
         let has_complete_spans: Vec<bool> = self.threads.iter().map(|thread| thread.has_complete_spans).collect();
         self.timeline.tracks = self.threads.iter().map(|thread| self.make_track(thread.key)).collect();
-        // `hold_back` added complete spans without a depth, so it is computed for their threads. The depths on other
-        // threads are known from `process_event`.
+        // Complete spans (`X`) weren't held back but added at once, without a depth, so depths are computed for their
+        // threads. On other threads, `process_event` has set the depths.
         self.timeline.nest(&has_complete_spans);
         let (names, process_names) = (self.thread_names, self.process_names);
         Trace { timeline: self.timeline, names, process_names, clang_sums: self.clang_sums, ..Trace::default() }
@@ -626,7 +630,8 @@ impl<'o> SpanBuilder<'o> {
     }
 }
 
-/// The name that [`SpanBuilder::owner_number`] turned into this number; `None` if it is an ID.
+/// The text that the trace has instead of the ID of a process or thread, which [`SpanBuilder::owner_number`] turned
+/// into this number. `None` if the number is an ID.
 fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     if number >= 0 {
         return None;
@@ -645,7 +650,8 @@ fn thread_track(
     names: &SliceNames,
     default_name: &[u8],
 ) -> Track {
-    // `owner_name` returns the name that the trace has in place of an ID.
+    // In some traces, `tid` or `pid` is a text instead of a number. Of the two, the thread's describes the track
+    // better.
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
     let base = name.or(owner).unwrap_or(default_name);
     let mut comm = base.to_vec();

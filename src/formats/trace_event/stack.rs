@@ -110,7 +110,7 @@ impl SpanStack {
     }
 
     /// Removes the span at this index, which has ended, and all spans inside it. Those that are still open are ended at
-    /// the time `end`.
+    /// the time `end`. The inner ones must all be open, so `closed` only changes by one.
     fn remove_with_inner_spans(&mut self, index: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(index..).skip(1) {

@@ -48,6 +48,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
     let sample_duration = choose_sample_duration(series, &threads);
     let writing = EventWriting { profile, weight: options.weight, counts_time, sample_duration };
+    // The time of the last sample of any event; `None` if the samples have no times. A caller that writes each event to
+    // a file of its own determines it once, and passes it in the options.
     let Timing { last } = options.timing.unwrap_or_else(|| profile.timing());
     let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {

@@ -191,6 +191,7 @@ impl<'a> TracepointRecord<'a> {
     fn evaluate(&self, argument: &Argument) -> Option<u64> {
         match argument {
             Argument::Number(number) => Some(*number),
+            // The recording lacks the value of this constant of the kernel. Like perf, takes it for 0 (`UNKNOWN`).
             Argument::Unknown => Some(UNKNOWN),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
@@ -204,6 +205,7 @@ impl<'a> TracepointRecord<'a> {
                 Some(self.read_number(start.checked_add(distance)?, field.element_size))
             }
             Argument::Cast(bits, operand) => Some(keep_low_bits(self.evaluate(operand)?, *bits)),
+            // Unary operators ignore the left operand, except that `-` is computed as 0 minus the operand.
             Argument::Unary(op, operand) => op.apply(0, self.evaluate(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
                 let left = self.evaluate(left)?;

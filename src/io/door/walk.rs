@@ -149,6 +149,7 @@ impl Walk {
     /// root file system, so absolute links are resolved inside of it. Only if there is no such file there are they
     /// resolved on this machine.
     pub(super) fn to_file_below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
+        // If the directory is empty, the rest is the whole path, which may be absolute and thus not below it.
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
             return Self::to_file(path, links);
         };
@@ -221,6 +222,7 @@ impl Walk {
     /// Walks to the directory of an output, following links. Returns the directory with the output's name in it, and
     /// the file that has the name, if any.
     pub(in super::super) fn to_output(path: &Path) -> Result<OutputName, Stop> {
+        // `false`: the walk may leave the directory where it starts.
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let is_last = walk.remaining.is_empty();
@@ -247,6 +249,7 @@ impl Walk {
 
     /// Walks to a directory for outputs, and creates it and those on the way if they are missing.
     pub(in super::super) fn to_directory(path: &Path) -> Result<File, Stop> {
+        // `false`: the walk may leave the directory where it starts.
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let step = match walk.step(&name) {

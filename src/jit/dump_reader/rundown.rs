@@ -70,8 +70,8 @@ fn program_start(process: &Process, opened: Nanos, marker_time: Option<Nanos>) -
     match exec.or(forked) {
         Some(began) if opened.0 - began.0 >= START_UP => Some(began),
         Some(_) => None,
-        // The recording has neither an exec nor a fork of the program, so the program was running before. It opened its
-        // jitdump during the recording, so it was late.
+        // The recording has neither an exec nor a fork of the program, so the program was running before. It mapped its
+        // jitdump during the recording (the time of an earlier mapping is 0), so it was late.
         None if marker_time.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,
     }

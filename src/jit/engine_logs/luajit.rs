@@ -106,6 +106,7 @@ impl<'a> Head<'a> {
         let Some(trace) = decimal(number) else { return Some(Self::Other) };
         let (what, rest) = split_word(rest);
         Some(match what {
+            // A side trace states the exit of the other trace at which it starts (`2/2`) before its source location.
             b"start" => Self::Start { trace, location: strip_exit(rest) },
             b"mcode" => decimal(rest).map_or(Self::Other, |size| Self::Code { trace, size }),
             b"stop" | b"abort" => Self::Stop,

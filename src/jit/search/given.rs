@@ -138,7 +138,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));
     let recorded = outer.filter(|pid| !is_shared && scene.process(*pid).is_some());
-    // The process that the user stated (`FILE@PID`) takes precedence.
+    // The process that the user stated (`FILE@PID`) takes precedence; then the one with the file's ID; then the only
+    // one that has JIT memory.
     let certain = given.pid.or(recorded).or_else(|| scene.only_candidate(inner));
     // If there are several candidates, the samples may show later to which of them the file belongs.
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {

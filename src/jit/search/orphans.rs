@@ -352,6 +352,7 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
         is_wanted: process.is_wanted,
         covered,
         samples,
+        // At least half of the file's code is at addresses that the process has mapped.
         is_mapped: mapped_ranges * 2 >= file.ranges.len(),
         sign,
         contradiction: contradicting_times.or_else(|| find_contradiction(file, process, when)),

@@ -58,6 +58,7 @@ impl<'a> Search<'a> {
             return;
         }
         let paths = self.scene.possible_paths(candidate);
+        // Only a perf map may be used for two processes: a forked process runs the code in its parent's map.
         if candidate.excludes_used_files() && paths.iter().any(|named| self.used_paths.contains(&named.path)) {
             return;
         }

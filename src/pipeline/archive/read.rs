@@ -35,6 +35,8 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
 /// Reads an archive. `path` is the file's path, and `owner` the ID of the user who owns the file.
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
+    // `raw(true)`: entries that only have the long name of the next file are listed, too. `PlainFiles` reads them, and
+    // limits their number and length.
     let mut entries = PlainFiles { entries: tar.entries().map_err(damaged)?.raw(true), others: 0 };
     // The first file only marks the archive as jitgraft's. Its text is for people, so it isn't checked.
     read_text(&mut entries, MARK)?;

@@ -51,6 +51,7 @@ impl Piece<'_> {
 pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piece<'_>]]) -> Result<()> {
     let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut tar = Builder::new(&mut zstd);
+    // `0`: the mark and the manifest have no modification time of their own.
     append(&mut tar, MARK, 0, ABOUT.len() as u64, ABOUT)?;
     // Flushing ends the compressed block here. So the first bytes of an archive are always the same, whatever follows.
     tar.get_mut().flush()?;

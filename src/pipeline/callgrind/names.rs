@@ -262,6 +262,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         };
         if index == next {
             let name = Cow::Borrowed(self.map.name(id));
+            // `???`: the file is unknown for now. `CodeNames::new` sets it for code with lines.
             self.entries.push(JitEntry { id, addr, name, file: b"???", ambiguous: false });
         }
         index

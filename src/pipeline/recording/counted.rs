@@ -12,7 +12,8 @@ use crate::model::Tid;
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// An event of a group for which a sample counts, and the weight.
+/// One of the events for which a sample counts, and the sample's weight for it. If perf read a group of events with
+/// their leader (`perf record -e '{…}:S'`), a sample of the leader counts for all of them.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     /// The index of the event in the recording.

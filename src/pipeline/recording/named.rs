@@ -368,6 +368,7 @@ impl FrameNaming<'_> {
             _ => android_cache.unwrap_or_else(|| dso.label()),
         };
         let jit = match android_cache {
+            // The file has JIT code, but its name doesn't tell the process, and so no runtimes.
             Some(_) => Some(RuntimeSet::default()),
             None => image_process(label).map(|pid| self.runtimes_of(pid)),
         };

@@ -148,7 +148,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         records: impl Iterator<Item = RawRecord<'data>>,
         counted: &Counted,
     ) -> SampleChunk {
-        // Starting again with empty tables bounds the memory of each worker. The merged tables keep all chains.
+        // Starting again with empty tables bounds the memory of each worker. The merged tables keep all chains. `sent`
+        // is reset as well, by which `take_chunk` notices that the tables are new.
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.worker);
         }
@@ -291,6 +292,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.frames = frames;
         let read = ReadChain::new(chain, end);
         if let (Some(key), Some(chain)) = (key, chain) {
+            // `|_| ()`: chains that are removed for this one need no further work.
             self.memo.put(key, time..chain.until, || read, |_| ());
         }
         read

@@ -48,7 +48,7 @@ pub(crate) enum StackEnd {
     /// The stack has as many frames as perf records at most (the value). Whether frames are missing depends on whether
     /// threads start in the outermost function.
     Limit(u16),
-    /// The stack copy was unwound up to the function in which the thread started.
+    /// No frames are missing: the stack copy was unwound up to the function in which the thread started.
     Whole,
     /// Unwinding reached the end of the stack copy, so outer frames are missing.
     CopyEnd,

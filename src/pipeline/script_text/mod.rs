@@ -138,8 +138,8 @@ struct BlockHandling<'f, T> {
 /// The number of bytes at the beginning of a text by which its layout is detected.
 const HEAD: usize = 1 << 16;
 
-/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from a
-/// slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
+/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from
+/// a slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
 const MAX_WAITING: usize = 64;
 
 impl TextFilter<'_> {
@@ -147,6 +147,7 @@ impl TextFilter<'_> {
     fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let layout = &Layout::detect(input.peek(HEAD)?);
         let buffers = &Spare::default();
+        // `4 * BLOCK`: a buffer that has grown beyond that isn't kept.
         let make = &|block: NamedBlock| {
             if let Some(before) = block.before {
                 buffers.give_buffer(before, 4 * BLOCK);
@@ -326,13 +327,14 @@ impl<T> Round<T> {
     }
 }
 
-/// A block in one of its states.
+/// A block of the text, which is cut into blocks between samples, in one of its states.
 enum Work<T> {
-    /// Not processed.
+    /// The block hasn't been processed, at least not since the last names were looked up.
     Raw(Block),
-    /// Finished: the result, and what was counted in the block.
+    /// The block's frames are named. Holds what was made of the new text, and the counts of the block's samples and
+    /// frames.
     Done(T, Counts),
-    /// Waiting for names.
+    /// The block can't be finished before the names that it needs are looked up.
     Needs(Block, Needs),
 }
 

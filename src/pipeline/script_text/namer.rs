@@ -47,6 +47,7 @@ impl<'m> Namer<'m> {
         let lines = (0..codes_with_lines).map(|_| OnceLock::new()).collect();
         let mut dsos = BTreeMap::new();
         for &pid in looked_up.by_pid.keys() {
+            // `true` gives the image of code from a jitdump, `false` the perf map.
             dsos.insert(pid, (code_file(pid, true, images), code_file(pid, false, images)));
         }
         Self { symbolizer, looked_up, dsos, jitdump_counts: count_jitdumps(looked_up), lines, symbols }

@@ -75,6 +75,7 @@ impl<'a> Natives<'a> {
         let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
         let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));
         let images = Images::new(spaces.dsos().iter(), self.options.search.clone());
+        // All that would name JIT code or the kernel is empty, because only offsets in files are looked up.
         let resolver = Resolver {
             symbolizer: Symbolizer { spaces: &spaces, codes: &CodeMap::default() },
             bpf: &[],

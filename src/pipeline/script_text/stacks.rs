@@ -80,6 +80,7 @@ fn each_block<T: Send>(
     let buffers = &Spare::default();
     let make = &|block: NamedBlock| {
         let result = make(&block);
+        // `4 * BLOCK`: a buffer that has grown beyond that isn't kept.
         buffers.give_buffer(block.bytes, 4 * BLOCK);
         if let Some(before) = block.before {
             buffers.give_buffer(before, 4 * BLOCK);

@@ -53,7 +53,8 @@ pub struct Picture {
     has_script: bool,
 }
 
-/// Consecutive boxes that are written as one group.
+/// A few thousand consecutive boxes ([`PIECE`]), which are written as one `<g>` element. With pieces, the picture's
+/// text is made in parallel and never as a whole in memory.
 #[derive(Debug)]
 pub struct Piece<'a>(&'a [PageBox]);
 

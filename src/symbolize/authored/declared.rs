@@ -19,14 +19,14 @@ pub(super) struct DeclaredWord<'t> {
     after: &'t str,
 }
 
-/// Which part of a function's name a word is.
+/// Which part of a function's name in the generated code, such as `f` or `a.b`, a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The word is the whole name.
+    /// The word is the whole name of the function: `f` in `function f()`.
     Whole,
-    /// The word is an object before the last property: `a` in `a.b`.
+    /// The function's name is a property of an object, and the word is the object: `a` in `a.b`.
     Object,
-    /// The word is the property of an object: `b` in `a.b`.
+    /// The function's name is a property of an object, and the word is the property: `b` in `a.b`.
     Property,
     /// The word is the key of a method or property in an object literal or class.
     Key,

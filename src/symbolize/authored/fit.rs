@@ -95,7 +95,8 @@ impl Fit {
         let mut near = Counts::default();
         for block in own_block.saturating_sub(1)..=own_block + 1 {
             let counts = self.count_block(map, block, &check);
-            // A block has few segments: one or two wrong ones may be chance, even if they are a large share of it.
+            // A block has at most 16 of the map's segments, so one or two wrong ones may be chance, even if they are a
+            // large share of the block.
             if counts.wrong > 2 && !counts.is_fitting() {
                 return false;
             }

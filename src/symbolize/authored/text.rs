@@ -138,6 +138,7 @@ fn line_starts(text: &str) -> Vec<u32> {
     // The UTF-8 forms of the line ends U+2028 and U+2029 begin with the byte 0xe2.
     for offset in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
         match bytes[offset] {
+            // CR LF is a single line end, which counts at its line feed.
             b'\r' if bytes.get(offset + 1) == Some(&b'\n') => {}
             b'\n' | b'\r' => lines.push(offset as u32 + 1),
             _ if text[offset..].starts_with(['\u{2028}', '\u{2029}']) => lines.push(offset as u32 + 3),

@@ -15,9 +15,9 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A group with this many changes ends at the next opportunity: before a change whose addresses are all above those of
-/// the group. With a smaller number there would be more groups to search; with a larger one, more segments to scan
-/// (measured by `benches/code_map.rs`).
+/// When a group of changes has this many, it ends at the next opportunity: before a change whose addresses are all
+/// above those of the group. With a smaller number there would be more groups to search; with a larger one, more
+/// segments to scan (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
 /// A gap of at least this many bytes between two changes always ends a group of changes, so that the address range of a
@@ -168,6 +168,7 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
             // is wrong. All untimed entries begin at time 0, and this event has time 0, too, so no segment is left of
             // what it cancels.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
+            // Not here: `CodeMap::build` leaves these out.
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));

@@ -353,8 +353,10 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
     }
 
     /// Returns the collected symbols. A symbol without a size is left out if it isn't the nearest symbol at or before
-    /// any wanted address, because lookups can't find it. Otherwise it ends one byte after the last wanted address for
-    /// which it is the nearest, or at the end of its section if that comes first.
+    /// any wanted address, because lookups can't find it. Otherwise it gets an end with which every wanted address is
+    /// looked up correctly: one byte after the last wanted address for which it is the nearest, or the end of its
+    /// section if that comes first. Where the next symbol starts isn't known, because symbols without wanted addresses
+    /// aren't collected.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         // The entry of a wanted address is still empty if no symbol starts between the previous wanted address and it.
         // Then it gets the entry of the previous address.
@@ -368,8 +370,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             if symbol.has_size {
                 return true;
             }
-            // `after` is the index after the last wanted address for which this symbol, or one that starts earlier, is
-            // the nearest.
+            // The starts in `nearest` are in ascending order. `after` is the index after the last wanted address for
+            // which this symbol, or one that starts earlier, is the nearest.
             let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
             match after.checked_sub(1) {
                 Some(last) if nearest[last] == Some(symbol.start) => {

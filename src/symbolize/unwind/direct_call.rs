@@ -123,9 +123,9 @@ pub(crate) fn proves_caller<'a>(
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
         }
-        // On machines other than 32-bit Arm, functions return by the link register. It then holds an address in the
-        // function that continues, not one left by an older call, so `may_call` isn't needed. Calls through stubs are
-        // followed.
+        // On other machines, functions return by jumping to the link register, so after a return it holds an address in
+        // the running function itself, which was excluded above. (32-bit Arm can return without the register, which may
+        // then hold the address of an older call; `may_call` excludes that.) Calls through stubs are followed.
         _ => reaches_by_jumps(machine, target, &callee, find),
     }
 }
@@ -263,7 +263,7 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
 /// code. `None` if the last instruction is another one.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     // `first` and `second` are the last two halfwords. A branch to an address consists of both, a call of a register
-    // (`blx register`) only of the second.
+    // (`blx register`) only of the second. If there is only one halfword, `first` is 0, which starts no branch.
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
         Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),

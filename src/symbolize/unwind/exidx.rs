@@ -77,7 +77,8 @@ impl<'a> ExidxTable<'a> {
         let value = read_word(&self.index, value_offset)?;
         let operations = match value {
             EXIDX_CANTUNWIND => None,
-            // If the highest bit is set, the entry has the operations itself, otherwise a pointer to them.
+            // If the highest bit is set, the entry has the operations itself, all in this word (`&[]`: none follow).
+            // Otherwise, it has a pointer to them.
             _ if value >> 31 == 1 => Some(read_compact(value, &[])?),
             _ => Some(self.read_extab(decode_prel31(value, self.addr + value_offset as u64))?),
         };
@@ -202,7 +203,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 }
                 // The list of operations ends here.
                 0xb0 => return Some(()),
-                // Pop registers from r0 to r3, as a mask says.
+                // Pop registers from r0 to r3, as a mask says. A mask of 0 or above 15 is reserved.
                 0xb1 => self.pop(bytes.next().filter(|mask| (1..16).contains(mask))?.into())?,
                 // Raise the stack pointer by 0x204 bytes and a LEB128 number of words.
                 0xb2 => {

@@ -180,6 +180,7 @@ impl<'c> Position<'c> {
             match self.effect(index) {
                 Some(Effect::Other) => {}
                 Some(Effect::MovesStack(by)) if by < 0 => prologue.lowered -= by,
+                // Here, a positive number lowers the stack pointer.
                 Some(Effect::SavesLink(by)) => {
                     prologue.lowered += by;
                     prologue.saved_link = true;

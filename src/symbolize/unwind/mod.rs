@@ -494,7 +494,8 @@ impl<'a> Unwinder<'a> {
             return Stage::Framed;
         }
         let mut start = addr.saturating_sub(BEFORE);
-        // At the start of the file's code, the file may lack the bytes before `place`. Then the code starts at `place`.
+        // If these bytes before `place` aren't all in the file, its code begins less than 64 bytes earlier.
+        // `find_stage` then only gets the bytes from `place` on, as if the code began there.
         if image.loaded(start..addr).is_none() {
             start = addr;
         }

@@ -445,9 +445,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.context.symbolizer.locate_address(record.pid, addr, record.time, CpuMode::User)
     }
 
-    /// Notes that the record uses the JIT code at a located address. `None` if there is no such code, or if the process
-    /// was injected before. The answer is valid while no mapping hides the code, and only as long as `located` is
-    /// valid.
+    /// Notes that the record uses the JIT code at a located address, and returns that code; `None` if there is none, or
+    /// if the process was injected before. The answer holds from one mapping that hides the code to the next. `located`
+    /// may hold for a shorter time, with which the caller has to intersect that.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {

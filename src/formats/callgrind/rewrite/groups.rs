@@ -61,8 +61,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
         let head_name = match head {
             NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
-            // If the name has an ID, the group keeps the input's name: `GroupWriter` replaces the callers when it
-            // writes the name next to the ID.
+            // `None`: the name has no ID, so it is written here with its callers replaced. If it has one, the group
+            // keeps the input's name, and `GroupWriter` replaces the callers when it writes the name next to the ID.
             NewName::CallersReplaced(None, name) => GroupName::New(name),
             _ => GroupName::Input(block.function),
         };

@@ -12,8 +12,8 @@ use rustc_hash::FxHashMap;
 pub(super) enum NewName<'a> {
     /// The name of a JIT function, given by its number (see [`JitFunctions`]), followed by the suffix of the old name.
     Jit(usize, Vec<u8>),
-    /// The name stays, except that addresses of callers in it were replaced. Holds the ID, if there is one, and the new
-    /// name.
+    /// The name stays, except that addresses of callers in it were replaced. Holds the name's ID (`None` if the input
+    /// has the name without an ID) and the new name.
     CallersReplaced(Option<u32>, Vec<u8>),
     /// The name stays, but it is given by an ID whose definition may not have been copied, so the name may have to be
     /// written next to the ID. Holds the ID and the name, which contains an address.

@@ -21,7 +21,8 @@ use super::mirror::{Item, MAX_LAYERS, MIRROR_LIMIT, REGION_GAP, sorted_items};
 use crate::formats::elf_image::slot::Slot;
 use std::ops::Range;
 
-/// The maximum number of images in a set, not counting one more that the code of all further ranges shares.
+/// The maximum number of groups of code that get an image of their own. If there are more groups, those with the least
+/// code are put together in one additional image.
 const MAX_IMAGES: usize = 64;
 
 /// Code that goes into one image.

@@ -111,7 +111,8 @@ struct Sample {
     time: Option<Nanos>,
     /// True if the sample began with a header. False between samples, and in a text without headers.
     has_header: bool,
-    /// True if the sample has a frame on a line of its own, or if more follows the event in its header.
+    /// True if the sample has a frame on a line of its own, or if text follows the event's name in its header: without
+    /// call chains, perf prints the sample's only frame there.
     has_frame: bool,
 }
 

@@ -140,7 +140,7 @@ impl List {
                 return self.add_damage(addr, "occurs in the list twice");
             }
             if self.entries.len() >= MOST_ENTRIES {
-                return self.add_damage(addr, &format!("exceeds the limit of {MOST_ENTRIES} entries"));
+                return self.add_damage(addr, &format!("is beyond the limit of {MOST_ENTRIES} entries"));
             }
             let Some([next, _previous, symfile, size]) = words(memory, addr) else {
                 return self.add_damage(addr, "cannot be read");

@@ -112,6 +112,7 @@ fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: 
         // they are needed.
         let position_key = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
         let name = log.texts.intern(function.name);
+        // Where the function's machine code is in the core dump; an empty range if it isn't there.
         let memory = core.range(function.addr, function.size).unwrap_or_default();
         let memory = (memory.start as u64, memory.end as u64);
         let code = LogCode { memory, position_key, unwind, ..LogCode::new(name, function.addr, function.size) };

@@ -18,9 +18,9 @@
 //!
 //! **Clock.** Stamps are seconds since the JVM started, in whole milliseconds. `time_ms` is the wall-clock time of the
 //! start (computed as the current time minus the elapsed time, both truncated to milliseconds:
-//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code is
-//! assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late would
-//! be wrong.
+//! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code
+//! is assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late
+//! would be wrong.
 //!
 //! **Removal.** Code that is "made not entrant" still runs to its end, and its freeing is not logged. But once other
 //! code overlaps an older code range, all of the older one is gone.
@@ -62,6 +62,7 @@ fn find_root(bytes: &[u8]) -> Option<&[u8]> {
 /// Reads a compilation log. Fails only if its root element is missing.
 pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
     let root = find_root(bytes).ok_or_else(|| Error::new("has no <hotspot_log> element"))?;
+    // When the JVM started, in nanoseconds since 1970.
     let began = attribute(root, b"time_ms").and_then(number::<u64>).and_then(|ms| ms.checked_mul(1_000_000));
     let mut log = CodeLog::new(LogClock::SinceStart { began }, "nmethod element");
     log.pid = attribute(root, b"process").and_then(number);

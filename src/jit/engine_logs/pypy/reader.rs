@@ -232,6 +232,7 @@ impl PypyLogReader<'_> {
 
     /// Names the traces, and turns them and the runtime's helper functions into the events of the log.
     fn finish(mut self) -> CodeLog {
+        // The log may end within a section, without the line that ends it.
         self.end_backend();
         self.end_operations(self.bytes.len());
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');

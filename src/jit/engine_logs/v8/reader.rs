@@ -19,6 +19,7 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
         file,
         log,
         sources: Sources::default(),
+        // Assumed until a record shows which number this version of V8 uses.
         builtin_kind: BUILTINS,
         time: 0,
         load_by_addr: FxHashMap::default(),

@@ -96,6 +96,7 @@ impl BuildIdFinder {
         let (found, mapped, missing) =
             (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());
         let mut vdsos = survey.spaces.dsos().iter().map(|(_, dso)| dso).filter(|dso| dso.is_vdso()).map(|dso| dso.kind);
+        // The kind of vdso, if all recorded programs use the same one.
         let first_vdso = vdsos.next();
         let vdso = first_vdso.filter(|first| vdsos.all(|kind| kind == *first));
         Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })

@@ -86,6 +86,7 @@ impl<'a> Printer<'_, 'a> {
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
+        // If this fails, nothing more is printed, so the scope needn't be restored.
         write(self)?;
         self.scopes.truncate(len);
         self.scope = outer;
