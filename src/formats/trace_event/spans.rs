@@ -459,7 +459,12 @@ impl<'o> SpanBuilder<'o> {
         }
         thread.latest = thread.latest.max(Some(event.time));
         let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
-        oddities.misplaced_ends += thread.stack.remove_finished(event.time, slices);
+        let (kind, duration) = match event.phase {
+            b'B' | b'E' => (SliceKind::Span, UNFINISHED),
+            b'X' => (SliceKind::Span, event.duration),
+            _ => (SliceKind::Instant, 0),
+        };
+        oddities.misplaced_ends += thread.stack.remove_finished(event.time, duration == 0, slices);
         if event.phase == b'E' {
             match thread.stack.end(event.time, event.name, event.cat, slices) {
                 Some(slice) => {
@@ -475,11 +480,6 @@ impl<'o> SpanBuilder<'o> {
         if self.perfetto_compat && depth >= PERFETTO_MAX_DEPTH {
             return;
         }
-        let (kind, duration) = match event.phase {
-            b'B' => (SliceKind::Span, UNFINISHED),
-            b'X' => (SliceKind::Span, event.duration),
-            _ => (SliceKind::Instant, 0),
-        };
         // Perfetto drops a complete span that would outlast the one around it. (Complete spans only get here to be
         // counted as Perfetto does; otherwise, `hold_back` adds them.)
         if event.phase == b'X' && thread.stack.top_ends_before(event.time.saturating_add(duration)) {
@@ -505,7 +505,7 @@ impl<'o> SpanBuilder<'o> {
         let Some(AsyncTrack { stack, .. }) = self.async_tracks.get_mut(&id) else {
             return self.add_early_end(id, event.name, event.time);
         };
-        oddities.misplaced_ends += stack.remove_finished(event.time, slices);
+        oddities.misplaced_ends += stack.remove_finished(event.time, false, slices);
         let ended = stack.end(event.time, event.name, id.cat, slices);
         if let Some(slice) = ended {
             set_action(&mut slices[slice], event);
@@ -526,7 +526,7 @@ impl<'o> SpanBuilder<'o> {
             // The empty stack of a removed track is reused, which saves an allocation.
             AsyncTrack { stack: self.spare_stacks.pop().unwrap_or_default(), lane: self.lane_count }
         });
-        oddities.misplaced_ends += track.stack.remove_finished(time, slices);
+        oddities.misplaced_ends += track.stack.remove_finished(time, event.phase == b'n', slices);
         let (depth, lane) = (track.stack.depth(), track.lane);
         let (mut duration, kind) =
             if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
@@ -619,7 +619,7 @@ impl<'o> SpanBuilder<'o> {
         let Timeline { slices, oddities, .. } = &mut self.timeline;
         let async_stacks = self.async_tracks.values_mut().map(|track| &mut track.stack);
         for stack in self.threads.iter_mut().map(|thread| &mut thread.stack).chain(async_stacks) {
-            oddities.misplaced_ends += stack.remove_finished(i64::MAX, slices);
+            oddities.misplaced_ends += stack.remove_finished(i64::MAX, false, slices);
         }
     }
 
@@ -798,6 +798,45 @@ mod tests {
         let instant = r#"{"ph":"i","name":"i","ts":11}"#;
         assert_eq!(spans(&format!("[{open},{instant}]"))[..3], ended(0));
         assert_eq!(trace(&format!("[{open}]")).timeline.oddities.misplaced_ends, 1);
+    }
+
+    #[test]
+    fn a_span_that_starts_or_ends_at_an_instant_is_not_inside_it() {
+        // For each event its phase, name and time.
+        let cases: [&[(&str, &str, i64)]; 4] = [
+            &[("i", "i", 10), ("B", "b", 10), ("E", "b", 20)],
+            &[("i", "i", 10), ("i", "j", 10), ("B", "b", 10), ("E", "b", 20)],
+            &[("B", "a", 0), ("i", "i", 10), ("E", "a", 10), ("B", "b", 10), ("E", "b", 20)],
+            &[("B", "a", 0), ("B", "b", 10), ("i", "i", 10), ("E", "b", 20), ("E", "a", 30)],
+        ];
+        for events in cases {
+            for async_id in [false, true] {
+                let mut json = Vec::new();
+                for (phase, name, time) in events {
+                    let (phase, id) = match (async_id, *phase) {
+                        (true, "i") => ("n".to_owned(), r#","id":1"#),
+                        (true, phase) => (phase.to_lowercase(), r#","id":1"#),
+                        (false, phase) => (phase.to_owned(), ""),
+                    };
+                    json.push(format!(r#"{{"ph":"{phase}","name":"{name}","ts":{time}{id}}}"#));
+                }
+                for perfetto_compat in [false, true] {
+                    let options = ReadOptions { perfetto_compat, ..ReadOptions::default() };
+                    let json = format!("[{}]", json.join(","));
+                    let timeline = read_trace(json.as_bytes(), &options, |_, _| Ok(())).unwrap().timeline;
+                    let oddities = &timeline.oddities;
+                    assert_eq!((oddities.misplaced_ends, oddities.unmatched_ends), (0, 0), "{json}");
+                    for slice in &timeline.slices {
+                        let name = String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
+                        let time = |phase| {
+                            events.iter().find(|event| (event.0, event.1) == (phase, &*name)).map(|event| event.2)
+                        };
+                        let duration = time("E").map_or(0, |end| end - time("B").unwrap());
+                        assert_eq!(slice.duration / 1000, duration, "{name} in {json}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

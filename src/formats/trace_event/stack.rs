@@ -28,9 +28,10 @@ impl OpenSpan {
     }
 
     /// True if the span, whose end is known, is over for an event at `time`. A span is over at the time of its end
-    /// already, an instant only after it.
-    fn is_over_at(&self, time: i64) -> bool {
-        self.end() < time || (self.end() == time && self.duration > 0)
+    /// already. So is an instant, unless the event is an instant, too: instants at the same time are nested, as in
+    /// Perfetto.
+    fn is_over_at(&self, time: i64, for_instant: bool) -> bool {
+        self.end() < time || (self.end() == time && (self.duration > 0 || !for_instant))
     }
 
     /// True if the span is still open, and an end with this name and category may close it.
@@ -69,10 +70,12 @@ impl SpanStack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. If such a span still contains open spans, these end with it, and its
-    /// end counts as misplaced. Returns the number of misplaced ends. `slices` are all spans of the timeline.
+    /// Removes the spans that are over at `time`, when the next event happens. `for_instant` is true if that event is an
+    /// instant (or a span of no duration), false if it starts or ends a span. If a span that is over still contains open
+    /// spans, these end with it, and its end counts as misplaced. Returns the number of misplaced ends. `slices` are all
+    /// spans of the timeline.
     #[inline]
-    pub(super) fn remove_finished(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
+    pub(super) fn remove_finished(&mut self, time: i64, for_instant: bool, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
         // True if one of the spans that the loop has kept hasn't ended. The loop goes from the innermost span outwards.
         let mut contains_open = false;
@@ -96,8 +99,8 @@ impl SpanStack {
                     // Nothing is left inside the next span.
                     (contains_open, kept) = (false, 0);
                 }
-            } else if span.is_over_at(time) {
-                self.open.pop();
+            } else if span.is_over_at(time, for_instant) {
+                self.open.remove(index);
                 self.closed -= 1;
                 kept -= 1;
             } else if span.duration > 0 {
