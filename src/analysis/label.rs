@@ -175,18 +175,18 @@ fn unknown(profile: &Profile, frame: &Frame, with_addr: bool) -> String {
 }
 
 /// The label of a function without a name: the file name of its module and the address, as far as they are given.
-/// `[unknown]` if neither is.
+/// `[unknown]` if neither is. A module that is in brackets already, such as `[kernel.kallsyms]`, gets no others.
 fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
     let module = module.map(String::from_utf8_lossy);
     let file_name = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
     // perf writes `[unknown]` for a module that it doesn't know.
     let file_name = file_name.filter(|name| *name != "[unknown]");
-    let label = match (file_name, addr) {
-        (None, None) => "[unknown]".to_owned(),
-        (name, Some(addr)) => format!("[{} <{addr:x}>]", name.unwrap_or("unknown")),
-        (Some(name), None) => format!("[{name}]"),
-    };
-    printable(label)
+    let name = file_name.unwrap_or("unknown");
+    let name = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    printable(match addr {
+        Some(addr) => format!("[{name} <{addr:x}>]"),
+        None => format!("[{name}]"),
+    })
 }
 
 /// Shortens a name as inferno-collapse-perf does: without arguments and, in Java, without the `L` before a class name
@@ -219,8 +219,7 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
 }
 
 /// The kind of code that a label stands for, if it doesn't end with a mark such as `_[k]`. An unnamed function is
-/// labeled with its module, which determines the kind. The kernel's functions always have a mark, so the result is
-/// never the kernel.
+/// labeled with its module, which determines the kind. Without a mark, code of the kernel is of an unknown kind.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
@@ -229,10 +228,16 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     if tid_of_thread(label).is_some() || is_thread_property(label) {
         return FrameKind::User;
     }
-    let unnamed = module_in(label).map(|module| if module == b"unknown" { &b""[..] } else { module });
-    match unnamed.map(kind_of_unnamed) {
-        None | Some(FrameKind::Kernel) => FrameKind::User,
-        Some(kind) => kind,
+    let Some(module) = module_in(label) else { return FrameKind::User };
+    match module {
+        // `[heap]` and `[stack]` may be the memory of that name or a program.
+        b"unknown" | b"heap" | b"stack" | b"kernel.kallsyms" | b"guest.kernel.kallsyms" => FrameKind::Unknown,
+        b"JIT app cache" | b"JIT zygote cache" | b"JIT" => FrameKind::JitUnnamed,
+        _ if module.starts_with(b"anon:") || module.starts_with(b"anon_shmem:") => FrameKind::Anonymous,
+        _ => match kind_of_unnamed(module) {
+            FrameKind::Kernel => FrameKind::Unknown,
+            kind => kind,
+        },
     }
 }
 
@@ -403,6 +408,9 @@ mod tests {
         assert_eq!(unknown(b"", Annotate::default()), "[unknown]");
         assert_eq!(unknown(b"/usr/lib/libc.so.6", addrs), "[libc.so.6 <1f>]");
         assert_eq!(unknown(b"", addrs), "[unknown <1f>]");
+        assert_eq!(unknown(b"[kernel.kallsyms]", Annotate::default()), "[kernel.kallsyms]");
+        assert_eq!(unknown(b"[kernel.kallsyms]", addrs), "[kernel.kallsyms <1f>]");
+        assert_eq!(unknown(b"[anon:JIT code]", Annotate::default()), "[anon:JIT code]");
         let mut profile = Profile::new();
         let (name, module) = (profile.name(UNKNOWN), Some(profile.name(b"/usr/lib/libc.so.6")));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, FrameKind::User) };
@@ -435,7 +443,14 @@ mod tests {
             ("[perf-77.map]", FrameKind::Anonymous),
             ("[//anon]", FrameKind::Anonymous),
             ("[jitted-77.so]", FrameKind::JitUnnamed),
-            ("[[kernel.kallsyms]]", FrameKind::User),
+            ("[kernel.kallsyms]", FrameKind::Unknown),
+            // As other tools label it.
+            ("[[kernel.kallsyms]]", FrameKind::Unknown),
+            ("[[stack]]", FrameKind::Anonymous),
+            ("[stack]", FrameKind::Unknown),
+            ("[anon:JIT code]", FrameKind::Anonymous),
+            ("[JIT app cache]", FrameKind::JitUnnamed),
+            ("[vdso <1f>]", FrameKind::NativeUnnamed),
             ("[truncated]", FrameKind::User),
             ("[unknown_Java]", FrameKind::JitUnnamed),
             ("[frame_buffer_overflow]", FrameKind::Unknown),

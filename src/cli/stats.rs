@@ -195,8 +195,8 @@ impl StatsArgs {
         ends.next_back()
     }
 
-    /// The questions of the preset, followed by those of the flags. Time limits given by flags override those of the
-    /// preset, but a list of excluded spans in the preset overrides that of `--exclude`.
+    /// The questions of the preset, followed by those of the flags. Time limits and excluded spans that flags give
+    /// override those of the preset.
     fn preset(&self) -> Result<Preset> {
         let mut preset = match &self.preset {
             None => Preset::default(),
@@ -221,9 +221,7 @@ impl StatsArgs {
         if self.gaps {
             preset.questions.push(Question::Gaps);
         }
-        if preset.exclude.is_none()
-            && let Some(names) = &self.exclude
-        {
+        if let Some(names) = &self.exclude {
             // `--exclude ''` gives an empty list: nothing is excluded, not even by default.
             preset.exclude = Some(names.iter().filter(|name| !name.is_empty()).cloned().collect());
         }

@@ -39,6 +39,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         profile,
         annotate: options.annotate,
         namesakes: Namesakes::new(profile),
+        categories_known: Category::are_known(profile),
         labels: FxHashMap::default(),
         threads: FxHashMap::default(),
     };
@@ -61,6 +62,8 @@ struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
     namesakes: Namesakes,
+    /// See [`Category::are_known`].
+    categories_known: bool,
     /// The label of each frame, as it is in the threads of Java programs (true) or in other threads (false): the rules
     /// for Java names change labels.
     labels: FxHashMap<(FrameId, bool), String>,
@@ -112,7 +115,7 @@ impl Cells<'_> {
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
         // The tier has its own column, so it is left out of the kind.
-        let kind = csv_cell(Category::from_frame(frame).without_tier().name().as_bytes());
+        let kind = csv_cell(Category::for_table(frame, self.categories_known).without_tier().name().as_bytes());
         let function = match (self.profile.name_of(frame.name), self.namesakes.location(frame)) {
             (UNKNOWN, _) => Cow::Owned(label::unnamed_at(self.profile, frame, self.annotate).into_bytes()),
             (name, Some(location)) => Cow::Owned([name, b" (", location.as_bytes(), b")"].concat()),

@@ -157,16 +157,57 @@ fn damage_is_counted_and_strict_makes_it_a_failure() {
 }
 
 #[test]
+fn grouping_by_what_the_input_lacks_is_refused() {
+    let dir = Dir::new();
+    let file = dir.write("stacks", STACKS);
+    for (key, lacking) in [("cpu", "CPU numbers"), ("dso", "modules"), ("pid,line", "process IDs, source lines")] {
+        let output = jitgraft(&["report", "--sort", key], &[&file]);
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{key}");
+        assert!(stderr(&output).contains(&format!("the input does not have: {lacking}")), "{}", stderr(&output));
+    }
+    // With a key that it has, the others are only mentioned.
+    let output = jitgraft(&["report", "--sort", "tid,sym"], &[&file]);
+    assert!(stdout(&output).contains(" g"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("the input has no thread IDs"), "{}", stderr(&output));
+}
+
+#[test]
+fn a_base_that_does_not_occur_is_answered_with_the_hottest_functions() {
+    let dir = Dir::new();
+    let file = dir.write("stacks", "a;b 1\nc;d 50\nc 7\n");
+    let output = jitgraft(&["flamegraph", "--base", "nosuch"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("functions in this input: d, c, b, a"), "{}", stderr(&output));
+}
+
+#[test]
+fn kinds_of_code_are_only_stated_if_the_input_states_them() {
+    let dir = Dir::new();
+    let kinds = |stacks: &str| {
+        let output = jitgraft(&["report", "--by", "kind", "--to", "csv"], &[&dir.write("stacks", stacks)]);
+        let text = stdout(&output);
+        text.lines().map(|row| row.rsplit(',').next().unwrap().to_owned()).collect::<Vec<String>>()
+    };
+    assert_eq!(kinds("java;Main.run 3\njava;[libc.so.6] 1\n"), ["kind", "unknown"]);
+    // One who marks the kernel's functions says that the others aren't.
+    assert_eq!(kinds("java;Main.run 3\njava;read_[k] 1\n"), ["kind", "native", "kernel"]);
+    let file = dir.write("stacks", STACKS);
+    let output = jitgraft(&["report", "--kind", "native"], &[&file]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(stderr(&output).contains("kinds of code in this input: unknown"), "{}", stderr(&output));
+}
+
+#[test]
 fn the_report_in_three_layouts() {
     let dir = Dir::new();
     let file = dir.write("stacks", STACKS);
     let text = stdout(&jitgraft(&["report", "--sort", "total", "--limit", "2"], &[&file]));
     let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(text.lines().next(), Some("# 7 samples"));
-    assert_eq!(rows[4], ["42.86%", "100.00%", "3", "7", "3", "native", "f"]);
+    assert_eq!(rows[4], ["42.86%", "100.00%", "3", "7", "3", "unknown", "f"]);
     assert_eq!(rows.len(), 6);
     let csv = stdout(&jitgraft(&["report", "--format", "csv"], &[&file]));
-    assert!(csv.contains("57.1429,57.1429,4,4,4,native,,,g,\n"), "{csv}");
+    assert!(csv.contains("57.1429,57.1429,4,4,4,unknown,,,g,\n"), "{csv}");
     let json = stdout(&jitgraft(&["report", "--format", "json"], &[&file]));
     let json: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(json[0]["symbol"], "g");

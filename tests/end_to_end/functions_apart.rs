@@ -313,7 +313,7 @@ fn cachegrind_s_files_have_functions_lines_and_all_events() {
         assert!(lines.contains(line), "{lines}");
     }
     let misses = stdout(&["report", "--limit", "0", "--format", "csv", "--event", "I1mr"], &path);
-    assert!(misses.contains(",3,3,3,native,,,init,/src/c.c"), "{misses}");
+    assert!(misses.contains(",3,3,3,unknown,,,init,/src/c.c"), "{misses}");
 }
 
 /// Every sample of the file is in a row or was reported, by how many there are in the text below.

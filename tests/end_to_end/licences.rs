@@ -75,6 +75,20 @@ fn every_crate_is_in_the_notices_that_packages_contain() {
     // Whoever passes on the program must say where the source of inferno is, and under which license.
     assert!(list.contains("inferno's (CDDL-1.0) included, is available from https://crates.io/crates/"));
     assert!(texts.contains("COMMON DEVELOPMENT AND DISTRIBUTION LICENSE"));
+    // The static program contains a C library that is no crate.
+    assert!(list.contains("\nmusl ") && texts.contains("Rich Felker"));
+}
+
+#[test]
+fn the_wheel_contains_the_same_licenses_and_notices() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let project = std::fs::read_to_string(root.join("python/pyproject.toml")).unwrap();
+    let files = list(&project, "\nlicense-files = [");
+    assert!(files.contains("LICENSE-THIRD-PARTY.txt"), "{files:?}");
+    for file in files {
+        let in_wheel = std::fs::read(root.join("python").join(&file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(in_wheel == std::fs::read(root.join(&file)).unwrap(), "{file}");
+    }
 }
 
 #[test]

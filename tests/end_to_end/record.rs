@@ -236,6 +236,21 @@ fn dumps_end_up_beside_the_recording_and_are_used_there() {
     assert!(listed.contains("TRACE-"), "{listed}");
 }
 
+/// LuaJIT's dump has no PID in its name.
+#[test]
+fn a_file_with_a_fixed_name_that_is_refused_is_mentioned() {
+    let place = Place::new(CYCLES, "cp made.data \"$out\"; mkfifo luajit.dump");
+    place.program("luajit", "echo LuaJIT 2.1.0");
+    let recording = zstd::decode_all(fs::File::open(php_recording::recording()).unwrap()).unwrap();
+    fs::write(place.path().join("made.data"), recording).unwrap();
+    fs::create_dir(place.path().join("run")).unwrap();
+    let mut command = place.command(&["-o", "run/perf.data", "--", "luajit", "x.lua"]);
+    let output = command.env("out", "run/perf.data").output().unwrap();
+    let said = text(&output.stderr);
+    assert!(said.contains("luajit.dump: is not a regular file"), "{said}");
+    assert!(!place.path().join("run/luajit.dump").exists());
+}
+
 /// perf renames an existing recording before it notices that it may not record all processes.
 #[test]
 fn a_recording_that_is_not_permitted_pushes_none_aside() {

@@ -233,6 +233,13 @@ fn presets_ask_many_traces_at_once() {
     assert_eq!(sum(&both), 2 * sum(&one));
     let dir = tempfile::tempdir().unwrap();
     let preset = dir.path().join("mine");
+    // What the command line excludes goes before what the file excludes.
+    fs::write(&preset, "exclude frame step\nspans\n").unwrap();
+    let mine = preset.to_str().unwrap();
+    let excluding = |asked: &[&str]| stdout(&[&["stats", "--format", "json"], asked].concat(), &input);
+    let by_flag = excluding(&["--preset", mine, "--exclude", "frame"]);
+    assert_eq!(by_flag, excluding(&["--spans", "--exclude", "frame"]));
+    assert_ne!(by_flag, excluding(&["--preset", mine]));
     fs::write(&preset, "sub step\nnonsense\n").unwrap();
     let output = jitgraft(&["stats", "--preset", preset.to_str().unwrap()], &input);
     assert_eq!(output.status.code(), Some(2));

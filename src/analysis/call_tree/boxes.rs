@@ -43,11 +43,6 @@ impl CallTree {
         self.nodes.len()
     }
 
-    /// The texts of all labels.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.labels.items().iter().map(|label| &label.text[..])
-    }
-
     /// The text of a label.
     pub fn name(&self, label: u32) -> &str {
         &self.labels.items()[label as usize].text

@@ -80,6 +80,8 @@ pub struct Grouping {
     places: Vec<ValuePlace>,
     frames: ValueParts,
     tracks: ValueParts,
+    /// See [`Category::are_known`].
+    categories_known: bool,
 }
 
 /// Where a group's value of a key is stored: in its thread part, which has the values of all keys that depend on the
@@ -95,6 +97,8 @@ struct SpelledNames<'p> {
     profile: &'p Profile,
     /// By name ID; `None` until the name is needed.
     texts: Vec<Option<Arc<str>>>,
+    /// See [`Category::are_known`].
+    categories_known: bool,
 }
 
 impl Key {
@@ -158,7 +162,11 @@ impl Grouping {
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
         let (track_keys, frame_keys): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
         let (mut frames, mut tracks) = (ValueParts::new(frame_keys), ValueParts::new(track_keys));
-        let mut spelled = SpelledNames { profile, texts: vec![None; profile.name_count()] };
+        let mut spelled = SpelledNames {
+            profile,
+            texts: vec![None; profile.name_count()],
+            categories_known: Category::are_known(profile),
+        };
         let by_function = keys.contains(&Key::Function);
         for (_, frame) in profile.frames() {
             let is_named = by_function && profile.name_of(frame.name) != UNKNOWN;
@@ -179,7 +187,12 @@ impl Grouping {
                 frame_values += 1;
             }
         }
-        Self { places, frames, tracks }
+        Self { places, frames, tracks, categories_known: spelled.categories_known }
+    }
+
+    /// See [`Category::are_known`].
+    pub(super) fn categories_known(&self) -> bool {
+        self.categories_known
     }
 
     /// True if no key depends on frames: a sample's group then depends on its thread only, not on its stack.
@@ -255,10 +268,11 @@ fn track_value(track: &Track, key: Key) -> Value {
 /// The value that samples in a frame have for a key.
 fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
+    let category = Category::for_table(frame, spelled.categories_known);
     match key {
         Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
-        Key::Kind => Value::Text(kind(Category::from_frame(frame)).into()),
-        Key::Tier => Value::Text(Category::from_frame(frame).name().into()),
+        Key::Kind => Value::Text(kind(category).into()),
+        Key::Tier => Value::Text(category.name().into()),
         Key::Line => {
             let place = profile.place_of(frame);
             place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))

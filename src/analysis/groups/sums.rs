@@ -63,7 +63,8 @@ impl Group {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
         let mut categories = CategoryShares::default();
-        categories.add(Category::from_frame(frame), own.weight.unsigned_abs());
+        let category = Category::for_table(frame, grouping.categories_known());
+        categories.add(category, own.weight.unsigned_abs());
         let place = profile.definition_of(frame);
         Self { track: 0, frame: Some(grouping.frame_part_ids()[function.index()]), own, total, categories, place }
     }
@@ -208,7 +209,7 @@ fn sum_frames(
             gathered.open -= 1;
         } else {
             let (own, total) = walk.sums(stack);
-            gathered.enter(profile, frame, own, total);
+            gathered.enter(profile, frame, grouping.categories_known(), own, total);
         }
     });
     groups
@@ -217,14 +218,14 @@ fn sum_frames(
 impl GatheredGroup {
     /// Counts a frame of the group, which the walk has just entered. `total` only counts if no frame of the group is
     /// among the frame's callers.
-    fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
+    fn enter(&mut self, profile: &Profile, frame: FrameId, categories_known: bool, own: Sum, total: Sum) {
         if self.open == 0 {
             self.total += total;
         }
         self.open += 1;
         self.own += own;
         let frame = profile.frame_of(frame);
-        self.categories.add(Category::from_frame(frame), own.weight.unsigned_abs());
+        self.categories.add(Category::for_table(frame, categories_known), own.weight.unsigned_abs());
         if let Some(place) = profile.definition_of(frame) {
             self.lines.add(place, own);
         }

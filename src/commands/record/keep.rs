@@ -51,12 +51,22 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
         Ok(copied) => summary.extend(copied),
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
+    let door = Named::Convention.door(false);
     for path in left.names.iter().map(Path::new) {
-        // Skip a file that another user owns (`false`: that isn't trusted) or that doesn't exist: not every program of
-        // the runtime writes it.
-        let Some(Ok(opened)) = Named::Convention.door(false).open(path, SOURCE) else { continue };
-        let is_new = opened.about.modified().is_ok_and(|written| written >= left.since);
-        if let Some(name) = path.file_name().filter(|_| is_new) {
+        // Not every program of the runtime writes these files, and some may be left over from another run.
+        let is_new = door.look(path).and_then(|about| about.modified().ok()).is_some_and(|time| time >= left.since);
+        if !is_new {
+            continue;
+        }
+        let opened = match door.open(path, SOURCE) {
+            Some(Ok(opened)) => opened,
+            Some(Err(error)) => {
+                warnings.push(error.into_warning());
+                continue;
+            }
+            None => continue,
+        };
+        if let Some(name) = path.file_name() {
             keep(
                 FoundFile {
                     path,

@@ -267,6 +267,39 @@ fn group_table(
     table
 }
 
+/// Finds keys of which the profile has no values. If there are others, returns a remark about each. Fails if there are
+/// none, because all samples would then be one group without a name.
+pub(super) fn check_keys(profile: &Profile, keys: &[Key]) -> Result<Vec<String>> {
+    let mut lacking = Vec::new();
+    for &key in keys {
+        let has_values = match key {
+            Key::Comm => profile.tracks().iter().any(|track| !track.comm.is_empty()),
+            Key::Pid => profile.tracks().iter().any(|track| track.pid.is_some()),
+            Key::Tid => profile.tracks().iter().any(|track| track.tid.is_some()),
+            Key::Cpu => profile.tracks().iter().any(|track| track.cpu.is_some()),
+            Key::Module => profile.frames().any(|(_, frame)| frame.module.is_some()),
+            Key::Line => profile.frames().any(|(_, frame)| profile.place_of(frame).is_some()),
+            Key::Function | Key::Kind | Key::Tier => true,
+        };
+        let values = match key {
+            Key::Comm => "command names",
+            Key::Pid => "process IDs",
+            Key::Tid => "thread IDs",
+            Key::Cpu => "CPU numbers",
+            Key::Module => "modules",
+            Key::Line => "source lines",
+            Key::Function | Key::Kind | Key::Tier => column(key),
+        };
+        if !has_values {
+            lacking.push(values);
+        }
+    }
+    if lacking.len() == keys.len() {
+        return Err(Error::new(format!("cannot group by what the input does not have: {}", lacking.join(", "))));
+    }
+    Ok(lacking.into_iter().map(|values| format!("the input has no {values}, so their column is empty")).collect())
+}
+
 /// The column heading for a grouping key.
 pub(super) fn column(key: Key) -> &'static str {
     match key {

@@ -43,6 +43,11 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     // Keep events that have only negative weights: tables show negative weights, too.
     let events: Vec<usize> = (0..profile.series.len()).filter(|&event| !profile.series[event].is_empty()).collect();
     let keys = if let Rows::Groups(keys) = &options.rows { keys } else { FUNCTION };
+    if let Rows::Groups(keys) = &options.rows
+        && !events.is_empty()
+    {
+        outcome.summary.extend(list::check_keys(&profile, keys)?);
+    }
     let grouping = Grouping::new(&profile, keys, options.unnamed);
     let mut builder = ReportBuilder {
         profile: &profile,

@@ -435,7 +435,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         )
     };
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
-    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
+    let cause = format!("stacks of {PROCESS} end early in {}, for lack of frame pointers there", stops.describe());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
@@ -452,7 +452,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
     if context.given_switch(stops.pid, runtime).is_some() {
         return None;
     }
-    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
+    let cause = format!("stacks of {PROCESS} end early in {}, for lack of frame pointers there", stops.describe());
     let remedy = format!("turn on {}: code of {} then also keeps frame pointers", switch.name(), runtime.name);
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }

@@ -160,12 +160,12 @@ impl SourceMaps {
             Lookup::Found { map, found: loaded, places, size, is_given } => {
                 self.size += size;
                 (account.map, account.files) = (Some(map), places);
-                account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
                 // A map that the user named is used even if it doesn't seem to fit.
                 if !is_given && !loaded.fits() {
                     account.trouble = Some("the map does not fit the script".to_owned());
                 } else if let Some(answers) = loaded.functions(names) {
+                    account.is_doubtful = !loaded.fits();
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);
                 } else {

@@ -1,4 +1,4 @@
-//! Formats the amounts of a flame graph for people: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
+//! Formats the amounts of a flame graph for people: `7.00 ms`, `12,345 samples`, `1.23 G cycles`.
 
 use crate::analysis::quantity::{fraction, grouped};
 use crate::model::printable::readable;
@@ -19,13 +19,13 @@ pub(super) struct Amounts {
 /// The kinds of numbers that amounts can be, each with a format of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
-    /// Nanoseconds, shown in the largest fitting unit (`7.0 ms`).
+    /// Nanoseconds, shown in the largest fitting unit (`7.00 ms`).
     Time,
-    /// Bytes, shown in the largest fitting multiple of 1024 (`1.5 MiB`).
+    /// Bytes, shown in the largest fitting multiple of 1024 (`1.50 MiB`).
     Bytes,
     /// A whole number with all digits (`12,345`).
     Whole,
-    /// A rounded number with a letter for thousands, millions and so on (`1.2 G`).
+    /// A rounded number with a letter for thousands, millions and so on (`1.23 G`).
     Large,
     /// A number with a fraction (`12.5`).
     Fraction,
@@ -82,15 +82,15 @@ impl Amounts {
     }
 }
 
-/// Formats an amount in the largest unit that is not larger than the amount, rounded to about three digits. `units` has
-/// each unit's size and name, the largest first. `None` for an amount of 0.
+/// Formats an amount in the largest unit that is not larger than the amount, rounded to three digits as in tables and
+/// on the page. `units` has each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // 0.9995 and not 1: an amount that would be rounded up to 1000 of the smaller unit is shown as 1.0 of this one.
+    // 0.9995 and not 1: an amount that would be rounded up to 1000 of the smaller unit is shown as 1.00 of this one.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;
-    // Numbers below 100 get a decimal place, except in units of one nanosecond or byte.
-    let digits = usize::from(number < 99.95 && *size > 1.0);
+    // Two decimals for numbers below 10, one below 100, none above, and none in units of one nanosecond or byte.
+    let digits = if *size > 1.0 { [9.995, 99.95].iter().filter(|&&limit| number < limit).count() } else { 0 };
     Some(format!("{number:.digits$} {unit}"))
 }
 
@@ -115,16 +115,16 @@ mod tests {
             (0, "0 ns"),
             (850, "850 ns"),
             (12_345, "12.3 µs"),
-            (7_000_000, "7.0 ms"),
-            (999_600_000, "1.0 s"),
+            (7_000_000, "7.00 ms"),
+            (999_600_000, "1.00 s"),
             (123_456_789_000, "123 s"),
         ] {
             assert_eq!(format_amount(Unit::Nanos, nanos), text);
         }
         assert_eq!(format_amount(Unit::Samples, 1_234_567), "1,234,567 samples");
-        assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.2 G cycles");
+        assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 1_234_567_890), "1.23 G cycles");
         assert_eq!(format_amount(Unit::Named("cycles".to_owned()), 9_999), "9,999 cycles");
-        assert_eq!(format_amount(Unit::Named("bytes".to_owned()), 1_572_864), "1.5 MiB");
+        assert_eq!(format_amount(Unit::Named("bytes".to_owned()), 1_572_864), "1.50 MiB");
         let fractions = Series { name: "samples".to_owned(), ..series(Unit::Named(MILLIONTHS.to_owned())) };
         let amounts = Amounts::new(&fractions, Weight::Period, None, None);
         assert_eq!(

@@ -15,6 +15,7 @@ use crate::model::stacks::{Profile, Series, TRUNCATED, Unit, Weight};
 use crate::model::tier::Tier;
 use crate::render::palette::{Swatch, warm};
 use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
 
 /// The content of a flame graph, or of a chart over time.
 #[derive(Debug)]
@@ -133,18 +134,29 @@ pub(super) fn function_tree(
 ) -> Result<CallTree> {
     let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
     if !look.base.is_empty() && tree.total() > 0 {
-        // For an error that lists the functions: take their names now, because `based_at` may leave an empty tree.
-        let mut names: Vec<_> = tree.names().map(|name| without_suffix(name).to_owned()).collect();
-        names.sort_unstable();
+        // For an error that lists functions: take their names now, because `based_at` may leave an empty tree.
+        let hottest = list_some(hottest_names(&tree).into_iter());
         tree = tree.based_at(&look.base);
         if tree.total() == 0 {
-            let (base, functions) = (look.base.join(", "), list_some(names.into_iter()));
+            let base = look.base.join(", ");
             return Err(Error::new(format!(
-                "no function is named {base} (--base); functions in this input: {functions}"
+                "no function is named {base} (--base); functions in this input: {hottest}"
             )));
         }
     }
     if tree.total() == 0 { Err(no_samples(Some(series))) } else { Ok(tree) }
+}
+
+/// The names of all functions, those with the most self weight first.
+fn hottest_names(tree: &CallTree) -> Vec<String> {
+    let mut weights: FxHashMap<&str, u64> = FxHashMap::default();
+    for (node, label) in tree.labeled_nodes() {
+        let weight = weights.entry(without_suffix(tree.name(label))).or_default();
+        *weight = weight.saturating_add(tree.self_weight(node));
+    }
+    let mut names: Vec<(&str, u64)> = weights.into_iter().collect();
+    names.sort_unstable_by_key(|&(name, weight)| (Reverse(weight), name));
+    names.into_iter().map(|(name, _)| name.to_owned()).collect()
 }
 
 /// The self weight of the whole tree by kind of code. Empty if the profile states no kinds.

@@ -185,7 +185,11 @@ impl<'p> PageTables<'p> {
     /// the profile's frames, stacks and tracks the number that it has in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first_new = self.functions.len();
-        let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
+        let are_known = Category::are_known(profile);
+        let functions: Vec<u32> = profile
+            .frames()
+            .map(|(_, frame)| self.function(profile, frame, Category::for_table(frame, are_known)))
+            .collect();
         self.find_places(profile, &functions, first_new);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
@@ -198,7 +202,7 @@ impl<'p> PageTables<'p> {
     }
 
     /// The number of a frame's function. Adds the function if it is new.
-    fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
+    fn function(&mut self, profile: &Profile, frame: &Frame, category: Category) -> u32 {
         let FunctionStart { file, line, column } = frame.start;
         let key = PageFunctionKey {
             name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
@@ -206,7 +210,7 @@ impl<'p> PageTables<'p> {
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
             // When comparing, ignore line and column of the start: they change if lines are added above the function.
             start: if self.compares { (0, 0) } else { (line, column) },
-            category: Category::from_frame(frame),
+            category,
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
             // The file and line to show are set by `find_places`.

@@ -305,16 +305,18 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             return;
         }
         let groups = self.writer.groups;
-        let jit = groups.names.jit;
         let Some(column) = self.columns().instr else { return };
-        // Without a `jfn=` line, readers take the target to be in the function that is being written. It stays so if no
-        // JIT function contains the target, or none of this block's groups belongs to that function.
-        let Some(entry) = jit.find(jump.target.0[column]) else { return };
-        if self.entry == Some(entry) {
+        // `None` if the target is in code that isn't in any JIT function: such code is a group, too.
+        let entry = groups.names.jit.find(jump.target.0[column]);
+        if self.entry == entry {
             return; // it is in this group
         }
-        let Some(group) = groups.groups.iter().find(|group| group.entry == Some(entry)) else { return };
-        self.writer.output.put_file(b"jfi=", OutputName::New(jit.file(entry)));
+        // Nothing is written if no group of this block contains the target. Without a `jfn=`, the target is in the
+        // function that is being written.
+        let Some(group) = groups.groups.iter().find(|group| group.entry == entry) else { return };
+        if let Some(file) = self.writer.home(entry).file {
+            self.writer.output.put_file(b"jfi=", file);
+        }
         self.writer.output.put(b"jfn=");
         self.writer.write_function(&group.function);
     }

@@ -117,6 +117,19 @@ fn jumps_into_code_that_became_another_function_report_it() {
 }
 
 #[test]
+fn jumps_out_of_jit_code_report_the_function_that_they_reach() {
+    let (text, _) = rewritten(
+        "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001000\n0x1000 0 5\n\
+         jump=2 0x9000 0\n* *\n0x9000 0 1\njump=1 0x1000 0\n* *\njump=1 0x9000 0\n* *\n",
+    );
+    let expected = "ob=(1) ???\nfl=(1) ???\nob=(2) jit.elf\nfl=(2) f.js\nfn=(2) f\n0x1000 7 5\njfi=(1)\n\
+         jfn=(3) [not in map] 0x0000000000001000\njump=2 0x9000 -7\n* *\ncob=(1)\ncfi=(1)\ncfn=(3)\n\
+         calls=1 0x9000 -7\n* * 1\n\n\
+         ob=(1)\nfl=(1)\nfn=(3)\n0x9000 0 1\njfi=(2)\njfn=(2)\njump=1 0x1000 0\n* 0\njump=1 * 0\n* 0\n\n";
+    assert_eq!(text, expected);
+}
+
+#[test]
 fn lines_that_could_be_shorter_are_written_anew_where_others_are_relative() {
     let of_g = |lines: &str| format!("ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001100\n{lines}\n");
     let head = "ob=(1) ???\nfl=(1) ???\nob=(2) jit.elf\nfl=(2) ???\nfn=(2) g\n";

@@ -34,9 +34,9 @@ export function rowsByTrack(rows, tracks) {
  * @returns {{sorts: [{name, letter}], ofFunction: Uint8Array, none: number}} ofFunction: the color of each function;
  *   none: the color of rows without a stack
  */
-export function barSorts({ functions, categories }) {
+export function barSorts({ functions, categories, knowsCategories }) {
   const none = categories.length - 1;
-  if (functions.category.some((category) => categories[category].name !== "native")) {
+  if (knowsCategories) {
     return { sorts: categories, ofFunction: functions.category, none };
   }
   const sorts = Array.from("ABCD", (letter) => ({ name: "", letter }));

@@ -50,9 +50,18 @@ export function scaledAmount(value, scale, name) {
   return `${number} ${name}`;
 }
 
+/** A number with two decimals. A number halfway between two, such as 0.125, is rounded to the one with an even digit, as
+ * jitgraft's tables and SVG files do it; `toFixed` rounds it up. */
+export function withTwoDecimals(number) {
+  const eighths = Math.abs(number) * 8;
+  // Only eighths are exactly halfway. Of these, 0.375 and 0.875 are rounded up to an even digit.
+  const isRoundedDown = Number.isInteger(eighths) && eighths % 4 === 1;
+  return (isRoundedDown ? number - Math.sign(number) * 0.005 : number).toFixed(2);
+}
+
 /** A percentage; 0.00% if the whole is 0. */
 export function percent(part, whole) {
-  return `${(whole > 0 ? (100 * part) / whole : 0).toFixed(2)}%`;
+  return `${withTwoDecimals(whole > 0 ? (100 * part) / whole : 0)}%`;
 }
 
 /** A change relative to an amount above 0, such as `+12.3%`. */

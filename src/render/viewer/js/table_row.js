@@ -57,7 +57,9 @@ export class TableRow {
       kind.setAttribute("aria-label", value);
     });
     const shares = functions.shares(group), { profile } = functions;
-    this.text(this.word, profile.categories[shares[0].category].name);
+    const { name } = profile.categories[shares[0].category];
+    // If the input doesn't state kinds of code, "unknown" in every row would say nothing.
+    this.text(this.word, !profile.knowsCategories && name === "unknown" ? "" : name);
     this.fillShares(shares, profile, texts[0]);
     const parts = [this.cells[1].textContent, this.cells[3].textContent];
     this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, told, texts[1]].filter(Boolean).join(", "));

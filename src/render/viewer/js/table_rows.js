@@ -2,6 +2,7 @@
 // text as comma-separated values, spelled as `jitgraft report --to csv` spells them.
 
 import { walkedNodes } from "./functions.js";
+import { withTwoDecimals } from "./format.js";
 import { findFunctions, groupsFound } from "./search.js";
 
 /** The columns. Amounts are sorted in descending order. */
@@ -146,7 +147,7 @@ function alphabeticPlaces({ functions }, groups) {
 function shareText(share) {
   const parts = Math.round(10000 * share);
   if (parts === 0 && share > 0) return "<0.01%";
-  return parts === 10000 && share < 1 ? ">99.99%" : `${(100 * share).toFixed(2)}%`;
+  return parts === 10000 && share < 1 ? ">99.99%" : `${withTwoDecimals(100 * share)}%`;
 }
 
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);

@@ -14,7 +14,10 @@ import { clockText, shownTime, spanOfPixel, timeClock } from "./time_axis.js";
 import { sinceStart, tickStep, timeTicks } from "./time_ticks.js";
 import { TimeBar } from "./time_bar.js";
 
+/** The width of the names to the left of the lanes, in pixels, as in time.css; and that in narrow windows. */
 const GUTTER = 200;
+const NARROW_GUTTER = 116;
+const NARROW_GUTTER_WINDOW = "(max-width: 700px)";
 /** The space to the right of the lanes, in pixels. Parts below may need it for a scroll bar, and their pictures
  * should be as wide as the lanes. */
 const RIGHT = 24;
@@ -65,7 +68,7 @@ class TimePart {
     });
     this.build(root);
     this.heat = this.clock && new HeatMap(this.heatBox, page, this.clock);
-    [this.width, this.height, this.scrolled, this.drawn] = [50, 0, 0, ""];
+    [this.gutter, this.width, this.height, this.scrolled, this.drawn] = [GUTTER, 50, 0, 0, ""];
     if (this.clock) this.listen();
   }
 
@@ -89,15 +92,15 @@ class TimePart {
 
   listen() {
     const { page } = this;
-    const lanes = this.surface(this.scroller, (x, y) => x >= GUTTER && x <= GUTTER + this.width && y >= 0);
+    const lanes = this.surface(this.scroller, (x, y) => x >= this.gutter && x <= this.gutter + this.width && y >= 0);
     lanes.tracksAt = (y) => {
       const recording = this.laneAt(y)?.recording ?? null;
       return recording === null ? null : tracksWithin(page.profile, recording, page.store.state.tracks);
     };
-    const axis = this.surface(this.axis, (x) => x >= GUTTER);
+    const axis = this.surface(this.axis, (x) => x >= this.gutter);
     const heat = {
       element: this.heatBox, isClickChoosing: true, edgeAt: () => null,
-      spanAt: (x, y, always) => this.heat.spanAt(x - GUTTER, y, always),
+      spanAt: (x, y, always) => this.heat.spanAt(x - this.gutter, y, always),
     };
     for (const surface of [lanes, axis, heat]) {
       this.brush.attach(surface);
@@ -117,10 +120,10 @@ class TimePart {
   surface(of, holds) {
     const spanAt = (x, y, always) => {
       if (!always && !holds(x, y)) return null;
-      const at = Math.max(0, Math.min(this.width, x - GUTTER)), [from, to] = this.view;
+      const at = Math.max(0, Math.min(this.width, x - this.gutter)), [from, to] = this.view;
       return spanOfPixel(this.timeAt(at), (to - from) / this.width, this.length);
     };
-    const edgeAt = (x, y) => holds(x, y) || Math.abs(x - GUTTER) < EDGE_SLACK ? this.edgeAt(x - GUTTER) : null;
+    const edgeAt = (x, y) => holds(x, y) || Math.abs(x - this.gutter) < EDGE_SLACK ? this.edgeAt(x - this.gutter) : null;
     return { element: of, spanAt, edgeAt, isClickChoosing: false };
   }
 
@@ -157,9 +160,10 @@ class TimePart {
    * changed, because reading them later would be slow. */
   measure() {
     const { clientWidth, clientHeight, scrollTop } = this.scroller;
-    this.width = Math.max(50, clientWidth - GUTTER - RIGHT);
+    this.gutter = matchMedia(NARROW_GUTTER_WINDOW).matches ? NARROW_GUTTER : GUTTER;
+    this.width = Math.max(50, clientWidth - this.gutter - RIGHT);
     [this.height, this.scrolled] = [clientHeight, scrollTop];
-    this.page.lanes = { left: this.scroller.getBoundingClientRect().left + GUTTER, width: this.width };
+    this.page.lanes = { left: this.scroller.getBoundingClientRect().left + this.gutter, width: this.width };
   }
 
   /** Converts a time to pixels from the left edge of the lanes. */
@@ -183,7 +187,7 @@ class TimePart {
   }
 
   wheel(event) {
-    const x = event.clientX - this.box.getBoundingClientRect().left - GUTTER;
+    const x = event.clientX - this.box.getBoundingClientRect().left - this.gutter;
     if (event.ctrlKey) this.zoomBy(1.2 ** Math.sign(event.deltaY), Math.max(0, Math.min(this.width, x)));
     else if (event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan((event.deltaX || event.deltaY) / this.width);
     else return;
@@ -268,22 +272,22 @@ class TimePart {
   }
 
   drawAxis() {
-    const pen = sharpened(this.axis, GUTTER + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
+    const pen = sharpened(this.axis, this.gutter + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
     pen.fillStyle = styleColor("--faint");
     pen.fillText("since the start", 12, AXIS_HEIGHT / 2);
     for (const { at, text } of timeTicks(from, to, this.width, this.clock.unitNs)) {
-      const x = GUTTER + this.place(at);
+      const x = this.gutter + this.place(at);
       pen.fillStyle = styleColor("--line");
       pen.fillRect(Math.round(x), 0, 1, AXIS_HEIGHT);
       pen.fillStyle = styleColor("--faint");
-      if (x + pen.measureText(text).width + 4 < GUTTER + this.width + RIGHT) pen.fillText(text, x + 4, AXIS_HEIGHT / 2);
+      if (x + pen.measureText(text).width + 4 < this.gutter + this.width + RIGHT) pen.fillText(text, x + 4, AXIS_HEIGHT / 2);
     }
     pen.fillStyle = styleColor("--accent");
     for (const range of this.brush.ranges()) {
       const [left, right] = this.clipped(range);
-      if (right > left) pen.fillRect(GUTTER + left, AXIS_HEIGHT - 3, Math.max(1, right - left), 3);
+      if (right > left) pen.fillRect(this.gutter + left, AXIS_HEIGHT - 3, Math.max(1, right - left), 3);
     }
   }
 
@@ -345,7 +349,7 @@ class TimePart {
     const span = surface.spanAt(x, y);
     if (!span) return null;
     if (surface.element === this.heatBox) return { time: span[0], heat: span, lines: [this.spanText(span), this.heat.textAt(span)] };
-    const time = this.timeAt(x - GUTTER);
+    const time = this.timeAt(x - this.gutter);
     const lane = surface.element === this.scroller && this.laneAt(y);
     const bar = lane && this.sums.at(lane, time);
     if (!bar) return { time, lines: [this.spanText(span)] };
