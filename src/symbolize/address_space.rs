@@ -567,9 +567,10 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file mapped there and returns true. This is certain for the program's own file.
-    /// For a library it is only likely, and only if the memory covers a whole executable mapping or whole huge pages of
-    /// one. The library's mapping is then replaced by one that is marked as remapped.
+    /// there before. If so, keeps the file mapped there and returns true. The memory must be within an executable mapping
+    /// of the file: over the file's data, it is other memory, such as a program's zeroed data (`.bss`). For the program's
+    /// own file that is certain. For a library it is only likely, and only if the memory covers a whole executable
+    /// mapping or whole huge pages of one. The library's mapping is then replaced by one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -577,19 +578,17 @@ impl SpaceBuilder {
         if !is_linked_file(dso, dsos) || !self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        if self.program == Some(dso) {
-            return true;
-        }
+        let is_program = self.program == Some(dso);
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // The range is compared with the library's mappings as they were made, not with what is visible of them now. A
+        // The range is compared with the file's mappings as they were made, not with what is visible of them now. A
         // recording doesn't tell when a library is unmapped. Pieces of it then stay visible between later mappings, and
         // memory that covers just such a piece doesn't hold the library's code.
         let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
             let contains_range = addresses.start <= range.start && range.end <= addresses.end;
-            *file == dso && (addresses == range || (is_huge_pages && contains_range))
+            *file == dso && (addresses == range || ((is_program || is_huge_pages) && contains_range))
         });
-        if !is_moved_text {
-            return false;
+        if !is_moved_text || is_program {
+            return is_moved_text;
         }
         self.clear(range.clone(), time);
         self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });

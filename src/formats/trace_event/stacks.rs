@@ -50,7 +50,11 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let writing = EventWriting { profile, weight: options.weight, counts_time, sample_duration };
     // The time of the last sample of any event; `None` if the samples have no times. A caller that writes each event to
     // a file of its own determines it once, and passes it in the options.
-    let Timing { last } = options.timing.unwrap_or_else(|| profile.timing());
+    let Timing { mut last } = options.timing.unwrap_or_else(|| profile.timing());
+    // An event may have no times although others have.
+    if series.rows.iter().all(|row| row.time.is_none()) {
+        last = None;
+    }
     let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
