@@ -338,11 +338,11 @@ fn events_by_the_hundred() {
 
 #[test]
 fn events_by_the_thousand() {
-    is_linear_from(500, &["export --to otlp -o /dev/null"], |path, times| {
+    is_linear_from(500 / step(2) as u64, &["export --to otlp -o /dev/null"], |path, times| {
         let sample = |n| format!("app 7/7 1.{n:06}: 1 event{n}: \n\t401000 f{} (/bin/app)\n\n", n % 50);
         fs::write(path, (0..times).map(sample).collect::<String>()).unwrap();
     });
-    is_linear_from(500, &["report", "export --to pprof -o /dev/null"], |path, times| {
+    is_linear_from(500 / step(2) as u64, &["report", "export --to pprof -o /dev/null"], |path, times| {
         fs::write(path, pprof_of_types(times)).unwrap();
     });
 }
