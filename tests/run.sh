@@ -32,6 +32,9 @@ if [ "${1-}" = --all ]; then
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;
   esac
+else
+  # A quarter of the random cases that proptest tries for each property.
+  export PROPTEST_CASES="${PROPTEST_CASES:-64}"
 fi
 
 find_missing() {

@@ -8,6 +8,7 @@ use crate::contract::spans::SpanInput;
 use crate::error::{Skipped, Warnings};
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, Track, Unit, Weight};
 use crate::model::{Pid, Tid};
+use crate::test_effort::step;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;
@@ -301,7 +302,7 @@ proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
         rng_seed: RngSeed::Fixed(17),
-        ..ProptestConfig::with_cases(24)
+        ..ProptestConfig::with_cases(24 / step(3) as u32)
     })]
 
     /// Converts a profile between each pair of formats; functions, threads, weights, totals and sample counts must not

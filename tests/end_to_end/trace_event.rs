@@ -282,7 +282,7 @@ fn pieces_of_any_spelling_state_the_same_on_any_number_of_threads() {
     for (spelling, bytes) in spellings(&trace) {
         assert!(bytes.len() > 1 << 20, "{spelling} is one piece");
         fs::write(&path, bytes).unwrap();
-        let all_threads: &[&str] = if is_thorough() { &["1", "2", "5"] } else { &["1", "5"] };
+        let all_threads: &[&str] = if is_thorough() { &["1", "2", "5"] } else { &["5"] };
         for &threads in all_threads {
             let said = jitgraft(&[&asked[..], &[threads]].concat(), &path);
             assert!(said.stdout == expected.as_bytes(), "{spelling}, {threads} threads");

@@ -21,6 +21,7 @@ pub use code_log::{
 };
 
 use crate::bytes::glob::matches_glob;
+use memchr::{memchr2, memrchr2};
 
 /// All kinds of logs that can be read.
 pub const JIT_LOGS: &[JitLog] =
@@ -48,19 +49,27 @@ impl LogId {
 
     /// The kinds of logs that may have this file name, each with the process ID if the name contains it.
     pub fn find_by_name(name: &str) -> impl Iterator<Item = (Self, Option<i32>)> {
-        let patterns = Self::all().flat_map(|id| id.log().files.iter().map(move |pattern| (id, *pattern)));
-        let similar = patterns.filter(|(_, pattern)| may_match(pattern, name));
-        similar.filter_map(move |(id, pattern)| Some((id, match_pattern(pattern, name)?)))
+        let mut found = Vec::new();
+        for id in Self::all() {
+            for pattern in id.log().files {
+                if may_match(pattern, name)
+                    && let Some(pid) = match_pattern(pattern, name)
+                {
+                    found.push((id, pid));
+                }
+            }
+        }
+        found.into_iter()
     }
 }
 
 /// A quick test whether a name starts and ends like a pattern: a directory may contain a hundred thousand other names.
 fn may_match(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
     // The name must start like the pattern up to its first `*` or `PID`, and end like the pattern after its last one.
-    let start = pattern.bytes().take_while(|byte| !b"*P".contains(byte));
-    let end = pattern.bytes().rev().take_while(|byte| !b"*D".contains(byte));
-    start.zip(name.bytes()).all(|(one, other)| one == other)
-        && end.zip(name.bytes().rev()).all(|(one, other)| one == other)
+    let start = memchr2(b'*', b'P', pattern).unwrap_or(pattern.len());
+    let end = memrchr2(b'*', b'D', pattern).map_or(0, |at| at + 1);
+    name.starts_with(&pattern[..start]) && name.ends_with(&pattern[end..])
 }
 
 /// Matches a name with a pattern. `None` if it doesn't match. The inner value is the number in place of `PID`; `None`

@@ -189,8 +189,8 @@ mod tests {
 
     #[test]
     fn the_script_of_a_picture_loses_comments_only() {
-        let picture = join_modules("picture.js", MODULES);
-        let lost = picture.lines().map(str::trim).filter(|line| !line.is_empty() && !picture_script().contains(line));
+        let (picture, script) = (join_modules("picture.js", MODULES), picture_script());
+        let lost = picture.lines().map(str::trim).filter(|line| !line.is_empty() && !script.contains(line));
         for line in lost {
             assert!(line.starts_with("//") || line.starts_with("/*") || line.starts_with('*'), "{line}");
             assert!(!line.contains("*/") || line.ends_with("*/"), "{line}");

@@ -7,6 +7,7 @@ use crate::model::lasting::UNTIMED;
 use crate::model::process::{CpuMode, Mapping, Process};
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::symbolizer::Symbolizer;
+use crate::test_effort::step;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -353,7 +354,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(16 / step(4) as u32))]
 
     #[test]
     fn code_that_hides_code_is_as_simulated(history in history(240)) {

@@ -3,6 +3,7 @@
 use super::*;
 use crate::bytes::cursor::Endian;
 use crate::jit::engine_logs::{LogEventKind, MappedFile};
+use crate::test_effort::step;
 use object::write::{Object, Symbol, SymbolSection};
 use object::{Architecture, BinaryFormat, SectionKind, SymbolFlags, SymbolKind, SymbolScope};
 
@@ -229,7 +230,7 @@ fn damaged_cores_do_no_harm() {
     };
     let cut = (0..core.len()).map(|len| read_all(&core[..len])).max();
     assert_eq!(cut, Some(2), "only code is cut off");
-    for at in 0..core.len() {
+    for at in (0..core.len()).step_by(step(4)) {
         for change in [0x01, 0x15, 0x80, 0xff] {
             let mut changed = core.clone();
             changed[at] ^= change;

@@ -2,6 +2,7 @@
 
 use super::super::{CodeLog, LogEventKind, LogId};
 use crate::second_readers::hotspot as slow;
+use crate::test_effort::step;
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
@@ -90,14 +91,14 @@ fn the_code_list_shows_names_places_and_tiers_as_the_log_does() {
     assert_eq!(read(&unpacked(LIST)).pid, Some(PID as i32));
 }
 
-/// Tries about 600 positions in a part of each log.
+/// Tries about 600 positions in a part of each log; a quick run 150.
 #[test]
 fn cut_and_changed_logs_name_nothing_else() {
     for (name, part) in [(LOG, 60_000), (LIST, 6_000)] {
         let whole = unpacked(name);
         let bytes = &whole[..part];
         let known: HashSet<_> = loads(&read(&whole)).into_iter().collect();
-        for at in (0..bytes.len()).step_by(bytes.len() / 600) {
+        for at in (0..bytes.len()).step_by(bytes.len() / 600 * step(4)) {
             if let Some(id) = LogId::detect(&bytes[..at]) {
                 let loads = (id.log().read)(&bytes[..at]).map(|log| loads(&log)).unwrap_or_default();
                 assert!(loads.iter().all(|load| known.contains(load)), "{name} cut at {at}");

@@ -2,6 +2,7 @@
 
 use super::ReadyToRun;
 use crate::second_readers::ready_to_run::{Second, fixture, library, plain};
+use crate::test_effort::step;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
@@ -81,7 +82,7 @@ fn an_image_is_read_whatever_is_cut_off_and_whichever_byte_is_wrong() {
         for first in 0..workers {
             let check = &check;
             let len = small.len();
-            scope.spawn(move || (first..len).step_by(workers).for_each(check));
+            scope.spawn(move || (first..len).step_by(workers * step(4)).for_each(check));
         }
     });
 }
