@@ -3,6 +3,7 @@
 
 pub mod address_space;
 pub mod authored;
+pub mod calls;
 pub mod code_map;
 #[cfg(feature = "cli")]
 pub mod disasm;

@@ -2,11 +2,13 @@
 //! symbols stored in the recording itself.
 
 use super::Location;
+use super::calls::CallFinder;
 use super::code_map::CodeId;
 use super::dso::{Dso, DsoId, DsoKind};
 use super::frames::{AddressFrame, Frames, TextId};
 use super::kernel::{KernelOptions, KernelSymbols, link_shift};
 use super::symbolizer::Symbolizer;
+use super::symbols::image::Image;
 use super::symbols::images::Images;
 use super::symbols::{self, Base, Request, SymbolOptions};
 use crate::error::{Warning, Warnings};
@@ -15,6 +17,7 @@ use crate::model::code::{Code, MOST_INLINED, SourceMap};
 use crate::model::recorded_symbols::{RecordedSymbol, RecordedSymbols};
 use crate::parallel::{Pool, join};
 use crate::runtimes::java_calls::{JoinedCalls, split_joined};
+use rustc_hash::FxHashMap;
 
 /// Names the functions at locations. It combines JIT code, symbol tables, debug information, kernel symbols, and
 /// symbols stored in the recording itself.
@@ -51,6 +54,13 @@ struct CodeLocation {
     code: CodeId,
     offset: u64,
     index: usize,
+}
+
+/// A file in which return addresses are examined.
+struct OpenedCode<'a> {
+    image: &'a Image,
+    base: Base,
+    calls: CallFinder<'a>,
 }
 
 /// The locations to resolve, grouped by what can name them.
@@ -172,16 +182,49 @@ impl Resolver<'_> {
         let mut requests = Vec::new();
         for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
             let dso = in_file[0].dso;
-            let base = match self.symbolizer.spaces.dsos().get(dso).kind {
-                DsoKind::Kernel => {
-                    Base::Linked(link_shift(self.symbolizer.spaces.kernel_reference(), self.images, dso))
-                }
-                _ => Base::File,
-            };
             let offsets = in_file.iter().map(|location| location.offset).collect();
-            requests.push(Request { dso, offsets, base });
+            requests.push(Request { dso, offsets, base: self.base(dso) });
         }
         requests
+    }
+
+    /// What offsets of locations in this file are relative to.
+    fn base(&self, dso: DsoId) -> Base {
+        match self.symbolizer.spaces.dsos().get(dso).kind {
+            DsoKind::Kernel => Base::Linked(link_shift(self.symbolizer.spaces.kernel_reference(), self.images, dso)),
+            _ => Base::File,
+        }
+    }
+
+    /// Finds addresses that aren't return addresses although chains contain them as such, because no call instruction
+    /// ends there (see [`super::calls`]). They must be looked up as they are. `before` has the locations of the bytes before
+    /// the addresses. The result has an entry for each: the location of the address itself, or `None` if it may be a
+    /// return address. Only code in files is examined.
+    pub fn find_uncalled(&self, before: &[Location], pool: &Pool) -> Vec<Option<Location>> {
+        let mut dsos = Vec::new();
+        for location in before {
+            if let Location::File(dso, offset) = *location
+                && (self.recorded_symbol(dso, offset).is_none() || self.is_recorded_build(dso))
+            {
+                dsos.push(dso);
+            }
+        }
+        dsos.sort_unstable();
+        dsos.dedup();
+        // All files are opened here, in parallel, because opening a large one takes time.
+        let open = |dso: DsoId| {
+            let image = self.images.get(dso)?;
+            Some((dso, OpenedCode { image, base: self.base(dso), calls: CallFinder::new(image)? }))
+        };
+        let opened: FxHashMap<DsoId, OpenedCode<'_>> = pool.map(dsos, open).into_iter().flatten().collect();
+        let find = |location: &Location| {
+            let Location::File(dso, offset) = *location else { return None };
+            let code = opened.get(&dso)?;
+            let offset = offset.checked_add(1)?;
+            let addr = code.base.vaddr(code.image, offset)?;
+            if code.calls.may_return_to(addr) { None } else { Some(Location::File(dso, offset)) }
+        };
+        before.iter().map(find).collect()
     }
 
     /// True if the DSO is itself a kernel function, such as a BPF program. The recording contains its name.

@@ -23,7 +23,8 @@
 //! # Return addresses
 //!
 //! A return address is looked up one byte before, in the call instruction: the call may be the last instruction of its
-//! function. The one exception is code that is entered by returning to it ([`Symbolizer::locate`]).
+//! function. Addresses that no call precedes are looked up as they are. [`Symbolizer::locate`] knows some of them without
+//! opening files; for the others, callers ask [`Resolver::find_uncalled`](super::resolver::Resolver::find_uncalled).
 //!
 //! # Mapped file or JIT code
 //!
@@ -69,7 +70,7 @@ pub enum Location {
 /// What was found at an address.
 #[derive(Debug, Clone, Copy)]
 pub struct Located {
-    /// The address that was looked up. For a return address, it is the byte before it, with one exception
+    /// The address that was looked up. For a return address, it is the byte before it, with two exceptions
     /// ([`Symbolizer::locate`]).
     pub addr: Addr,
     /// The JIT code at the address. `None` if no code is known there, or if the address belongs to `mapping` instead.
@@ -96,20 +97,22 @@ impl Symbolizer<'_> {
     ///
     /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
     /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before
-    /// a return address is in such a header, the return address itself is looked up.
+    /// a return address is in such a header, the return address itself is looked up. So is the first byte of a mapping
+    /// if nothing is mapped before it: the process had no call instruction there.
     pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
         // `lookup` and `raw` differ only for a return address: `lookup` is one byte before it, in the call instruction.
         let (lookup, raw) = (frame.for_lookup(), frame.raw());
         let found = self.locate_address(pid, lookup, time, mode);
-        // The runtime lists each header as code of its own, whose name has this ending.
-        if lookup != raw
-            && let Some(hit) = found.answer.code
-            && self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue")
-        {
-            let entered = self.locate_address(pid, raw, time, mode);
-            return Lasting { holds: intersect(found.holds, entered.holds), ..entered };
+        let is_after_header =
+            found.answer.code.is_some_and(|hit| self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue"));
+        let is_after_nothing = matches!(found.answer.location(), Location::Nothing(_));
+        if lookup == raw || !(is_after_header || is_after_nothing) {
+            return found;
         }
-        found
+        let exact = self.locate_address(pid, raw, time, mode);
+        let is_return = is_after_nothing && exact.answer.mapping.is_none();
+        let answer = if is_return { found.answer } else { exact.answer };
+        Lasting { answer, holds: intersect(found.holds, exact.holds) }
     }
 
     /// Like [`Self::locate`], but finds what is at exactly this address, even if it is a return address.

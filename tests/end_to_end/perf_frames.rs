@@ -127,6 +127,38 @@ fn frame_pointer_chains_are_perfs() {
     assert!(agreement.share() >= ENOUGH, "{agreement}");
 }
 
+/// The program's source says what each address is: `stray` makes the frame pointer lead to a function's address, which
+/// nobody called; `calls_last` ends with a call that never returns, so that its return address is the next function's.
+#[test]
+fn addresses_in_chains_that_no_call_precedes_are_looked_up_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/astray.c");
+    let frames = ["-O1", "-g", "-no-pie", "-fno-pie", "-fno-omit-frame-pointer", "-mno-red-zone"];
+    let layout =
+        ["-fno-toplevel-reorder", "-fno-optimize-sibling-calls", "-falign-functions=1", "-fcf-protection=none"];
+    run("gcc", &[&["-o", "astray", source], &frames[..], &layout[..]].concat(), dir.path());
+    let record = ["record", "-q", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", "fp", "-o", "perf.data"];
+    run("perf", &[&record[..], &["--", "./astray", "40"]].concat(), dir.path());
+    let text = run(env!("CARGO_BIN_EXE_jitgraft"), &["script", "-F", "ip,sym,symoff,srcline", "perf.data"], dir.path());
+    let (mut entered, mut returned) = (BTreeSet::new(), 0);
+    for sample in text.split("\n\n") {
+        let frames: Vec<&str> = sample.lines().filter(|line| line.starts_with([' ', '\t'])).collect();
+        let name = |index: usize| frames.get(index).and_then(|frame| frame.split_whitespace().nth(1)).unwrap_or("");
+        if name(0).starts_with("stray+") && frames.len() == 2 {
+            entered.insert(name(1));
+        } else if name(0).starts_with("never_returns+") {
+            assert!(name(1).starts_with("calls_last+0x") && name(2).starts_with("main+0x"), "{sample}");
+            returned += 1;
+        }
+    }
+    assert_eq!(entered, BTreeSet::from(["atoi@plt+0x0", "entered+0x0", "qsort@plt+0x0"]), "{text}");
+    assert!(returned > 10, "{returned} samples");
+    // The line is also that of the function itself.
+    let bytes = std::fs::read_to_string(source).unwrap();
+    let line = bytes.lines().position(|line| line.contains("void entered(void)")).unwrap() + 1;
+    assert!(text.contains(&format!("astray.c:{line}\n")), "{text}");
+}
+
 /// native → written code → native → written code, each way in and out of it whole.
 #[test]
 fn chains_go_through_jit_code_and_back() {

@@ -224,6 +224,33 @@ fn memory_is_bounded_whatever_the_length() {
     assert!(len > least as u64, "{len} bytes came out");
 }
 
+/// A frame pointer may lead to the address of a function that nobody called (`second`), or a function ends with a call
+/// that never returns (`third`).
+#[test]
+fn callers_in_files_are_the_functions_that_called() {
+    use object::{Object, ObjectSymbol};
+    let dir = tempfile::tempdir().unwrap();
+    let (source, library) = (dir.path().join("x.c"), dir.path().join("libx.so"));
+    let code = "
+        __asm__(\".globl first, second, third, fourth; .type first, @function; .type second, @function; \"
+                \".type third, @function; .type fourth, @function; \"
+                \"first: ret; .size first, .-first; second: ret; .size second, .-second; \"
+                \"third: call 0f; .size third, .-third; fourth: 0: ret; .size fourth, .-fourth\");";
+    fs::write(&source, code).unwrap();
+    let made = Command::new("gcc").args(["-shared", "-o"]).arg(&library).arg(&source).status().unwrap();
+    assert!(made.success());
+    let bytes = fs::read(&library).unwrap();
+    let file = object::File::parse(&*bytes).unwrap();
+    let address = |name: &str| file.symbols().find(|symbol| symbol.name() == Ok(name)).unwrap().address();
+    // The segment with the code is in the file where it is in memory, so addresses are also offsets.
+    let frame = |name: &str| format!("\t {:x} [unknown] ({})\n", address(name), library.display());
+    let named_frame = |name: &str, printed: &str| frame(name).replace("[unknown]", printed);
+    let start = "app 5 8.000002:  1 c: \n\t 7f0000000000 [unknown] ([unknown])\n";
+    let text = [start, &frame("second"), &frame("fourth"), "\n"].concat();
+    let expected = [start, &named_frame("second", "second+0x0"), &named_frame("fourth", "third+0x5"), "\n"].concat();
+    assert_eq!(String::from_utf8(named(text.as_bytes(), &["--native"])).unwrap(), expected);
+}
+
 #[test]
 fn frames_of_files_are_named_if_that_is_requested() {
     use object::{Object, ObjectSegment, ObjectSymbol};

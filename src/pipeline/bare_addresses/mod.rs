@@ -5,9 +5,9 @@ mod files;
 
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
-use crate::model::Pid;
 use crate::model::process::CpuMode;
 use crate::model::recorded_symbols::RecordedSymbols;
+use crate::model::{FrameAddr, Pid};
 use crate::parallel::Pool;
 use crate::symbolize::Location;
 use crate::symbolize::address_space::AddressSpaces;
@@ -74,17 +74,6 @@ impl<'m> Answers<'m> {
         let images = Images::new(spaces.dsos().iter(), search.clone());
         let files = Files::new(code_files, &images, warnings);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
-        // For each address, its location; `None` if nothing is known there.
-        let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
-        for address in addresses {
-            found.push(match address.file {
-                Some(file) => files.location(file, address.addr.for_lookup()),
-                None => locate_code(address, default_pid, symbolizer, &mut counts),
-            });
-        }
-        let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
-        locations.sort_unstable();
-        locations.dedup();
         let options = SymbolOptions { lines: true, search, ..SymbolOptions::default() };
         let resolver = Resolver {
             symbolizer,
@@ -94,6 +83,28 @@ impl<'m> Answers<'m> {
             options: &options,
             kernel: &KernelOptions::default(),
         };
+        // For each address, its location; `None` if nothing is known there.
+        let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
+        for address in addresses {
+            found.push(match address.file {
+                Some(file) => files.location(file, address.addr.for_lookup()),
+                None => locate_code(address, default_pid, symbolizer, &mut counts),
+            });
+        }
+        // Addresses in files that aren't return addresses are looked up as they are.
+        let mut returns: Vec<&mut Location> = Vec::new();
+        for (address, location) in addresses.iter().zip(&mut found) {
+            if let (FrameAddr::Return(_), Some(location @ Location::File(..))) = (address.addr, location) {
+                returns.push(location);
+            }
+        }
+        let before: Vec<Location> = returns.iter().map(|location| **location).collect();
+        for (location, exact) in returns.into_iter().zip(resolver.find_uncalled(&before, pool)) {
+            *location = exact.unwrap_or(*location);
+        }
+        let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
+        locations.sort_unstable();
+        locations.dedup();
         let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {

@@ -55,7 +55,8 @@ pub(crate) struct FrameView<'a> {
 pub(crate) struct Named {
     frames: Frames,
     /// The functions at return addresses before which no function is known, so that the function must start exactly
-    /// there. Signal handlers return to such a function (`__restore_rt`), which nobody calls.
+    /// there. Signal handlers return to such a function (`__restore_rt`), which nobody calls. Where the machine code is
+    /// known, [`correct_return_addresses`] has found them already.
     entered: Frames,
     /// Where to find the frames of each location, by [`PlaceId`].
     locations: Vec<LocationInfo>,
@@ -150,14 +151,15 @@ impl Named {
             modules: Interner::default(),
             dso_modules: FxHashMap::default(),
         };
-        let mut locations = Vec::with_capacity(chains.places().len());
-        for place in chains.places() {
+        let places = correct_return_addresses(chains.places(), resolver, pool);
+        let mut locations = Vec::with_capacity(places.len());
+        for place in &places {
             let frames_index = distinct.intern(place.location);
             locations.push(naming.describe(place, frames_index));
         }
         let modules = naming.modules.into_items();
         let frames = resolver.frames(distinct.items(), pool, warnings);
-        let entered_locations = find_entered(chains.places(), &frames, &mut locations);
+        let entered_locations = find_entered(&places, &frames, &mut locations);
         let entered = resolver.frames(&entered_locations, pool, warnings);
         Self { frames, entered, locations, modules }
     }
@@ -243,6 +245,21 @@ impl Named {
         };
         known.chain(without_function)
     }
+}
+
+/// The places with their locations corrected: addresses that aren't return addresses, because no call instruction ends
+/// there, are looked up as they are.
+fn correct_return_addresses(places: &[FrameLocation], resolver: &Resolver<'_>, pool: &Pool) -> Vec<FrameLocation> {
+    let mut corrected = places.to_vec();
+    let mut returns: Vec<&mut FrameLocation> = corrected.iter_mut().filter(|place| place.is_return).collect();
+    let before: Vec<Location> = returns.iter().map(|place| place.location).collect();
+    for (place, exact) in returns.iter_mut().zip(resolver.find_uncalled(&before, pool)) {
+        if let Some(exact) = exact {
+            place.location = exact;
+            place.is_return = false;
+        }
+    }
+    corrected
 }
 
 /// Finds return addresses for which no function is known at the byte before, such as that of the function to which

@@ -31,7 +31,7 @@ pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
     /// The functions, by path of the file and offset in it. `None` for an offset that was looked up but has no
     /// function.
-    files: FxHashMap<Vec<u8>, FxHashMap<u64, Option<NativeFunction>>>,
+    files: FxHashMap<Vec<u8>, FxHashMap<FrameAddr, Option<NativeFunction>>>,
 }
 
 impl<'a> Natives<'a> {
@@ -41,19 +41,12 @@ impl<'a> Natives<'a> {
 
     /// The function at an offset in a file (`addr`). [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
-        let lookup = addr.for_lookup();
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
-        let Some(function) = known.get(&lookup.0) else { return Answer::NotLoaded };
-        let (name, offset) = match (function, known.get(&addr.raw().0)) {
-            (Some((name, offset)), _) => (name, offset + (addr.raw().0 - lookup.0)),
-            // The return address is the very start of a function, and no function is known at the byte before it.
-            // Signal handlers return to such a function, which nobody called.
-            (None, Some(Some((name, 0)))) => (name, 0),
-            (None, _) => return Answer::Unknown(ALWAYS),
-        };
+        let Some(function) = known.get(&addr) else { return Answer::NotLoaded };
+        let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
         let named = FrameName {
             name: Cow::Borrowed(name),
-            offset,
+            offset: *offset,
             dso: Cow::Borrowed(path),
             source: None,
             is_one_of_several: false,
@@ -62,16 +55,7 @@ impl<'a> Natives<'a> {
     }
 
     /// Looks up all these offsets in files (pairs of path and offset).
-    pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
-        let unknown = self.find(places, pool, warnings);
-        // If there is no function at the byte before a return address, a function may start at the return address.
-        let next_bytes = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
-        self.find(next_bytes.collect(), pool, warnings);
-    }
-
-    /// Looks up offsets in files. Returns those where no function was found; if they are of return addresses, a
-    /// function may start at the next byte.
-    fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
+    pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, FrameAddr)>, pool: &Pool, warnings: &mut Warnings) {
         let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
         let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));
         let images = Images::new(spaces.dsos().iter(), self.options.search.clone());
@@ -84,25 +68,71 @@ impl<'a> Natives<'a> {
             options: self.options,
             kernel: &KernelOptions::default(),
         };
-        let mut locations = Vec::with_capacity(places.len());
-        for (path, offset) in &places {
-            locations.push(match images.id_of(&Dso::from_path(path.clone(), None)) {
-                Some(dso) => Location::File(dso, *offset),
-                None => Location::Nothing(Addr(*offset)),
+        let location = |path: &Vec<u8>, offset: Addr| match images.id_of(&Dso::from_path(path.clone(), None)) {
+            Some(dso) => Location::File(dso, offset.0),
+            None => Location::Nothing(offset),
+        };
+        let before: Vec<Location> = places.iter().map(|(path, addr)| location(path, addr.for_lookup())).collect();
+        let uncalled = resolver.find_uncalled(&before, pool);
+        let mut lookups = Vec::with_capacity(places.len());
+        for (((_, addr), before), uncalled) in places.iter().zip(before).zip(uncalled) {
+            lookups.push(match (addr, uncalled) {
+                (FrameAddr::Ip(_), _) => Lookup { location: before, back: 0 },
+                (FrameAddr::Return(_), None) => Lookup { location: before, back: 1 },
+                (FrameAddr::Return(_), Some(exact)) => Lookup { location: exact, back: 0 },
             });
         }
-        let frames = resolver.frames(&locations, pool, warnings);
-        let mut unknown = Vec::new();
-        for (index, (path, offset)) in places.into_iter().enumerate() {
-            // The first frame is the innermost.
-            let frame = frames.get(index).next();
-            let function = frame.and_then(|frame| Some((frames.text(frame.name?).into(), frame.offset?)));
-            if function.is_none() {
-                unknown.push((path.clone(), offset));
-            }
-            self.files.entry(path).or_default().insert(offset, function);
+        let wanted = lookups.iter().map(|lookup| lookup.location).collect();
+        let found = find_functions(wanted, &resolver, pool, warnings);
+        // If there is no function at the byte before a return address, a function may start at the return address.
+        let unknown = lookups.iter().filter(|lookup| lookup.back > 0 && !found.contains_key(&lookup.location));
+        let entered = find_functions(unknown.map(|lookup| lookup.next()).collect(), &resolver, pool, warnings);
+        for ((path, addr), lookup) in places.into_iter().zip(lookups) {
+            let function = match (found.get(&lookup.location), entered.get(&lookup.next())) {
+                (Some((name, offset)), _) => Some((name.clone(), offset + lookup.back)),
+                (None, Some((name, 0))) if lookup.back > 0 => Some((name.clone(), 0)),
+                (None, _) => None,
+            };
+            self.files.entry(path).or_default().insert(addr, function);
         }
         warnings.append(images.into_warnings());
-        unknown
     }
+}
+
+/// Where an offset is looked up.
+#[derive(Debug, Clone, Copy)]
+struct Lookup {
+    location: Location,
+    /// How many bytes `location` is before the offset: 1 for a return address, otherwise 0.
+    back: u64,
+}
+
+impl Lookup {
+    /// The location of the next byte.
+    fn next(self) -> Location {
+        match self.location {
+            Location::File(dso, offset) => Location::File(dso, offset.saturating_add(1)),
+            other => other,
+        }
+    }
+}
+
+/// The innermost functions at these locations. Those without a function aren't in the result.
+fn find_functions(
+    locations: BTreeSet<Location>,
+    resolver: &Resolver<'_>,
+    pool: &Pool,
+    warnings: &mut Warnings,
+) -> FxHashMap<Location, NativeFunction> {
+    let locations: Vec<Location> = locations.into_iter().collect();
+    let frames = resolver.frames(&locations, pool, warnings);
+    let mut functions = FxHashMap::default();
+    for (index, location) in locations.into_iter().enumerate() {
+        if let Some(frame) = frames.get(index).next()
+            && let (Some(name), Some(offset)) = (frame.name, frame.offset)
+        {
+            functions.insert(location, (frames.text(name).into(), offset));
+        }
+    }
+    functions
 }

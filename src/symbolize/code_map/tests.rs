@@ -155,6 +155,24 @@ fn samples_without_a_time_get_the_last_code_even_if_it_is_gone() {
 }
 
 #[test]
+fn the_first_byte_of_a_mapping_is_no_return_address() {
+    let mut processes = Processes::default();
+    let mappings = vec![mapping(1, 0x1000, 0x1000, "/lib/a.so"), mapping(20, 0xf00, 0x100, "/lib/b.so")];
+    processes.by_pid.insert(Pid(1), Process { mappings, ..Process::default() });
+    let (spaces, map) = (AddressSpaces::new(&processes), build(list(&[]), &processes));
+    let symbolizer = Symbolizer { spaces: &spaces, codes: &map };
+    let locate =
+        |addr, time| symbolizer.locate(Pid(1), FrameAddr::Return(Addr(addr)), Some(Nanos(time)), CpuMode::User);
+    let Lasting { answer, holds } = locate(0x1000, 10);
+    assert_eq!((answer.addr, holds), (Addr(0x1000), Nanos(1)..Nanos(20)));
+    // Once something is mapped before it, a call may be there. Nothing is mapped at the other addresses.
+    assert_eq!(
+        [(0x1000, 20), (0x1001, 10), (0x2000, 10), (0x800, 10)].map(|(addr, time)| locate(addr, time).answer.addr),
+        [0xfff, 0x1000, 0x1fff, 0x7ff].map(Addr)
+    );
+}
+
+#[test]
 fn files_and_execs_end_code_but_anonymous_memory_does_not() {
     let mut processes = Processes::default();
     let process = Process {

@@ -94,14 +94,21 @@ pub enum Base {
     Linked(u64),
 }
 
+impl Base {
+    /// The link-time address of an offset in the file `running`. `None` if no segment of the file contains the offset.
+    pub fn vaddr(self, running: &Image, offset: u64) -> Option<u64> {
+        match self {
+            Self::File => running.vaddr(offset),
+            Self::Linked(shift) => Some(offset.wrapping_add(shift)),
+        }
+    }
+}
+
 impl Request {
     /// The link-time address of an offset of this request in the file `running`. `None` if no segment of the file
     /// contains the offset.
     pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
-        match self.base {
-            Base::File => running.vaddr(offset),
-            Base::Linked(shift) => Some(offset.wrapping_add(shift)),
-        }
+        self.base.vaddr(running, offset)
     }
 }
 

@@ -6,18 +6,30 @@
 //! `.plt.sec`, with and without branch tracking, from every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage
 //! Table"; AArch64 ELF, "PLT"; RISC-V psABI, "Program Linkage Table"; for Arm and s390x, the source code of linkers.
 
-use object::{Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationTarget};
+use object::{
+    Architecture, Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, elf,
+};
 use rustc_hash::FxHashMap;
 
 /// One PLT stub.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stub {
     /// The first link-time address.
     pub start: u64,
     /// One past the last link-time address.
     pub end: u64,
-    /// The name of the stub: `function@plt`.
-    pub name: Vec<u8>,
+    /// The function to which it jumps.
+    pub target: StubTarget,
+}
+
+/// The function to which a PLT stub jumps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StubTarget {
+    /// A function with this name.
+    Named(Vec<u8>),
+    /// The function that the function at this address chooses when the program starts, such as the `strchr` for the
+    /// processor (GNU_IFUNC). Both have the same name.
+    ChosenBy(u64),
 }
 
 /// True if the PLT contains one of the addresses, which must be ascending.
@@ -43,7 +55,7 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
         Architecture::S390x => |section| find_stubs_anywhere(section, s390x_stub),
         _ => return Vec::new(),
     };
-    let names = stub_names(object);
+    let targets = stub_targets(object);
     let got = [".got.plt", ".got"].iter().find_map(|name| object.section_by_name(name));
     let got = got.map_or(0, |section| section.address());
     let mut stubs = Vec::new();
@@ -51,8 +63,8 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
         let Ok(code) = section.data() else { continue };
         let is_got = section.name() == Ok(".plt.got");
         for FoundStub { start, end, slot } in find_stubs(&PltSection { code, addr: section.address(), is_got, got }) {
-            if let Some(name) = names.get(&slot) {
-                stubs.push(Stub { start, end, name: name.clone() });
+            if let Some(target) = targets.get(&slot) {
+                stubs.push(Stub { start, end, target: target.clone() });
             }
         }
     }
@@ -125,21 +137,37 @@ fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<I
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// For the address of each GOT slot of a named function: the name that its stubs get, `function@plt`. The dynamic
-/// linker writes the function's address to the slot, so the slot has a relocation that names the function.
-fn stub_names(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
-    let mut names = FxHashMap::default();
-    let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {
-        return names;
+/// For the address of each GOT slot that holds the address of a function: that function. The dynamic linker writes the
+/// address to the slot, so the slot has a relocation, which names the function. A function that is chosen when the
+/// program starts has no name there if it isn't visible in other files.
+fn stub_targets(object: &object::File<'_>) -> FxHashMap<u64, StubTarget> {
+    let mut targets = FxHashMap::default();
+    let Some(relocations) = object.dynamic_relocations() else { return targets };
+    let symbols = object.dynamic_symbol_table();
+    let chosen = match object.architecture() {
+        Architecture::X86_64 => Some(elf::R_X86_64_IRELATIVE),
+        Architecture::Aarch64 => Some(elf::R_AARCH64_IRELATIVE),
+        Architecture::Riscv64 => Some(elf::R_RISCV_IRELATIVE),
+        Architecture::S390x => Some(elf::R_390_IRELATIVE),
+        _ => None,
     };
     for (slot, relocation) in relocations {
-        let RelocationTarget::Symbol(index) = relocation.target() else { continue };
-        let Ok(name) = symbols.symbol_by_index(index).and_then(|symbol| symbol.name_bytes()) else { continue };
-        if !name.is_empty() {
-            names.insert(slot, [name, b"@plt"].concat());
+        match (relocation.target(), relocation.flags()) {
+            (RelocationTarget::Symbol(index), _) => {
+                let symbol = symbols.as_ref().and_then(|symbols| symbols.symbol_by_index(index).ok());
+                if let Some(Ok(name)) = symbol.map(|symbol| symbol.name_bytes())
+                    && !name.is_empty()
+                {
+                    targets.insert(slot, StubTarget::Named(name.to_vec()));
+                }
+            }
+            (_, RelocationFlags::Elf { r_type }) if chosen == Some(r_type) => {
+                targets.insert(slot, StubTarget::ChosenBy(relocation.addend().cast_unsigned()));
+            }
+            _ => {}
         }
     }
-    names
+    targets
 }
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];

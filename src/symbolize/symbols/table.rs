@@ -7,7 +7,7 @@
 
 use super::demangle::demangle;
 use super::gopclntab::{GoFunction, GoTable};
-use super::plt::{self, Stub};
+use super::plt::{self, Stub, StubTarget};
 use super::ready_to_run::Method;
 use object::read::elf::{ElfFile, FileHeader, Sym, SymbolTable as ElfTable};
 use object::{Endianness, Object, ObjectSection, SectionFlags, SymbolIndex, elf};
@@ -76,9 +76,14 @@ impl<'data> SymbolTable<'data> {
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         // Symbols at the starts of the stubs are collected, too, because `add_stubs` leaves out stubs that have a
-        // symbol.
+        // symbol, and so are symbols from which stubs get their names.
         let mut addresses = wanted.to_vec();
-        addresses.extend(stubs.iter().map(|stub| stub.start));
+        for stub in &stubs {
+            addresses.push(stub.start);
+            if let StubTarget::ChosenBy(addr) = stub.target {
+                addresses.push(addr);
+            }
+        }
         addresses.sort_unstable();
         addresses.dedup();
         let mut collector = SymbolCollector::new(&addresses);
@@ -165,8 +170,21 @@ impl<'data> SymbolTable<'data> {
 
     /// Adds `name@plt` for each PLT stub that no symbol with a size covers.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
-        let unnamed = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.has_size));
-        let symbols = unnamed.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
+        let mut symbols = Vec::new();
+        for stub in stubs {
+            if self.find(stub.start).is_some_and(|found| found.has_size) {
+                continue;
+            }
+            let name = match &stub.target {
+                StubTarget::Named(name) => Some(&name[..]),
+                StubTarget::ChosenBy(addr) => {
+                    self.find(*addr).filter(|symbol| symbol.start == *addr).map(|symbol| &*symbol.name)
+                }
+            };
+            if let Some(name) = name {
+                symbols.push(Symbol::global(stub.start, stub.end, Cow::Owned([name, b"@plt"].concat())));
+            }
+        }
         self.add(symbols);
     }
 
@@ -490,5 +508,31 @@ mod tests {
         let last = main.address() + main.size() - 1;
         let table = SymbolTable::new(&[&object], Vec::new(), &[last]);
         assert_eq!(table.find(last).map(|symbol| &*symbol.name), Some(&b"main"[..]));
+    }
+
+    /// Calls of a function that is chosen when the program starts go through a stub, whose slot's relocation has no
+    /// symbol.
+    #[test]
+    fn stubs_of_functions_that_are_chosen_at_the_start_have_their_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let code = "
+            int one(void) { return 1; }
+            static int (*pick(void))(void) { return one; }
+            static int chosen_one(void) __attribute__((ifunc(\"pick\")));
+            int main(void) { return chosen_one(); }";
+        std::fs::write(dir.path().join("x.c"), code).unwrap();
+        let mut gcc = std::process::Command::new("gcc");
+        assert!(
+            gcc.args(["-O1", "-fPIE", "-pie", "-o", "x", "x.c"]).current_dir(dir.path()).status().unwrap().success()
+        );
+        let bytes = std::fs::read(dir.path().join("x")).unwrap();
+        let object = object::File::parse(&*bytes).unwrap();
+        let pick = object.symbols().find(|symbol| symbol.name() == Ok("pick")).unwrap().address();
+        let stubs = plt::stubs(&object);
+        let stub = stubs.iter().find(|stub| stub.target == StubTarget::ChosenBy(pick)).unwrap();
+        let last = stub.end - 1;
+        let table = SymbolTable::new(&[&object], vec![stub.clone()], &[last]);
+        let found = table.find(last).map(|symbol| (symbol.start, String::from_utf8_lossy(&symbol.name).into_owned()));
+        assert_eq!(found, Some((stub.start, "chosen_one@plt".to_owned())));
     }
 }

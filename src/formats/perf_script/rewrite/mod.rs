@@ -436,7 +436,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             FrameAnswer::Named => self.counts.native += 1,
             FrameAnswer::Unknown => self.counts.native_left += 1,
             FrameAnswer::NotLoaded => {
-                self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
+                self.needs.places.insert((dso.to_vec(), addr));
             }
         }
     }

@@ -55,9 +55,8 @@ pub enum Answer<'a> {
 pub struct Needs {
     /// The processes whose JIT code must be loaded.
     pub pids: BTreeSet<Pid>,
-    /// Pairs of a file and an offset in it at which a symbol is needed. For a return address, this is the offset of the
-    /// byte before it, which belongs to the call.
-    pub places: BTreeSet<(Vec<u8>, u64)>,
+    /// Pairs of a file and an offset in it at which a symbol is needed.
+    pub places: BTreeSet<(Vec<u8>, FrameAddr)>,
 }
 
 impl Needs {

@@ -266,7 +266,8 @@ fn frames_of_files_are_named_where_the_mappings_are_shown() {
     assert!(text.ends_with("\t 120 main+0x20 (/bin/x)\n\t 7f0000000280 main+0x80 (/bin/x)\n\n"), "{text}");
     assert_eq!((counts.native, counts.native_left), (2, 0));
     let later = map.to_owned() + "app 5 8.000002:  1 c: \n\t 510 [unknown] (/bin/x)\n\n";
-    assert_eq!(rewritten(&later, style).0, format!("needs {{}} {:?}", BTreeSet::from([(b"/bin/x".to_vec(), 0x510)])));
+    let needed = BTreeSet::from([(b"/bin/x".to_vec(), FrameAddr::Ip(Addr(0x510)))]);
+    assert_eq!(rewritten(&later, style).0, format!("needs {{}} {needed:?}"));
     assert_eq!(rewritten(&later, Style::default()).0, later);
 }
 
