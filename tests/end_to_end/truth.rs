@@ -106,10 +106,10 @@ struct Line {
 fn lines(case: &Case, number: usize) -> Vec<Line> {
     let formats = formats();
     let stated = case.calls();
-    let with_samples = number % step(5) == 0;
+    let with_samples = number.is_multiple_of(step(5));
     let mut all: Vec<Said> = Vec::new();
     for (at, format) in formats.iter().filter(|format| format.is_written).enumerate() {
-        if format.name == "json" || stated.is_some() || (number + at) % step(2) == 0 {
+        if format.name == "json" || stated.is_some() || (number + at).is_multiple_of(step(2)) {
             all.push(say(case, &format.name, &case.events, with_samples));
         }
     }
