@@ -578,20 +578,33 @@ impl SpaceBuilder {
         if !is_linked_file(dso, dsos) || !self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        let is_program = self.program == Some(dso);
+        if self.program == Some(dso) {
+            return self.is_text(range, dso);
+        }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
-        // The range is compared with the file's mappings as they were made, not with what is visible of them now. A
+        // The range is compared with the library's mappings as they were made, not with what is visible of them now. A
         // recording doesn't tell when a library is unmapped. Pieces of it then stay visible between later mappings, and
         // memory that covers just such a piece doesn't hold the library's code.
         let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
             let contains_range = addresses.start <= range.start && range.end <= addresses.end;
-            *file == dso && (addresses == range || ((is_program || is_huge_pages) && contains_range))
+            *file == dso && (addresses == range || (is_huge_pages && contains_range))
         });
-        if !is_moved_text || is_program {
-            return is_moved_text;
+        if !is_moved_text {
+            return false;
         }
         self.clear(range.clone(), time);
         self.live.insert_into_gap(range.clone(), VisiblePart { from: time, dso, offset, is_remapped: true });
+        true
+    }
+
+    /// True if executable mappings of the file, as they were made, cover the whole range.
+    fn is_text(&self, range: &Range<u64>, dso: DsoId) -> bool {
+        let mut covered = range.start;
+        while covered < range.end {
+            let here = self.texts.iter().filter(|text| text.dso == dso && text.addresses.contains(&covered));
+            let Some(end) = here.map(|text| text.addresses.end).max() else { return false };
+            covered = end;
+        }
         true
     }
 
@@ -1001,6 +1014,28 @@ mod tests {
             let mappings = [vec![program.clone()], before, vec![mapping(4, addr, len, "//anon")]].concat();
             let found = at(&spaces_of(mappings, Vec::new()), 1, addr + 0x10, 9).map(|hit| hit.0);
             assert_eq!(found, Some(if is_text { "/lib/l.so" } else { "//anon" }.into()), "{case}");
+        }
+    }
+
+    /// With `perf record -d`, a loader's first mapping of the whole program is recorded, and so is the memory for zeroed
+    /// data (`.bss`), which is mapped over its end.
+    #[test]
+    fn memory_over_a_programs_data_is_not_its_text() {
+        let whole = Mapping { executable: false, ..mapped_at(1, 0x40_0000, 0x9000, 0, "/bin/p") };
+        let text = mapped_at(2, 0x40_1000, 0x2000, 0x1000, "/bin/p");
+        let more_text = mapped_at(2, 0x40_3000, 0x2000, 0x3000, "/bin/p");
+        for (addr, len, is_text) in [
+            (0x40_7000, 0x2000, false),
+            (0x40_0000, 0x1000, false),
+            (0x40_4000, 0x2000, false),
+            (0x40_1000, 0x2000, true),
+            (0x40_2000, 0x1000, true),
+            (0x40_1000, 0x4000, true),
+        ] {
+            let memory = mapping(3, addr, len, "//anon");
+            let spaces = spaces_of(vec![whole.clone(), text.clone(), more_text.clone(), memory], Vec::new());
+            let found = at(&spaces, 1, addr + 0x10, 9).map(|hit| hit.0);
+            assert_eq!(found, Some(if is_text { "/bin/p" } else { "//anon" }.into()), "{len:#x} bytes at {addr:#x}");
         }
     }
 

@@ -278,4 +278,34 @@ mod tests {
         assert!((100 + 12 * 99 - end) < 5, "{found:?}");
         assert_eq!(found.iter().map(|(_, _, duration, _)| duration).sum::<i64>(), 1000);
     }
+
+    /// Off-CPU samples of perf and allocations in OpenTelemetry profiles have no times, while other events do.
+    #[test]
+    fn an_event_without_times_is_laid_out_by_weight_whatever_other_events_have() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let mut stacks = Vec::new();
+        for name in [b"a", b"b"] {
+            let name = profile.name(name);
+            let frame = profile.frame(Frame::new(name, FrameKind::User));
+            stacks.push(Some(profile.stack(None, frame)));
+        }
+        let timed = profile.series_with_unit("cpu", &Unit::Nanos);
+        let untimed = profile.series_with_unit("off-cpu", &Unit::Nanos);
+        for (series, times) in [(timed, [Some(Nanos(5_000)), Some(Nanos(90_000))]), (untimed, [None, None])] {
+            for (&stack, time) in stacks.iter().zip(times) {
+                profile.push(series, Row { track, stack, weight: 4_000, count: 1, time });
+            }
+        }
+        let durations = |series| {
+            let mut text = Vec::new();
+            write(&profile, &WriteOptions { series, ..WriteOptions::default() }, &mut text).unwrap();
+            let document: serde_json::Value = serde_json::from_slice(&text).unwrap();
+            let events = document["traceEvents"].as_array().unwrap();
+            let spans = events.iter().filter(|event| event["ph"] == "X");
+            spans.map(|span| span["dur"].as_f64().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(durations(untimed), [4.0, 4.0]);
+        assert_eq!(durations(timed).len(), 2);
+    }
 }
