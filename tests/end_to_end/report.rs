@@ -413,7 +413,7 @@ fn spans_are_called_spans_and_exact_costs_have_no_samples() {
     dir.write("costs", "events: Ir\nfn=main\n1 5\n");
     dir.write("stacks", "main;parse 5\n");
     for (input, heading) in [("trace.json", Some("spans")), ("costs", None), ("stacks", Some("samples"))] {
-        for option in ["", "--by dso"] {
+        for option in ["", "--by sym"] {
             let text = dir.text(&format!("report -q {option} {input}"));
             let head = text.lines().find(|line| line.contains("self%")).unwrap();
             let found = ["spans", "samples"].into_iter().find(|word| head.contains(word));

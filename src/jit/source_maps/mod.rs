@@ -165,8 +165,8 @@ impl SourceMaps {
                 if !is_given && !loaded.fits() {
                     account.trouble = Some("the map does not fit the script".to_owned());
                 } else if let Some(answers) = loaded.functions(names) {
-                    account.is_doubtful = !loaded.fits();
                     self.rename(functions, answers, &mut account);
+                    account.is_doubtful = !loaded.fits() && account.placed > 0;
                     self.authored.add(script, *loaded);
                 } else {
                     // Many functions aren't in the script's text at the positions that the profile states.

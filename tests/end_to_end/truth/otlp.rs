@@ -147,10 +147,11 @@ fn stack(tables: &Value, at: u64, text: &dyn Fn(u64) -> String) -> Vec<Frame> {
         let mapping = Some(mapping).filter(|at| *at > 0).map(|at| &list(tables, "mappingTable")[at as usize]);
         let module = mapping.map(|mapping| text(number(mapping.get("filenameStrindex"))));
         let lines = list(location, "lines");
-        // Samples without a function are named after their file.
+        // Samples without a function are named after their file, which may be in brackets already.
         let file = || module.as_deref().and_then(|module| module.rsplit('/').next()).unwrap_or("unknown");
         if lines.is_empty() {
-            frames.push(Frame { name: format!("[{}]", file()), module: module.clone() });
+            let name = if file().starts_with('[') { file().to_owned() } else { format!("[{}]", file()) };
+            frames.push(Frame { name, module: module.clone() });
         }
         for line in lines.iter().rev() {
             let function = &list(tables, "functionTable")[number(line.get("functionIndex")) as usize];
