@@ -66,6 +66,7 @@ impl NamedFrames {
         if is_named && kind == FrameKind::Jit {
             tier = stated.tier.or_else(|| self.tiers.find(name, function, RuntimeSet::default()));
         }
+        // A file may give an address (`0x1f3a`) in place of the function's name. It becomes the frame's address.
         let mut frame = Frame {
             module: intern_if_known(profile, module),
             build: intern_if_known(profile, stated.build),

@@ -66,6 +66,7 @@ impl Sampled<'_> {
         let mut offsets = vec![None; self.examined.samples.chains.places().len()];
         let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
         for (index, sum) in self.sums().into_iter().enumerate() {
+            // No sample has its innermost frame at this location: it only occurs among callers.
             if sum.costs.samples() == 0 {
                 continue;
             }

@@ -70,6 +70,7 @@ impl<'a> SourceLines<'a> {
         for (dso, mut offsets) in addresses {
             offsets.sort_unstable();
             offsets.dedup();
+            // `Linked(0)`: the addresses are as linked already.
             let request = Request { dso, offsets, base: Base::Linked(0) };
             native.insert(dso, find_lines(&request, code.images, &options, job, warnings));
         }

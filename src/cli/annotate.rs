@@ -115,6 +115,7 @@ impl FormatName {
 impl AnnotateArgs {
     /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        // `false`: listings don't distinguish CPUs.
         let (given, mut load) = self.inputs.into_options(Detail::Names, false);
         // Source maps are used unless the user turned them off.
         load.sources.source_maps.usual = true;

@@ -33,6 +33,7 @@ pub(super) struct DoctorArgs {
 impl DoctorArgs {
     /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
+        // `false`: the findings don't distinguish CPUs.
         let (inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         let (recording, output, exit_code) = (load.recording(), self.output.into(), self.exit_code);

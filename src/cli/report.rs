@@ -306,6 +306,7 @@ impl ReportArgs {
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;
         let naming = self.input.naming(usual_naming(terminal));
         let style = choose_style(layout, terminal, self.width, self.wide);
+        // Addresses are for unnamed functions (`--addrs`).
         let detail = if keys.contains(&Key::Line) { Detail::Lines } else { Detail::Addresses };
         let (inputs, mut load) = self.input.into_options(detail, keys.contains(&Key::Cpu));
         load.jit_names = naming;

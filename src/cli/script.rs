@@ -63,6 +63,7 @@ impl ScriptArgs {
         let detail = if fields.srcline { Detail::Lines } else { Detail::Names };
         let output = self.output.into();
         check_name(&output, "script", &["txt"])?;
+        // `false`: single samples are printed, so threads needn't be divided by CPU.
         let (mut inputs, load) = self.input.into_options(detail, false);
         // If the user forgot `-o`, the second path is the output and probably doesn't exist, which this reports.
         check_further(&inputs)?;

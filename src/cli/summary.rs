@@ -25,6 +25,7 @@ pub(super) struct SummaryArgs {
 impl SummaryArgs {
     /// Summarizes the file. `cli` describes all commands.
     pub(super) fn run(self, job: &Job, cli: &Command) -> Result<Outcome> {
+        // `false`: the summary doesn't distinguish CPUs.
         let (mut inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;
         // The last input, and whether it is the only one.

@@ -66,6 +66,7 @@ impl ViewArgs {
         // By default, all tiers of a function share a name, and names that the input already had stay as they are.
         let usual = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
         let jit_names = self.input.naming(usual);
+        // `true`: the page can group lanes by CPU.
         let (inputs, mut load) = self.input.into_options(Detail::Lines, true);
         load.jit_names = jit_names;
         load.sources.source_maps.usual = true;

@@ -212,6 +212,7 @@ impl ScriptMap {
         if last == 0 || self.segments[last - 1].generated < start {
             return Some(last);
         }
+        // If several segments start there, take the first.
         Some(self.segments[..last].partition_point(|segment| segment.generated < start))
     }
 

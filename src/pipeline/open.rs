@@ -561,7 +561,10 @@ struct Utf16Reader<R> {
 
 impl<R: Read> Read for Utf16Reader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        // Decode until there is some text: returning 0 would mean the end of the input. A piece may consist of half a
+        // character only.
         while self.taken == self.text.len() {
+            // `None`: the input has ended, and all of its text was returned.
             let Some(decoder) = &mut self.decoder else { return Ok(0) };
             self.text.clear();
             self.taken = 0;

@@ -124,6 +124,7 @@ impl CallTree {
     /// same rank, so that their nodes share a box.
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.items().iter().map(simplify).zip(0..).collect();
+        // By name, but with `[truncated]` (`is_cut`) after all other names.
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
         for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {

@@ -88,6 +88,8 @@ impl Chart {
             for (row, node) in rows.iter().zip(nodes.by_ref().take(rows.len())) {
                 if timed {
                     let time = row.time.map_or(0, |time| time.0);
+                    // The time before the sample for which it stands: its weight, if that is a time, otherwise the
+                    // usual distance between samples.
                     let covers = if weight_is_time { row.weight.max(1) } else { usual };
                     let previous_end = extents.last().map_or(0, |extent| extent.end);
                     extents.push(RowExtent::in_time(node, time, covers, previous_end));

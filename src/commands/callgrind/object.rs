@@ -46,11 +46,14 @@ pub(super) fn write<'data>(
         code.bytes = code.bytes.or_else(|| raw_bytes.get(&entry.id).copied());
         codes.push((code, Addr(entry.addr)));
     }
+    // Callgrind's files don't state a byte order, so the object gets that of the host.
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
+    // `RunTime`: the object has the code at the addresses at which it ran, which are those in the profile.
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or(HOST_MACHINE), endian), Addressing::RunTime);
     for (code, addr) in &codes {
         builder.add(code, *addr);
     }
+    // The parts of the object are written out of order, at offsets, so a pipe won't do.
     let Some(file) = output.as_file()? else {
         let message = "the ELF object can only be written to a regular file; pass one with --object FILE";
         return Err(Error::new(message));

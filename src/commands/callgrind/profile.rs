@@ -31,6 +31,8 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let (object_path, object_name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, object_name, &job.pool);
     let mut out = Output::create(&options.output(), run)?;
+    // `OfInputsUnnamed`: jitgraft may have chosen the object's path itself. If the object replaces a file there, it
+    // doesn't take over wider permissions from that file.
     let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsUnnamed, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // An object that can't be created for another reason is only an error if there is code to write to it

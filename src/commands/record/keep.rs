@@ -51,6 +51,8 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
         Ok(copied) => summary.extend(copied),
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
+    // These files are found by their names alone, and anybody may have put them there. So the door checks who owns
+    // them; `false`: without exceptions.
     let door = Named::Convention.door(false);
     for path in left.names.iter().map(Path::new) {
         // Not every program of the runtime writes these files, and some may be left over from another run.

@@ -217,6 +217,7 @@ fn function_row(
             if samples && scene.count_column().is_some() {
                 cells.push(Cell::Count(group.own.count));
             }
+            // A table that has room for the sources also has room for all kinds of a function's code.
             let kinds = short_kinds(group, if source { usize::MAX } else { 1 });
             // Without a column for the source, the name has to tell functions apart.
             let function = name_cell(function, place.filter(|_| !source));

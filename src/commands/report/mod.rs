@@ -137,6 +137,7 @@ impl ReportBuilder<'_> {
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
             (Rows::Tree | Rows::Callers(_) | Rows::Callees(_), _) => tree::report(&scene)?,
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
+            // A list of functions. (`Rows::Changes` doesn't get here: `before` is set for it.)
             _ => list::report(&scene, None)?,
         };
         let report = report.fitted(&scene);
@@ -176,7 +177,8 @@ impl ReportBuilder<'_> {
 /// The version of the JSON format, which each row states. It increases when a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
-/// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table.
+/// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table. There is at
+/// least one.
 fn write_reports(reports: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
     if options.layout != Layout::Text {
         let mut all = Table { columns: reports[0].table.columns.clone(), ..Table::default() };

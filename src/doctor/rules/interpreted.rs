@@ -60,7 +60,9 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         }
     };
     let cause = format!("functions that {PROCESS} ran in its interpreter have no names: {why}");
-    // The part of the recorded command that a new recording would have to change. `None` if no change would help.
+    // The part of the recorded command that a new recording would have to change. `None` if no change would help: the
+    // runtime's version is too old, the process ignored the switch that it was given, or the switch was on and had its
+    // full effect.
     let change = if attempt.too_old.is_some() || attempt.ignored.is_some() {
         None
     } else if attempt.switched_on.is_none() {

@@ -72,6 +72,8 @@ pub(in super::super) fn source_incomplete(
 ) -> Finding {
     let cause = format!("{} lacks some code of {PROCESS}: {coverage}", source.printable_path());
     let remedy = incomplete_remedy(process, source, given);
+    // If no switch was given, the process may have begun to write late: a new recording with the switch gets more. If
+    // one was given, the new file would lack the same code.
     let change = if given.is_none() { Some(Change::Program) } else { None };
     unnamed_jit(FindingKind::SourceIncomplete, process, share, cause, remedy).with_change(change)
 }
@@ -88,6 +90,8 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
              (hotspot_pidPID.log) or perf's agent libperf-jvmti.so instead, which log methods as they are compiled"
                 .to_owned()
         }
+        // Without such a switch, somebody probably made the JVM write the map at some moment (`jcmd PID
+        // Compiler.perfmap`).
         Kind::PerfMap if is_jvm => "it is a snapshot. `jitgraft record -- java …` makes the JVM \
                                     write it when the program ends (-XX:+DumpPerfMapAtExit)"
             .to_owned(),

@@ -333,6 +333,7 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext
             "the jitdump has unwind data for the JIT code, but is truncated or damaged: let the process exit \
              normally, not by a signal or _exit, and copy the whole dump"
         }
+        // The dump is complete and was used, but has no unwind data for the code in which these stacks end.
         UnwindingDump::Here => NO_CALLERS,
         UnwindingDump::NotRequested if runtime.name == "CPython" => {
             "only a complete dump of -X perf_jit (3.13 or newer) has unwind data; the map of -X perf does not. Or \

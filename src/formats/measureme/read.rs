@@ -94,6 +94,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         let name = timeline.names.number(labels.text(label));
         let argument = profile.strings.event(event.id).and_then(|(_, arguments)| arguments.into_iter().next());
         let action = argument.map_or(NO_NAME, |argument| timeline.names.number(&argument));
+        // `nest` sets lane and depth, when all slices are known.
         timeline.slices.push(Slice { start, duration, name, action, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);

@@ -98,6 +98,7 @@ impl Counters<'_> {
                 continue;
             };
             let inherited = self.recording.events[event].attr.is_inherited();
+            // Threads that inherit an event share its ID, but each has a counter of its own.
             let last_value = self.last_values.entry((id, tid.filter(|_| inherited))).or_default();
             let period = value.value.wrapping_sub(std::mem::replace(last_value, value.value));
             if period != 0 {

@@ -72,6 +72,8 @@ impl RecordStarts {
             if end >= limits.end && end > 0 {
                 continue;
             }
+            // The guess was right if the section starts where the one before it ended. Otherwise, it is walked again
+            // from there.
             let section = match guessed {
                 Some(section) if section.start == end => section,
                 _ => WalkedSection::walk(bytes, end..limits.end, endian),

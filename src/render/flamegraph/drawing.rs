@@ -193,6 +193,7 @@ pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -
         return Some(weight_of_ends);
     }
     match placed.depth {
+        // The root isn't a function.
         0 => Some(0),
         1 => Some(placed.end - placed.start),
         _ => None,

@@ -295,6 +295,7 @@ impl Picture {
         out.extend_from_slice(b"<g><title>");
         out.extend_from_slice(escape(&self.tooltip(one)).as_bytes());
         out.extend_from_slice(b"</title>");
+        // The box of a lane has no color: it only shows the name of a chart's thread.
         if one.swatch != Swatch::Lane {
             open_colored(b"<path", Color::new(&self.drawing, one), out);
             out.extend_from_slice(b" d=\"");

@@ -97,6 +97,7 @@ impl ImageFile {
                 continue;
             }
             let state = if exists { ImageState::Existed } else { ImageState::Waiting(new) };
+            // With `--image-root`, the recording refers to the image by its path below that root.
             let recorded = match options.root.and_then(|root| path.strip_prefix(root).ok()) {
                 Some(below_root) => Path::new("/").join(below_root),
                 None => path.clone(),
@@ -111,6 +112,8 @@ impl ImageFile {
                 directory: directory.clone(),
                 state: Mutex::new(state),
             };
+            // An image that waits for its name keeps its file open. When too many wait, the next ones get their names
+            // at once.
             if options.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
                 written.put_in_place()?;
             }

@@ -58,6 +58,7 @@ pub(in crate::commands::inject) fn describe_sources(loaded: &Loaded<'_>) -> Stri
             Kind::JitDump => dumps += 1,
             Kind::PerfMap => maps += 1,
             Kind::Log(_) => logs += 1,
+            // An ELF object that the user placed in memory (`--elf`) isn't any of these kinds, so it isn't listed.
             Kind::PlacedElf => {}
         }
     }

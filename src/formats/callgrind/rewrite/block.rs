@@ -150,11 +150,15 @@ pub fn parse_chunk<'a>(chunk: &Chunk<'a>, index: &FileIndex<'a>, jit: &dyn JitFu
     let mut open: Vec<BlockStatement<'_>> = Vec::new();
     for (start, statement) in statements(text) {
         let is_function = matches!(statement, Statement::Spec(Keyword::Fn, _));
+        // `fl=` and `ob=` lines state file and object of the next function, so they come before its block and end this
+        // one.
         let ends_block =
             is_function || matches!(statement, Statement::Spec(Keyword::Fl | Keyword::Ob, _) | Statement::Header(..));
         if ends_block {
             blocks.extend(parser.parse_block(std::mem::take(&mut open), start, chunk.offset));
         }
+        // Of a block's statements, those with names are kept, and `calls=`, after which the names of a callee no longer
+        // apply.
         if let Statement::Spec(keyword, value) = statement
             && (is_function || !open.is_empty())
             && (keyword.space().is_some() || keyword == Keyword::Calls)
@@ -196,8 +200,9 @@ impl<'a> ChunkParser<'a, '_> {
     }
 
     /// Parses the block of these statements, the first of which is `fn=`. The block reaches up to the offset `end` in
-    /// the chunk. Its costs are only parsed if it may contain JIT code. `chunk_offset` is the offset of the chunk in the
-    /// file, for errors. `None` if there is no statement, so no block.
+    /// the chunk. Its costs are only parsed if it may contain JIT code: in a block of an unknown object, they may have
+    /// to be split by function; in any other block, those at addresses of JIT code are counted as misattributed.
+    /// `chunk_offset` is the offset of the chunk in the file, for errors. `None` if there is no statement, so no block.
     fn parse_block(&self, statements: Vec<BlockStatement<'a>>, end: usize, chunk_offset: u64) -> Option<Block<'a>> {
         let BlockStatement { start, field: function, .. } = *statements.first()?;
         let range = start..end;

@@ -207,6 +207,7 @@ impl<'a> CalleeEditor<'a> {
                 self.pending.push(*statement);
             }
             Keyword::Cfi => self.pending.push(*statement),
+            // `cob=` and `cfi=` lines apply to one call. Those of a call without a `cfn=` stay as they are.
             Keyword::Calls => {
                 self.cob = None;
                 self.pending.clear();

@@ -211,6 +211,7 @@ impl Thread {
 /// that can't be understood are skipped with a warning.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader { with_lines, ..GraphReader::default() };
+    // The costs before the first `thread:` line belong to no thread; many files have no such line.
     reader.enter_thread(None);
     let (mut names, mut decoder, mut skipped) =
         (CostReader::default(), PositionDecoder::default(), Skipped::new("line"));

@@ -71,6 +71,7 @@ fn add_stacks(
     track: TrackId,
     profile: &mut Profile,
 ) {
+    // Stacks use frames without a recursion level, so all levels of a function look the same in them.
     let thread_frames: Vec<FrameId> =
         thread.functions.iter().map(|function| frames.stack_frames[*function as usize]).collect();
     for event in 0..profile.series.len() {
