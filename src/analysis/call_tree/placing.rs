@@ -192,7 +192,8 @@ impl<'a> TreeBuilder<'a> {
         stacks.map(|stack| stack.map_or(root_node, |stack| places[stack.index()].node)).collect()
     }
 
-    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
+    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame. Only
+    /// for trees with several roots: there `placed` has an element for each stack of the profile.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut missing = Vec::new();
