@@ -144,8 +144,8 @@ fn is_untimed_dump(account: &Account) -> bool {
         && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
 }
 
-/// Reads one source. If that fails, the result has no code, and its account says why. If there is a `pool`, its threads
-/// parse records ahead of time.
+/// Reads one source. If that fails, the result has no code, and its account (what users are told about the source) says
+/// why. If there is a `pool`, its threads parse records ahead of time.
 fn read_source<'data>(
     origin: OriginId,
     source: &'data Source,
