@@ -135,7 +135,8 @@ pub struct LineAndColumn {
     pub column: u32,
 }
 
-/// The executed position and the start of a function.
+/// The two source positions that [`read_position`] finds for a frame of an input file: the line and column that were
+/// executed, and where the frame's function starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadPosition {
     /// The executed position.

@@ -54,6 +54,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 .add(Error::new("the line lacks a function or its samples, or is indented wrongly").at_offset(offset));
         }
     }
+    // The tree of the last thread ends here. All others ended at the line that began the next thread.
     reader.self_weights.end(0, &mut reader.profile, series);
     warnings.extend(skipped.into_warning());
     Ok(reader.profile)

@@ -143,6 +143,7 @@ impl<'a> Grafter<'a, '_> {
     /// which is inside the call; if nothing is there, the address itself, in case it is the first of some code. For an
     /// innermost frame, looks up the address itself.
     fn find_function(&mut self, addr: u64, is_innermost: bool) -> Option<ReportFunction<'a>> {
+        // Only called for frames without a name in the report, so each of them counts as unknown.
         self.frames.unknown += 1;
         let mut function = None;
         if !is_innermost {

@@ -219,6 +219,7 @@ impl<'d> XctraceReader<'d> {
             (b"thread", false) => row.thread = self.read_thread(&tag),
             (b"weight", false) => row.weight = read_number(&mut self.defined.weights, &tag),
             (b"sample-time" | b"start-time", false) => row.time = read_number(&mut self.defined.times, &tag),
+            // Of these elements, the end tag (`is_end`) matters, too.
             (b"backtrace" | b"tagged-backtrace", _) => self.read_backtrace(&tag, row, offset),
             (b"binary", _) => self.read_binary(&tag, row),
             (b"frame", _) => self.read_frame(tag, row, offset),

@@ -297,7 +297,7 @@ impl<'data> DumpReader<'_, 'data> {
 
     /// Removes the pending line entries for the code at `addr` and returns them, not yet decoded; empty if there are
     /// none. `function` is the name of the code. Counts the loads with line entries, and those whose entries have V8's
-    /// bias.
+    /// bias: addresses that are too high by [`ELF_HEADER`].
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first_line_addr) = info.first_addr {

@@ -341,6 +341,7 @@ impl GuestFunctions {
         }
         ranges.sort_unstable();
         ranges.dedup_by_key(|function| function.0);
+        // Without `.symtab`, only the functions that other files can use are listed.
         Self { ranges, is_complete: object.symbol_table().is_some() }
     }
 

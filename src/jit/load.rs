@@ -144,8 +144,8 @@ fn is_untimed_dump(account: &Account) -> bool {
         && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
 }
 
-/// Reads one source. If that fails, the result has no code, and its account says why. If there is a `pool`, its threads
-/// parse records ahead of time.
+/// Reads one source. If that fails, the result has no code, and its account (what users are told about the source) says
+/// why. If there is a `pool`, its threads parse records ahead of time.
 fn read_source<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -195,7 +195,9 @@ fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'da
     SourceEvents { list, state, machine: None }
 }
 
-/// Reads a perf map. Its entries have no times, so they apply to the whole run of the process.
+/// Reads a perf map. Its entries have no times, so they apply to the whole run of the process. If the emulator QEMU
+/// wrote the perf map, its names are addresses in the emulated program (the guest). `guest_files` are the ELF files
+/// that name them.
 fn read_perf_map<'data>(
     origin: OriginId,
     source: &'data Source,

@@ -77,6 +77,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }
+        // Where the log has source lines for code of a jitdump, that code gets them ("lent lines").
         let log_code = LogCodeIndex::new(log, source, start);
         let mut lent_lines = 0;
         for dump in dumps {

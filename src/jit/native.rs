@@ -178,8 +178,8 @@ impl<'a> Symbols<'a> {
         Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// Determines which part of an entry must be left to the file's symbols. `place` is the position in the file where
-    /// entry and file begin to overlap.
+    /// Determines which part of an entry of JIT code must be left to the symbols of the mapped file that it overlaps.
+    /// `place` is the position in that file at which the overlap begins.
     fn claim(&self, overlap: &Overlap, place: MappedPlace) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             // The file can't be read. The entry may still name the code in it if the file is probably one in which a

@@ -255,8 +255,8 @@ impl Blocks {
         Some(())
     }
 
-    /// The first bytes of an entry that is `len` bytes long in total: the entry's code and the length of its block.
-    /// `None` if `len` is too small for them.
+    /// The first bytes of a DWARF entry that consists of a block of bytes, and is `len` bytes long in total. They are
+    /// the entry's abbreviation code and the length of the block. `None` if `len` is too small for them.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
         if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
             return Some([&self.short[..], &[inside]].concat());

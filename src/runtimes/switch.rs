@@ -170,7 +170,8 @@ impl Switch {
         let has_flags = !self.flags.is_empty();
         let has_variables = !self.variables.is_empty();
         if !has_flags && !has_variables {
-            // Such a switch is described in `by_hand`, which doesn't need `start`.
+            // A switch without flags and variables has complete instructions in `by_hand`, such as "take a core dump".
+            // So `start` ("run node") isn't put before them.
             return format!("{}{}{}", version.trim_start(), self.by_hand, self.note);
         }
         let in_environment = format!("{} in its environment", assignments(self.variables));

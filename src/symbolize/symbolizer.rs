@@ -110,6 +110,7 @@ impl Symbolizer<'_> {
             return found;
         }
         let exact = self.locate_address(pid, raw, time, mode);
+        // If nothing is mapped at the return address itself either, the answer for the byte before it stays.
         let is_return = is_after_nothing && exact.answer.mapping.is_none();
         let answer = if is_return { found.answer } else { exact.answer };
         Lasting { answer, holds: intersect(found.holds, exact.holds) }

@@ -143,7 +143,8 @@ impl<'a> TreeBuilder<'a> {
         (self.tree, nodes)
     }
 
-    /// The place of a stack below `root`; `None` if it hasn't been placed there yet.
+    /// The place of a stack below `root`; `None` if it hasn't been placed there yet. Only for stacks that are placed
+    /// root by root: otherwise `placed` is empty.
     fn find_placed(&self, root: u32, stack: StackId) -> Option<StackPlace> {
         let (placed_root, place) = self.placed[stack.index()];
         (placed_root == root).then_some(place)
@@ -192,7 +193,8 @@ impl<'a> TreeBuilder<'a> {
         stacks.map(|stack| stack.map_or(root_node, |stack| places[stack.index()].node)).collect()
     }
 
-    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
+    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame. Only
+    /// for trees with several roots: `placed` then has an element for each stack of the profile.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut missing = Vec::new();

@@ -83,8 +83,9 @@ fn answer_questions(
     outcome.summary.extend(answers.describe_left_out());
     let unanswered = answers.unanswered();
     for explanation in unanswered.optional {
-        // The explanation is `no …; SPANS OR ARGUMENTS THAT EXIST`. An optional question is from a list for many
-        // traces, so the user didn't ask it about this one. Then the first half suffices.
+        // The explanation of why a question wasn't answered has two halves: `no SPANS; SPANS OR ARGUMENTS THAT EXIST`.
+        // An optional question comes from a file or built-in list that is used with many traces. The user didn't ask it
+        // about this trace in particular, so the first half suffices.
         outcome.summary.extend(explanation.split("; ").next().map(str::to_owned));
     }
     let mut failed = unanswered.required.into_iter().map(Error::new);

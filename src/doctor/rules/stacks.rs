@@ -235,9 +235,11 @@ fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     })
 }
 
-/// How the callers of a process's JIT code can be found, provided that perf copies the stacks.
+/// How the callers of a process's JIT code can be found, provided that perf copies the stacks. `Unknown` if it isn't
+/// known which runtime the process has.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     let dump = unwinding_dump(pid, context);
+    // A torn (truncated or damaged) jitdump counts, too: it unwinds the functions whose records could be read.
     if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) {
         return Callers::Found;
     }

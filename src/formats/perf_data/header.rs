@@ -125,7 +125,8 @@ impl Header {
     }
 
     /// Makes the header of a recording in pipe form. Such a header only states the byte order, so the fields that
-    /// belong to file form are empty.
+    /// belong to file form are empty. If the recording is converted to file form, its feature bits are written in words
+    /// of 64 bits (`wide_feature_words`).
     pub fn pipe(endian: Endian) -> Self {
         let none = FileSection::default();
         let data = FileSection { offset: PIPE_HEADER, size: 0 };

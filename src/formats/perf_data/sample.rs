@@ -338,6 +338,7 @@ impl Iterator for ChainFrames<'_> {
             let index = self.index;
             let word = self.words.get(index)?;
             self.index += 1;
+            // `None`: the word is a context marker, which sets the mode of the addresses after it.
             if let Some((mode, frame)) = self.context.step(word) {
                 return Some((index, mode, frame));
             }

@@ -122,7 +122,9 @@ impl RecordSurvey {
         self.processes.by_pid.entry(pid).or_default()
     }
 
-    /// Adds a KSYMBOL record.
+    /// Adds a KSYMBOL record to the list of kernel symbols. `self.bpf` gets the index that the symbol is about to have
+    /// there. After the last record, [`BpfSurvey::finish`] sets the symbol's field `bpf`, because the BPF program that
+    /// the symbol belongs to may be reported later.
     fn add_symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
         self.bpf.add_symbol(time, self.processes.kernel_symbols.len());
         self.processes.kernel_symbols.push(KernelSymbol {

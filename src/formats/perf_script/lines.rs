@@ -130,11 +130,13 @@ impl<'t, 'l> Lines<'t, 'l> {
         if self.text.get(start).is_none_or(|byte| *byte == b'\n') {
             return None;
         }
+        // The empty line that was found for an earlier header still counts if it is further down.
         if self.double_line_feed < start {
             let found = self.double_line_feeds.find(&self.text[start..]);
             self.double_line_feed = found.map_or(self.text.len(), |len| start + len);
         }
         let end = self.double_line_feed;
+        // Without an empty line, only the kinds of the lines show where the frames end.
         if end == self.text.len() || end - start > MAX_FRAMES_TEXT {
             return None;
         }

@@ -85,6 +85,8 @@ impl PartReader {
         while let Some((range, line)) = lines.next() {
             let is_above_frames = matches!(line, Line::Header(_, None));
             reader.read_line(line, range);
+            // If an earlier sample had the same text of frames, this one gets its stack, and the frames aren't read
+            // again.
             if is_above_frames
                 && let Some(frames) = lines.frames_below()
                 && reader.end_known_sample(&frames)
@@ -234,11 +236,14 @@ impl<'t, 'p> TextReader<'t, 'p> {
             }
             Line::Source(source) => self.read_source_line(source),
             Line::Record => {
+                // The sample's stack isn't remembered by the text of its frames: if that text occurred again, the
+                // record in it would be skipped.
                 self.new_frames = None;
                 self.facts.apply(&self.text[range]);
             }
             Line::Other => {}
             Line::Noise(why) => {
+                // As for a record: a line like this has to be counted each time that it occurs.
                 self.new_frames = None;
                 self.skipped.add(Error::new(why).at_offset(offset));
             }

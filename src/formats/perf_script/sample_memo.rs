@@ -85,6 +85,7 @@ impl<V> SampleMemo<V> {
         if self.texts.len() > MAX_TEXT || self.samples.len() >= MAX_SAMPLES {
             self.clear();
         }
+        // The first time, only the hash is stored, because most texts of frames never occur again.
         let Some(known) = self.samples.get_mut(&frames.hash) else {
             self.samples.insert(frames.hash, None);
             return;

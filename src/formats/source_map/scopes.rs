@@ -86,6 +86,7 @@ impl ScopesReader {
         }
         let (source, start, is_function) = (self.source, self.authored, flags & IS_FUNCTION != 0);
         self.open.push(self.scopes.authored.len());
+        // The end isn't known yet. `end_scope` sets it.
         self.scopes.authored.push(AuthoredScope { source, start, end: start, name, is_function });
         Some(())
     }

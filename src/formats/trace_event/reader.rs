@@ -179,7 +179,8 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Tries to parse the event that starts here, repairs it if it isn't valid JSON, and passes it to `each`.
+    /// Tries to parse the event that starts here, repairs it if it isn't valid JSON, and passes it to `each`. Counts
+    /// the bytes that a repair has examined in vain (`wasted`): if there are too many ([`WASTE`]), nothing is repaired.
     fn try_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Attempt> {
         let offset = self.base + self.position as u64;
         let bytes = &self.buffer[self.position..];

@@ -82,7 +82,8 @@ impl SpanStack {
         // The number of spans that the loop kept so far.
         let mut kept = 0;
         for index in (0..self.open.len()).rev() {
-            // No span with a known end is left to remove, or too many spans stay inside the next one.
+            // No span with a known end (`closed` counts these) is left on the stack, or too many spans stay inside the
+            // next one.
             if self.closed == 0 || kept == MAX_SEARCHED {
                 break;
             }

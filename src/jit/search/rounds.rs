@@ -36,6 +36,7 @@ fn is_written_by_its_process(marker: &Marker, search: &Search<'_>) -> bool {
 }
 
 /// Plans to look for the jitdump and the perf map of each process with JIT memory, by the process ID in their names.
+/// That is the ID that the process has in its own PID namespace (`inner`), for example in a container.
 pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for &pid in &search.scene.jit_processes {
@@ -54,6 +55,7 @@ pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {
+        // The process ID in the name of a file is that in the process's own PID namespace.
         let inner = process.inner_pid.unwrap_or(pid);
         // ID 0 is the kernel's idle task, and negative IDs stand for no process. The names of injected code are already
         // in the recording, so no file is needed for it.

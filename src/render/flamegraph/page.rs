@@ -216,8 +216,8 @@ impl Picture {
         out
     }
 
-    /// Writes the boxes as paths, one path per color, and then the stripes of tiers, which are drawn over them. Lanes
-    /// have no color, only a name.
+    /// Writes the boxes as paths, one path per color. On top of them come the stripes that mark tiers, one path per
+    /// tier. The boxes of lanes are skipped: such a box only shows a thread's name, without a color.
     fn write_paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();

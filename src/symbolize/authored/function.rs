@@ -62,6 +62,7 @@ impl FunctionText {
         if name.starts_with('<') {
             return Some(Self { begin: offset, ..Self::default() });
         }
+        // Of most functions, the engine reports the position of the parameters.
         if first == '(' {
             return examine_parameters(text, offset, name, effort);
         }
@@ -81,6 +82,7 @@ impl FunctionText {
 /// what kind of function it is, in the order of the cases below. `None` if that word is another name than `name`.
 /// `effort` is the number of bytes that may still be read to find classes.
 fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
+    // The engine calls an accessor `get x` or `set x`. The word before its parameters is only `x`.
     let (mut prefix, mut bare_name) = ("", name);
     for accessor in ["get ", "set "] {
         if let Some(rest) = name.strip_prefix(accessor) {

@@ -542,7 +542,7 @@ fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
 /// The authored counterpart of one word of a function's name.
 struct AuthoredWord<'a> {
     text: Cow<'a, str>,
-    /// The segment that leads to the word in the authored file.
+    /// The segment (entry of the source map) that leads from the script to this word in the authored file.
     segment: &'a Segment,
     /// The function's own name, if the author wrote a named function as the value of this word; otherwise `None`.
     function: Option<String>,

@@ -257,6 +257,8 @@ impl SegmentIndex {
         // live then, and there is at most one at `addr`. If there is none, all segments at `addr` must be compared.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
+        // The first closure tells which nodes of a tree may have such a segment. The second gets each segment in them
+        // that contains `addr`, and ends the visit by returning true.
         self.visit(
             segments,
             addr,

@@ -61,6 +61,7 @@ pub(super) fn replay_timed(
     if !changes.is_sorted_by_key(|change| change.time) {
         pool.install(|| parallel::sort_by_key(&mut changes, |change| change.time));
     }
+    // `replay` sorts the changes by address. It replays those of a group in the order that is noted here.
     set_order(&mut changes);
     add_gone(&mut changes, codes);
     let mut cuts = FxHashMap::default();

@@ -239,9 +239,10 @@ impl PathFinder<'_> {
                 callees.push(Part { taker: callee, cost });
             }
         }
-        // Divide in proportion to what each callee has yet to receive from this caller and all earlier ones, instead of
-        // this caller alone. If earlier callers gave a callee too many of their paths, it gets less here; if too few,
-        // more.
+        // Divide in proportion to `owed`, what each callee has yet to receive: the cost of this caller's calls, which
+        // was just added above, and what earlier callers still owe it. ([`Self::give`] subtracts each path that it
+        // gets.) Small paths are given as a whole, so a caller may give too much or too little. The next callers
+        // compensate.
         let owed: f64 = callees.iter().map(|part| self.owed[part.taker].max(0.0)).sum();
         if owed > 0.0 {
             for part in &mut callees {

@@ -70,6 +70,7 @@ impl Rewriter<'_, '_> {
         let mut lines = Lines::new(block, self.layout);
         while let Some((range, line)) = lines.next() {
             block_rewriter.rewrite_line(range, &line);
+            // If an earlier sample had the same text of frames, the result for it is copied, and the lines are skipped.
             if matches!(line, Line::Header(_, None))
                 && let Some(frames) = lines.frames_below()
                 && block_rewriter.rewrite_known_sample(frames)
@@ -199,6 +200,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             }
             Line::Frame(_) => self.name_frame_line(range),
             Line::Record => {
+                // The result for the sample's frames isn't remembered by their text: if that text occurred again, the
+                // record in it would be skipped.
                 self.new_frames = None;
                 self.facts.apply(&self.block[range]);
             }

@@ -50,6 +50,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
             log.skipped.add(Error::new(format!("line {} is not a line of a code list", index + 1)).at_offset(offset));
         }
     }
+    // Torn (truncated): the last line has no line break.
     log.torn = bytes.last().is_some_and(|last| *last != b'\n');
     Ok(log)
 }

@@ -235,6 +235,7 @@ impl PypyLogReader<'_> {
         // The log may end within a section, without the line that ends it.
         self.end_backend();
         self.end_operations(self.bytes.len());
+        // Torn (truncated): the last line has no line break.
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
         // Helpers and traces are put into the order of the log below, because later code replaces earlier code.
         let mut parts = self.helpers();

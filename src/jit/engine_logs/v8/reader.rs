@@ -29,7 +29,7 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
     let mut next = 0;
     while let Some(record) = LogRecord::parse(file, next) {
         next = record.end();
-        // Each record overwrites this. Only the last one can be incomplete.
+        // The log is torn if it ends within a record. Each record overwrites this; only the last one can be incomplete.
         reader.log.torn = !record.is_whole;
         if record.is_whole
             && let Err(why) = reader.read_record(&record)

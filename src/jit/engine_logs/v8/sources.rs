@@ -285,7 +285,8 @@ impl<'a> SourceMapDecoder<'a> {
         SourceMap { lines, calls, too_deep: 0 }
     }
 
-    /// The name of an inlined function, spelled like that of the function that contains it.
+    /// The name of an inlined function, spelled like that of the function that contains it. [`UNKNOWN`] if the log has
+    /// no code of the inlined function, and so no name.
     fn function_name(&self, function: Option<u32>) -> &'a [u8] {
         let texts = &self.sources.texts;
         if let Some(function) = function

@@ -91,7 +91,9 @@ impl BuildIdFinder {
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
-        // The result is used to find build IDs, so it can't depend on comparing them, as `is_recorded_kernel` does.
+        // `kernel_runs` decides whether the running kernel's build ID may stand for one that wasn't recorded. So it
+        // only compares host names and releases. `search.kernel_runs_here` (above) is stricter: it compares build IDs,
+        // too.
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
             (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());

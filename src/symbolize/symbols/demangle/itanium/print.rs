@@ -472,6 +472,7 @@ impl<'a> Printer<'_, 'a> {
             Node::TemplateParameter(number) => {
                 let (arguments, _) = *self.scopes.get(self.scope?)?;
                 match self.graph.get(*self.graph.list(arguments).get(number as usize)?) {
+                    // Template parameters in a lambda's parameter list have no arguments, so no packs either.
                     Node::Pack(list) if self.lambdas == 0 => Some(list),
                     _ => None,
                 }
