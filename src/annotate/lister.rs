@@ -172,8 +172,8 @@ fn check_starts(rows: &[Row], costs_at: &BTreeMap<u64, Costs>) -> Result<(), Str
     let all = costs_at.len();
     if inside > all / 16 {
         return Err(format!(
-            "this is not the code that ran: {inside} of {all} addresses with costs are not at the start of an \
-             instruction"
+            "the code in the file is not the code that ran: {inside} of {all} addresses with costs are not at the \
+             start of an instruction"
         ));
     }
     Ok(())

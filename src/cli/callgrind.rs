@@ -65,7 +65,7 @@ fn piped_input() -> Result<InPath> {
         }
     }
     let hint = match profiles.iter().min() {
-        Some(first) => format!("there is {first} in this directory"),
+        Some(first) => format!("the file {first} is in this directory"),
         None => "valgrind writes callgrind.out.PID to its current directory".to_owned(),
     };
     Err(Error::usage(format!("no input given; run jitgraft callgrind callgrind.out.PID ({hint})")))

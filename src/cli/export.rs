@@ -65,8 +65,8 @@ fn details() -> [(PossibleValue, Detail); 3] {
     let [names, lines, addresses] = ["names", "lines", "addresses"].map(PossibleValue::new);
     [
         (names.help("Function and module"), Detail::Names),
-        (lines.help("Also source file and line"), Detail::Lines),
-        (addresses.help("Also the address"), Detail::Addresses),
+        (lines.help("Function, module, source file and line"), Detail::Lines),
+        (addresses.help("Function, module, source file, line and address"), Detail::Addresses),
     ]
 }
 
@@ -123,7 +123,7 @@ impl ExportArgs {
             None => convert.left_out_format(),
         };
         if let Some(LeftOut { name, .. }) = left_out {
-            return Err(Error::usage(format!("this build of jitgraft cannot write {name}: {HAS_ALL}")));
+            return Err(Error::usage(format!("this build of jitgraft cannot write {name}; to do that, {HAS_ALL}")));
         }
         let asked = self.to.as_deref().and_then(find_format);
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {

@@ -66,11 +66,12 @@ pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
 /// The error message for an output of `export` whose file name implies a removed format.
 pub(super) fn refused_export(output: &Path) -> Option<String> {
     let is_removed = output.extension() == Some(OsStr::new("arrows"));
-    is_removed.then(|| format!("jitgraft no longer writes Arrow streams: {ARROW}"))
+    is_removed.then(|| format!("jitgraft no longer writes Arrow streams; instead, {ARROW}"))
 }
 
 /// The error message for an output of `annotate` whose file name implies a removed format.
 pub(super) fn refused_page(output: &Path) -> Option<String> {
     let is_removed = [OsStr::new("html"), OsStr::new("htm")].into_iter().any(|page| output.extension() == Some(page));
-    is_removed.then(|| format!("annotate no longer writes pages: {PAGE}"))
+    is_removed
+        .then(|| "annotate no longer writes HTML pages; to get a page with the hot code, use jitgraft view".to_owned())
 }

@@ -55,8 +55,8 @@ impl ExaminedProcess {
         };
         match (self.settable_switch, &self.advice, &self.too_old) {
             (Some(switch), ..) if self.passes_on(switch, runtime) => format!(
-                "record it with `{}`: {} (writes {}). If it has written that file already, pass it with --jitdump, \
-                 --perf-map or --jit-log",
+                "record it with `{}`: {} (writes {}). If the process has already written that file, pass it with \
+                 --jitdump, --perf-map or --jit-log",
                 self.record_command(runtime),
                 // The instructions begin with `run`; after the colon, they describe the command: `this runs node with
                 // --perf-prof`.
@@ -64,7 +64,10 @@ impl ExaminedProcess {
                 switch.leaves.join(", ")
             ),
             (_, Some(advice), _) => {
-                format!("{advice}. If it has written the file already, pass it with --jitdump, --perf-map or --jit-log")
+                format!(
+                    "{advice}. If the process has already written the file, pass it with --jitdump, --perf-map or \
+                     --jit-log"
+                )
             }
             (_, None, Some(too_old)) => too_old.clone(),
             (_, None, None) => runtime.cannot_name(),
@@ -155,7 +158,8 @@ impl ExaminedProcess {
 /// A clause that says why a switch in the recorded command did not reach a process that another process started.
 pub(super) fn not_reached(switch: &Switch) -> String {
     format!(
-        "{} only reached the process that perf started; another process started this one, without it",
+        "{} only reached the process that perf started; this process was started by another one, which did not pass it \
+         on",
         switch.name()
     )
 }

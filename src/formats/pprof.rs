@@ -48,7 +48,8 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     // them if they would make the file enormous.
     if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
-            "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
+            "the profile is too large for pprof: each of {} samples would have {value_count} values, one for each \
+             event",
             sums.len()
         );
         return Err(

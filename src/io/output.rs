@@ -244,7 +244,7 @@ fn closed_error(error: io::Error) -> Error {
 }
 
 fn placing_error(error: io::Error, shown: &Path) -> Error {
-    Error::new("cannot rename the finished temporary file to this").because(error).in_file(shown)
+    Error::new("the finished temporary file cannot be renamed to this name").because(error).in_file(shown)
 }
 
 #[cfg(test)]

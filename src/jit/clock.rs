@@ -197,7 +197,8 @@ pub(super) fn explain_other_process(
         return None;
     };
     Some(format!(
-        "its records are from {} to {}, but process {} {edge} at {}; it seems to be from another process with that PID",
+        "the code in the jitdump was loaded between {} and {}, but process {} {edge} at {}; the jitdump seems to be \
+         from another process with that PID",
         format_seconds(Nanos(first)),
         format_seconds(Nanos(last)),
         pid,

@@ -21,7 +21,7 @@ use rustc_hash::FxHashMap;
 
 /// The warning for a jitdump whose records all have the same time.
 const NO_TIMES: &str =
-    "all its records have the same time, so each address got the name of its last code, as with a perf map";
+    "all records of the jitdump have the same time, so each address got the name of its last code, as with a perf map";
 
 /// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
 const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
@@ -184,7 +184,8 @@ impl Pids<'_> {
         let is_of_other_process = !has_marker && self.to_recorded(self.header_pid) != self.source.pid;
         if is_misnamed || is_of_other_process {
             let message = format!(
-                "its header says that it is from process {}, but it was used for process {} of the recording",
+                "the header of the jitdump says that the file is from process {}, but it was used for process {} of \
+                 the recording",
                 self.header_pid, self.source.pid
             );
             warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));

@@ -177,7 +177,8 @@ impl GuestNames {
         }
         if self.files.is_empty() {
             let refused: String = self.refused.iter().map(|why| format!("; {why}")).collect();
-            let advice = "its names are addresses in an emulated program; pass that program with --guest FILE";
+            let advice =
+                "the names in the file are addresses in an emulated program; pass that program with --guest FILE";
             return Some(format!("{}: {advice}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();

@@ -78,7 +78,7 @@ impl LiveProcess {
         let uid = status_user(&status)?;
         match Root::open(&root, uid) {
             Ok(files) => Some(Ok(Self { root, files, inner, has_own_files })),
-            Err(error) => Some(Err(format!("its files cannot be accessed: {error}"))),
+            Err(error) => Some(Err(format!("the process's files cannot be accessed: {error}"))),
         }
     }
 
@@ -272,8 +272,8 @@ fn parse_hex(text: &str) -> Option<u64> {
 /// Fails if the running process's mappings don't agree with the recorded ones: another file at the same address, or too
 /// many recorded files missing.
 fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
-    let maps =
-        read_system_file(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
+    let maps = read_system_file(&process_dir.join("maps"))
+        .map_err(|error| format!("the process's mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
     // How many of the recorded files are still mapped at the same address, and how many aren't.
@@ -284,7 +284,9 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                 Some(true) => same += 1,
                 Some(false) => {
                     let addr = mapping.addr.0;
-                    return Err(format!("it maps another file at {addr:#x} than the recorded process"));
+                    return Err(format!(
+                        "the running process maps another file at address {addr:#x} than the recorded process"
+                    ));
                 }
                 // It can't be determined whether the process still maps the recorded file here, so this mapping isn't
                 // counted.

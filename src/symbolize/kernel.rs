@@ -165,7 +165,7 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not say which kernel it was (perf was killed or is still running), and the \
+                "the recording does not say which kernel was running (perf was killed or is still running), and the \
                  running kernel is at different addresses"
             }
             Some(_) => "this machine runs a different one",
@@ -194,13 +194,13 @@ impl KernelSymbols {
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
-                "not used: it lacks the symbols _etext and _edata, so it may belong to another kernel than the \
-                 recorded one, whose code ends at {recorded:#x}; pass the complete list"
+                "not used: the symbol list lacks _etext and _edata, so the list may belong to another kernel than the \
+                 recorded one, whose code ends at address {recorded:#x}; pass the complete list"
             )));
         }
         Err(Error::new(format!(
-            "not used: this is the list of a different kernel. The recorded kernel ends at {recorded:#x}, but this \
-             one has {}",
+            "not used: the symbol list is from a different kernel. The recorded kernel ends at address {recorded:#x}, \
+             but the kernel in the list ends at another address ({})",
             ends.join(" and ")
         )))
     }
@@ -530,7 +530,10 @@ mod tests {
         // The recorder was killed, so the recording has neither a build ID nor a release.
         assert_eq!(found((None, None, TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((None, None, TEXT + 0x20_0000), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("does not say which kernel it was"), "{said:?}");
+        assert!(
+            name.is_none() && said.len() == 1 && said[0].contains("does not say which kernel was running"),
+            "{said:?}"
+        );
         // A recording that has a build ID or a release matches at any load address.
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
@@ -563,11 +566,11 @@ mod tests {
         }
         assert_eq!(cached(&with_data, None).0, Some("their_one".into()));
         let (name, said) = cached("ffffffff81000000 T _text\nffffffff81000100 t their_one\n", Some(0x400));
-        assert!(name.is_none() && said[0].contains("lacks the symbols _etext and _edata"), "{said:?}");
+        assert!(name.is_none() && said[0].contains("lacks _etext and _edata"), "{said:?}");
         for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
             let (name, said) = cached(list, Some(len));
-            let expected =
-                format!("The recorded kernel ends at {:#x}, but this one has _etext at 0xffffffff81000400", TEXT + len);
+            let expected = format!("The recorded kernel ends at address {:#x}, but the kernel in the list", TEXT + len);
+            assert!(said[0].contains("_etext at 0xffffffff81000400"), "{said:?}");
             assert!(name.is_none() && said.len() == 2 && said[0].contains(&expected), "{said:?}");
         }
     }

@@ -55,7 +55,11 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("inject text -o new.data", 1, &["text: is a perf-script file", "jitgraft script"]),
     ("stats perf.data", 1, &["stats reads measureme", "for perf-data use `jitgraft report`"]),
-    ("callgrind perf.data", 1, &["perf.data: is neither a callgrind file", "it contains perf.data from perf record"]),
+    (
+        "callgrind perf.data",
+        1,
+        &["perf.data: is neither a callgrind file", "the file contains perf.data from perf record"],
+    ),
     ("callgrind jit-999077.dump", 1, &["is neither a callgrind file", "is a jitdump"]),
     // Files that are not there, or may not be used.
     ("report perf.dta", 1, &["perf.dta: cannot open", "did you mean perf.data?"]),
@@ -66,7 +70,7 @@ const MISTAKES: &[Mistake] = &[
     ("flamegraph stacks -o nowhere/new.svg", 1, &["nowhere/new.svg: cannot write there", "mkdir -p nowhere"]),
     ("flamegraph stacks -o below", 1, &["below: is a directory", "-o below/FILE"]),
     ("inject perf.data -o below", 1, &["below: is a directory"]),
-    ("callgrind", 2, &["no input given", "callgrind.out in this directory"]),
+    ("callgrind", 2, &["no input given", "callgrind.out is in this directory"]),
     // Filters that leave nothing.
     (
         "flamegraph --comm progam perf.data",
@@ -203,7 +207,7 @@ const MISTAKES: &[Mistake] = &[
     ("flamegraph --to svg stacks", 2, &["unexpected argument '--to'", "(-o FILE) determines its format"]),
     ("report --to svg stacks", 2, &["possible values: text, csv, json", "jitgraft flamegraph"]),
     ("report -F overhead stacks", 2, &["--to csv has all"]),
-    ("callgrind stacks", 1, &["is neither a callgrind file", "it contains folded stacks"]),
+    ("callgrind stacks", 1, &["is neither a callgrind file", "the file contains folded stacks"]),
     ("report --time 5 perf.data", 2, &["expected A,B in seconds or A%-B%"]),
 ];
 

@@ -293,7 +293,11 @@ fn a_place_where_an_input_is_mounted_is_that_input() {
     let mut command = Command::new("unshare");
     let output = command.args(["-rm", "sh", "-c", &script]).current_dir(scene.0.path()).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("cannot rename the finished temporary file to this"), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("the finished temporary file cannot be renamed to this name"),
+        "{}",
+        stderr(&output)
+    );
 }
 
 #[test]

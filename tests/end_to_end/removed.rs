@@ -40,8 +40,8 @@ fn flags_that_are_gone_name_what_replaces_them() {
     for (args, replacement) in [
         (&["annotate", "--format", "html", "-i"][..], "--to html was removed: jitgraft view"),
         (&["annotate", "--format=html", "-i"], "--to html was removed: jitgraft view"),
-        (&["annotate", "-o", "/nowhere/x.html", "-i"], "annotate no longer writes pages: jitgraft view"),
-        (&["annotate", "-o", "/nowhere/x.htm", "-i"], "annotate no longer writes pages: jitgraft view"),
+        (&["annotate", "-o", "/nowhere/x.html", "-i"], "annotate no longer writes HTML pages"),
+        (&["annotate", "-o", "/nowhere/x.htm", "-i"], "annotate no longer writes HTML pages"),
         (&["flamegraph", "--palette", "palette.map"], "--palette was removed: --hash"),
         (&["flamegraph", "--palette=palette.map"], "--palette was removed: --hash"),
         (&["export", "--to", "arrow"], "--to arrow was removed: use --to parquet"),

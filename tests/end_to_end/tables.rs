@@ -324,7 +324,7 @@ fn tables_and_what_was_done_with_them_are_refused_with_what_replaces_it() {
     let said = refused(&["export", "--to", "arrow"], &[&tiers()]);
     assert!(said.contains("--to arrow was removed: use --to parquet"), "{said}");
     let said = refused(&["export", "-o", at("x.arrows").to_str().unwrap()], &[&tiers()]);
-    assert!(said.contains("no longer writes Arrow streams: use --to parquet"), "{said}");
+    assert!(said.contains("no longer writes Arrow streams; instead, use --to parquet"), "{said}");
     let set = at("set");
     let words = ["export", "--to", "parquet", "--partition", "-o", set.to_str().unwrap()];
     let said = refused(&[&words[..], &["--compact"]].concat(), &[&tiers()]);

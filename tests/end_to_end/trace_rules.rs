@@ -416,7 +416,7 @@ fn questions_without_an_answer_say_what_there_is() {
         (&["--sub", "nosuch"][..], "no span is named 'nosuch'; spans in this input: step, wait"),
         (
             &["--sub", "wait"],
-            "no span named 'wait' has an argument 'wait'; spans that have an argument that is called like the span: step",
+            "no span named 'wait' has an argument 'wait'; spans with an argument of the same name: step",
         ),
         (&["--by-arg", "file"], "no span has an argument 'file'; arguments of spans in this input: for, line, step"),
         (&["--sub", "a", "--sub", "b"], "no span is named 'a'; spans in this input: step, wait"),

@@ -163,11 +163,15 @@ fn native_code_keeps_its_names_where_the_given_module_may_be_another_one() {
     fs::write(directory.path().join("other.wasm"), changed(&fs::read(fixture("app.wasm")).unwrap())).unwrap();
     for (lines, maps, why) in [
         (NATIVE, &["app.wasm", "other.wasm"][..], "matches as well"),
-        ("JS:wasm-function[3]-3-turbofan 5\n", &["app.wasm"], "its function 3 is missing, or its name differs"),
+        (
+            "JS:wasm-function[3]-3-turbofan 5\n",
+            &["app.wasm"],
+            "the module's function 3 is missing, or its name differs",
+        ),
         (
             "JS:wasm-function[1]-1-liftoff 5\nJS:fib-0-liftoff 5\n",
             &["app.wasm"],
-            "its function 0 is missing, or its name differs",
+            "the module's function 0 is missing, or its name differs",
         ),
     ] {
         let (names, said) = native(directory.path(), lines, maps);

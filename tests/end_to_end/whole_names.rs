@@ -268,7 +268,7 @@ fn the_list_of_another_kernel_is_not_used() {
     recording(len + 8, false);
     for arguments in [&[][..], &given] {
         let (named, said) = names(arguments);
-        assert!(!named && said.contains("this is the list of a different kernel"), "{arguments:?}: {said}");
+        assert!(!named && said.contains("the symbol list is from a different kernel"), "{arguments:?}: {said}");
     }
     // Another build ID is another kernel, wherever that ends.
     recording(len, false);

@@ -28,8 +28,8 @@ pub(super) fn find_sources(
         return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
     }
     let message = format!("there is no perf-{pid}.map or jit-{pid}.dump next to this file or in /tmp");
-    let remedy = "if the file is elsewhere, pass it with --perf-map or --jitdump. Otherwise run the program again so \
-                  that it writes one: `jitgraft runtimes NAME` prints the command for callgrind, such as \
-                  `jitgraft runtimes node`";
+    let remedy = "if the process wrote a perf map or jitdump elsewhere, pass it with --perf-map or --jitdump. \
+                  Otherwise run the program again so that it writes one: `jitgraft runtimes NAME` prints the command \
+                  for callgrind, such as `jitgraft runtimes node`";
     Err(Error::new(message).with_remedy(Some(remedy.to_owned())))
 }

@@ -53,7 +53,7 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     }
     let neither = "is neither a callgrind file nor a report of massif, DHAT, memcheck, helgrind or DRD";
     let remedy = match detect(head) {
-        Some(format) => format!("it contains {}; use jitgraft report, view or inject", format.about),
+        Some(format) => format!("the file contains {}; use jitgraft report, view or inject", format.about),
         None => format!("it {}", mistaken::unknown_format(head)),
     };
     Error::new(neither).with_remedy(Some(remedy))

@@ -163,8 +163,8 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
     let (misattributed, cost) = stats.misattributed.total();
     if misattributed > 0 {
         lines.push(format!(
-            "{cost} {event} in {misattributed} pieces of JIT code still count for native functions that jumped there, \
-             because for callgrind, a function only starts at a call"
+            "native functions still include the cost of {misattributed} pieces of JIT code that they jumped to ({cost} \
+             {event}), because for callgrind, a function only starts at a call"
         ));
     }
     lines

@@ -240,7 +240,7 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     match (runtime.too_old(version), runtime.switches.first()) {
         (Some(too_old), _) => too_old,
         (None, Some(switch)) => format!("no flag makes {name} write names: {}", switch.instructions(runtime.called)),
-        (None, None) => format!("this code of {name} stays unnamed: {}", runtime.unnamed),
+        (None, None) => format!("some code of {name} stays unnamed: {}", runtime.unnamed),
     }
 }
 

@@ -296,7 +296,7 @@ pub(super) fn check_keys(profile: &Profile, keys: &[Key]) -> Result<Vec<String>>
         }
     }
     if lacking.len() == keys.len() {
-        return Err(Error::new(format!("cannot group by what the input does not have: {}", lacking.join(", "))));
+        return Err(Error::new(format!("cannot group by {}, because the input has none", lacking.join(", "))));
     }
     Ok(lacking.into_iter().map(|values| format!("the input has no {values}, so their column is empty")).collect())
 }

@@ -96,7 +96,7 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
             of_function = format!(" of {name}");
         }
         Rows::Callees(name) => {
-            head.push(format!("{name}, and below it what it called"));
+            head.push(format!("{name}, with its callees below"));
             of_function = format!(" of {name}");
         }
         _ => {}

@@ -239,12 +239,9 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no span has an argument that is called like the span (try --by-arg KEY)".to_owned()
+            "no span has an argument of the same name (try --by-arg KEY)".to_owned()
         } else {
-            format!(
-                "spans that have an argument that is called like the span: {}",
-                most_frequent(&self.names_with_action)
-            )
+            format!("spans with an argument of the same name: {}", most_frequent(&self.names_with_action))
         };
         format!("no span named '{name}' has an argument '{name}'; {others}")
     }

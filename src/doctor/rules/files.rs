@@ -260,7 +260,7 @@ fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_conta
         (false, false) => format!("{} missing", list_files(files, "is", "are")),
     };
     let remedy = if in_container {
-        "they are in a container; pass the container's root with --symfs DIR (/proc/PID/root while PID runs)"
+        "the files are in a container; pass the container's root with --symfs DIR (/proc/PID/root while PID runs)"
     } else if is_deleted {
         "don't rebuild during a recording; start the new version and record that"
     } else if same_machine {

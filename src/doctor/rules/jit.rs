@@ -98,8 +98,8 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
         Kind::PerfMap => {
             let dump = if process.can_write_dump() { "; a jitdump keeps freed code, too" } else { "" };
             format!(
-                "the map was written before that code was compiled, or after the code was freed; copy the map after \
-                 the process has ended{dump}{unnamed}"
+                "the map was written before the unnamed code was compiled, or after the code was freed; copy the map \
+                 after the process has ended{dump}{unnamed}"
             )
         }
         Kind::Log(_) if is_jvm => format!(
@@ -110,12 +110,12 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
         ),
         Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => match given {
             Some(switch) => format!(
-                "this must be code that the runtime never logs{unnamed}: {} was on from the start",
+                "the unnamed code must be code that the runtime never logs{unnamed}: {} was on from the start",
                 switch.name()
             ),
             None => format!(
-                "this is code that the runtime never logs{unnamed}, or that it compiled before it began to log; switch \
-                 the log on from the start"
+                "the unnamed code is code that the runtime never logs{unnamed}, or that it compiled before it began to \
+                 log; switch the log on from the start"
             ),
         },
     }
@@ -232,9 +232,9 @@ impl<'a> UnnamedCode<'a> {
                 kind.name()
             ),
             format!(
-                "the file's addresses match that code{others}. If this process wrote the file, under another PID in a \
-                 container, use {} {path}@{}. Beware: processes forked from the same parent may have their code at the \
-                 same addresses",
+                "the file's addresses match the unnamed code{others}. If the process ran in a container, it may have \
+                 written this file under another PID; then pass {} {path}@{}. But processes forked from the same \
+                 parent may also have code at these addresses",
                 kind.option(),
                 self.process.pid
             ),
@@ -286,8 +286,9 @@ impl<'a> UnnamedCode<'a> {
         let inner = self.context.inner_pid(process.pid);
         let container_remedy = inner.map(|inner| {
             format!(
-                "it ran in a container as process {inner}; copy /tmp/perf-{inner}.map or jit-{inner}.dump out of it \
-                 (from /proc/{}/root/tmp/ while it runs) and pass it with --perf-map or --jitdump. If there is none: {}",
+                "the process ran in a container as process {inner}; copy /tmp/perf-{inner}.map or jit-{inner}.dump out \
+                 of the container (from /proc/{}/root/tmp/ while it runs) and pass it with --perf-map or --jitdump. If \
+                 there is none: {}",
                 process.pid,
                 process.switch_advice()
             )
@@ -313,7 +314,7 @@ impl<'a> UnnamedCode<'a> {
         // A process maps the jitdump that it writes, and perf records the mapping. Without such a mapping, no jitdump
         // was written.
         if switch.writes_only_dumps() && !self.context.has_mapped_dump(process.pid) {
-            let why = format!("it ran with {name}, but wrote no {leaves} (the process never mapped one)");
+            let why = format!("the process ran with {name}, but wrote no {leaves} (no such file was ever mapped)");
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
         }
         let remedy = container_remedy.unwrap_or_else(|| {
@@ -321,7 +322,7 @@ impl<'a> UnnamedCode<'a> {
             let files = self.files_to_copy(switch);
             format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
         });
-        no_dump_or_map(process, self.share, &format!("it ran with {name}, but {leaves} is missing"), remedy)
+        no_dump_or_map(process, self.share, &format!("the process ran with {name}, but {leaves} is missing"), remedy)
     }
 
     /// The paths of the files that the switch made the process write, for use in a sentence. If the process was forked,

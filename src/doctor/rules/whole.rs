@@ -227,12 +227,15 @@ fn log_clock(
     let when = match error {
         Some(error) => {
             format!(
-                "their addresses had other code within {:.1} ms, and the log's times are no more precise than that",
+                "the code at the frames' addresses changed within {:.1} ms, and the log's times are no more precise \
+                 than that",
                 error as f64 / 1e6
             )
         }
-        None => "their addresses had other code at another time, and it is unknown how precise the log's times are"
-            .to_owned(),
+        None => {
+            "the frames' addresses had other code at another time, and it is unknown how precise the log's times are"
+                .to_owned()
+        }
     };
     let SourceFile { doubtful, covered, .. } = source;
     let cause =

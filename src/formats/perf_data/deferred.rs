@@ -127,18 +127,19 @@ impl<'data> DeferredChains<'data> {
             }
         }
         if let Some(first) = without_chain.first {
-            let lack = if without_chain.count == 1 { "sample lacks its" } else { "samples lack their" };
             let message = format!(
-                "{} {lack} user call chain, because no PERF_RECORD_CALLCHAIN_DEFERRED record has the same thread and \
-                 cookie",
+                "samples lack their user call chain, because no PERF_RECORD_CALLCHAIN_DEFERRED record has their thread \
+                 and cookie: {}",
                 without_chain.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
         if let Some(first) = unused.first {
-            let belong = if unused.count == 1 { "chain belongs" } else { "chains belong" };
-            let message =
-                format!("{} deferred user call {belong} to no sample (PERF_RECORD_CALLCHAIN_DEFERRED)", unused.count);
+            let message = format!(
+                "call chains in PERF_RECORD_CALLCHAIN_DEFERRED records were ignored, because they belong to no sample: \
+                 {}",
+                unused.count
+            );
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
     }

@@ -140,12 +140,19 @@ impl Recording {
                     self.features.insert(Feature(number), section);
                 }
                 Err(error) => {
-                    let what = format!("feature section {} and those after it", Feature(number));
+                    let feature = Feature(number);
                     // An entry beyond the end of the file means that the file was truncated, perhaps long before the
                     // feature table. So report that, not which bytes `read_section` missed.
                     let error = match entry.saturating_add(16) > len {
-                        true => Error::new(format!("{what} are missing, because the file ends at byte {len:#x}")),
-                        false => Error::new(format!("{what} cannot be read")).because(error).at_offset(entry),
+                        true => Error::new(format!(
+                            "feature section {feature} and all later ones are missing, because the file ends at byte \
+                             {len:#x}"
+                        )),
+                        false => Error::new(format!(
+                            "feature section {feature} cannot be read, so it and all later ones were skipped"
+                        ))
+                        .because(error)
+                        .at_offset(entry),
                     };
                     warnings.push(error.into_warning());
                     break;

@@ -174,7 +174,8 @@ impl TraceSamples {
         if orphans > 0 {
             let orphans = counted(orphans, "stack frame");
             warnings.push(Warning::new(format!(
-                "{orphans} with a parent that is not in the file: shown as outermost frames of their stacks"
+                "stack frames whose parent is not in the file are shown as the outermost frames of their stacks \
+                 ({orphans})"
             )));
         }
     }

@@ -130,7 +130,7 @@ fn a_file_from_the_user_for_a_process_that_was_not_recorded_is_not_used() {
         assert_eq!(loaded.map(|account| account.pid.0), loaded_pid, "{said:?}");
         assert_eq!(names, [None, loaded_pid.and_then(|_| named("foreign"))]);
         let is_refused =
-            said.iter().any(|said| said.contains(&format!("not used: it is from process {said_pid}, which")));
+            said.iter().any(|said| said.contains(&format!("not used: the file is from process {said_pid}, which")));
         assert_eq!((is_refused, said.len()), (loaded_pid.is_none(), usize::from(loaded_pid.is_none())), "{said:?}");
         // Text doesn't contain every process, so there the file is used for the process that it states.
         let (_, _, accounts) = ask(&text, &options, &input_dir, &[]);

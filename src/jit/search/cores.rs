@@ -130,7 +130,9 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
             None => missing += 1,
             Some(file) if file_name(&file.path) == file_name(&mapping.path) => same += 1,
             Some(_) => {
-                return Some(format!("its process mapped another file at {addr:#x} than the recorded process"));
+                return Some(format!(
+                    "the dumped process mapped another file at address {addr:#x} than the recorded process"
+                ));
             }
         }
     }

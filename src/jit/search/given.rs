@@ -154,8 +154,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     // the process may have existed although it isn't listed.
     if scene.processes.is_recording && scene.process(pid).is_none() {
         let why = format!(
-            "{NOT_USED}it is from process {pid}, which is not in the recording; pass FILE@PID to use it for another \
-             process"
+            "{NOT_USED}the file is from process {pid}, which is not in the recording; pass FILE@PID to use it for \
+             another process"
         );
         return Step::Refuse { path, kind, pid, error: Error::new(why) };
     }

@@ -188,13 +188,13 @@ fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
     let (Orphan { path, kind, .. }, Fit { pid, covered, samples, .. }) = (file, fit);
     let named_pid = match inner_pid(path) {
         Some(inner) if scene.process(inner).is_none() => {
-            format!("it is from process {inner}, which is not in the recording; ")
+            format!("the file is from process {inner}, which is not in the recording; ")
         }
         _ => String::new(),
     };
     let why = format!(
-        "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but it matches several \
-         processes, or nothing else shows that it is from this run. To use it, pass {option} {}@{pid}",
+        "{named_pid}the file covers {covered} of {samples} samples in JIT memory of process {pid}, but the file \
+         matches several processes, or nothing else shows that it is from this run. To use it, pass {option} {}@{pid}",
         path.display(),
         option = kind.option()
     );
@@ -371,7 +371,7 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
     }
     let began = wall_time(&when.clock, process.began?)?;
     let is_older = stale::is_written_before(file.written?, began);
-    is_older.then(|| "it was last written before the process began".to_owned())
+    is_older.then(|| "the file was last written before the process began".to_owned())
 }
 
 /// Tells whether the times of a jitdump's records fit the process; the error says why they don't. `None` if that can't
@@ -381,15 +381,19 @@ fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) ->
         return None;
     }
     let (first, last) = file.times?;
-    let records = format!("its records are from {} to {}", format_seconds(first), format_seconds(last));
+    let [from, to] = [first, last].map(format_seconds);
     let end = process.ended.unwrap_or(when.extent.last);
     if first.0 > end.0.saturating_add(SLACK) {
-        return Some(Err(format!("{records}, but the process was last seen at {}", format_seconds(end))));
+        return Some(Err(format!(
+            "the code in the file was loaded between {from} and {to}, but the process was last seen at {}",
+            format_seconds(end)
+        )));
     }
     match process.began {
-        Some(began) if first.0.saturating_add(SLACK) < began.0 => {
-            Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
-        }
+        Some(began) if first.0.saturating_add(SLACK) < began.0 => Some(Err(format!(
+            "the code in the file was loaded between {from} and {to}, but the process began at {}",
+            format_seconds(began)
+        ))),
         Some(_) => Some(Ok(())),
         // The process began before the recording, at an unknown time, and its jitdump may be as old. The jitdump fits
         // if its last code was loaded after the first sample and before the process ended.

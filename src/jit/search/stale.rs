@@ -35,7 +35,7 @@ impl Scene<'_> {
                     && is_written_before(written, began)
                 {
                     return Some(format!(
-                        "it was last written before process {pid} began, by an earlier process with that PID"
+                        "the file was last written before process {pid} began, by an earlier process with that PID"
                     ));
                 }
                 self.explain_if_core_contradicts(source)

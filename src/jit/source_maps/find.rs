@@ -389,7 +389,7 @@ impl<'a> Finder<'a> {
     /// Reads a file by the rules of `door`; `None` if it doesn't exist. The error is the reason why it can't be read.
     pub(super) fn read_through(&self, door: Door<'_>, path: &Path, kind: Kind) -> Option<Result<Bytes, String>> {
         if door.look(path).is_some_and(|about| about.len() > MAX_SIZE) {
-            return Some(Err("it is larger than 1 GiB".to_owned()));
+            return Some(Err("the file is larger than 1 GiB".to_owned()));
         }
         let opened = door.open(path, kind)?;
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))

@@ -112,7 +112,8 @@ impl Finder<'_> {
             match find_mismatch(&file.module, functions) {
                 None => matching.push(file),
                 Some(index) if first_refusal.is_none() => {
-                    let why = format!("its function {index} is missing, or its name differs from the recorded one");
+                    let why =
+                        format!("the module's function {index} is missing, or its name differs from the recorded one");
                     first_refusal = Some(refuse(file, &why));
                 }
                 Some(_) => {}

@@ -54,7 +54,7 @@ impl Reason {
     fn explain(self) -> String {
         match self {
             Self::NoFramePointers { in_jit: false } => {
-                "their code keeps no frame pointers; record with jitgraft record --call-graph dwarf".to_owned()
+                "the code keeps no frame pointers; record with jitgraft record --call-graph dwarf".to_owned()
             }
             Self::NoFramePointers { in_jit: true } => {
                 "their JIT code keeps no frame pointers (jitgraft doctor says what helps)".to_owned()
@@ -63,7 +63,7 @@ impl Reason {
                 format!("the kernel was set to record at most {limit} frames (jitgraft doctor says what helps)")
             }
             Self::CopySize => {
-                "they are larger than the copies that perf recorded (jitgraft doctor says what helps)".to_owned()
+                "the stacks are larger than the copies that perf recorded (jitgraft doctor says what helps)".to_owned()
             }
             // Often nothing helps, but `doctor` always names the code.
             Self::NoUnwindData => "there is no unwind data for some code (jitgraft doctor says which)".to_owned(),

@@ -403,9 +403,9 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map found for process {first}{more}. If that is the ID of a thread, print the text with perf \
-         script -F +pid. If the process was forked, or its dump is elsewhere, print the text with --show-task-events \
-         --show-mmap-events. If the dump has another PID, pass it as FILE@PID"
+        "no dump or map found for process {first}{more}. If this process ID is in fact the ID of a thread, print the \
+         text with perf script -F +pid. If the process was forked, or its dump is elsewhere, print the text with \
+         --show-task-events --show-mmap-events. If the dump has another PID, pass it as FILE@PID"
     ))
 }
 
@@ -444,14 +444,14 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{} without a name, because the address is relative to a file and the text has no mappings; print it \
-             with --show-mmap-events",
+            "frames stay unnamed, because their addresses are relative to a file and the text has no mappings ({}); \
+             print the text with --show-mmap-events",
             counted(relative, "frame")
         )));
     }
     if process_unknown > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{} without a name, because the text does not state the process; print it with -F +pid,tid",
+            "frames stay unnamed, because the text does not state their process ({}); print the text with -F +pid,tid",
             counted(process_unknown, "frame")
         )));
     }

@@ -399,8 +399,9 @@ fn add_row_columns(mut section: Section, rows: &PageRows<'_>) -> Section {
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed = all.filter(|row| row.time.is_none()).fold(0u64, |sum, row| sum.saturating_add(row.count));
-    (rows.clock.is_some() && untimed > 0)
-        .then(|| format!("{} without a time: shown at the end of the time axis", counted(untimed, "sample")))
+    (rows.clock.is_some() && untimed > 0).then(|| {
+        format!("samples without a time are shown at the end of the time axis ({})", counted(untimed, "sample"))
+    })
 }
 
 /// A note that equal samples are summed, and in which time steps. `None` if they aren't summed.

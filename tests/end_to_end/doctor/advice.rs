@@ -139,7 +139,7 @@ fn what_a_corrected_command_has_is_not_advised_again() {
         let with_env: Vec<&str> = with_env.iter().map(|word| &word[..]).collect();
         let found = finding(&sampled(program, &with_env), "no-dump-or-map");
         assert_eq!(found["command"], Value::Null, "{program}: {command}\n{found:#}");
-        assert!(text(&found, "cause").contains("it ran with"), "{program}: {found:#}");
+        assert!(text(&found, "cause").contains("the process ran with"), "{program}: {found:#}");
         assert!(!text(&found, "remedy").contains("run "), "{program}: {found:#}");
     }
 }
@@ -211,18 +211,18 @@ fn options_do_not_reach_what_a_process_executes_and_variables_do() {
         assert!(pasted(&found, &[name]).starts_with(variable), "{found:#}");
         // A child that was only forked has its parent's options, and lacks its file.
         let found = finding(&spawned(program, &command, false), "no-dump-or-map");
-        assert!(text(&found, "cause").contains("it ran with"), "{found:#}");
+        assert!(text(&found, "cause").contains("the process ran with"), "{found:#}");
         assert_eq!(found["command"], Value::Null, "{found:#}");
     }
     // What `env` set reached both.
     let command = ["perf", "record", "-g", "--", "env", "PYTHON_PERF_JIT_SUPPORT=1", "python3.13", "app.py"];
     let found = finding(&spawned("/usr/bin/python3.13", &command, true), "no-dump-or-map");
-    assert!(text(&found, "cause").contains("it ran with -X perf_jit"), "{found:#}");
+    assert!(text(&found, "cause").contains("the process ran with -X perf_jit"), "{found:#}");
     assert_eq!(found["command"], Value::Null);
     // `timeout` runs its command as it is.
     let command = ["perf", "record", "-g", "--", "timeout", "9", "node", "--perf-basic-prof", "app.js"];
     let found = finding(&spawned("/usr/bin/node", &command, true), "no-dump-or-map");
-    assert!(text(&found, "cause").contains("it ran with --perf-basic-prof"), "{found:#}");
+    assert!(text(&found, "cause").contains("the process ran with --perf-basic-prof"), "{found:#}");
 }
 
 #[test]

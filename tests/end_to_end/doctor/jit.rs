@@ -261,7 +261,7 @@ fn an_empty_log_is_not_what_a_process_was_configured_to_write() {
     scene.data.command(&["perf", "record", "node", "--perf-basic-prof", "a.js"]);
     let log = scene.write(&format!("isolate-0x1-{PID}-v8.log"), "v8-version,11,3,244,8,-node.38,0\n");
     let (cause, remedy) = scene.first("no-dump-or-map");
-    assert!(cause.contains("it ran with --perf-basic-prof"), "{cause}");
+    assert!(cause.contains("the process ran with --perf-basic-prof"), "{cause}");
     assert!(remedy.contains(&format!("/tmp/perf-{PID}.map")), "{remedy}");
     // A log of another kind of events contains nothing.
     scene.data.command(&["perf", "record", "node", "--log-code", "a.js"]);

@@ -89,11 +89,13 @@ fn cases() -> Vec<Case> {
     let (own, of_99) = ("jit-77.dump", "jit-99.dump");
     let case =
         |what, is_marked, file, bytes, names, told| Case { what, is_marked, files: vec![(file, bytes)], names, told };
-    let one_time = Line("all its records have the same time, so each address got the name of its last code");
+    let one_time = Line("all records of the jitdump have the same time, so each address got the name of its last code");
     let torn = Finding("the dump is truncated here", "source-torn");
     let is_damaged = Line("the record is damaged");
-    let began = Finding("process 77 began at 100.000 s; it seems to be from another process", "source-refused");
-    let ended = Finding("process 77 ended at 110.000 s; it seems to be from another process", "source-refused");
+    let began =
+        Finding("process 77 began at 100.000 s; the jitdump seems to be from another process", "source-refused");
+    let ended =
+        Finding("process 77 ended at 110.000 s; the jitdump seems to be from another process", "source-refused");
     let offered =
         Finding("or nothing else shows that it is from this run. To use it, pass --jitdump", "source-of-other-process");
     vec![

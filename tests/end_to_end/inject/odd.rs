@@ -213,7 +213,7 @@ fn a_dump_whose_times_are_all_one_is_used_like_a_map_with_one_warning() {
         dump.load(time, load(b"third", AT, 2));
         let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump.into_bytes());
         let odd = odd.sample(PID, 20, AT).sample(PID, 50, AT + 0x100);
-        expect_warning(odd, &["third", "second"], &["jit-77.dump", "all its records have the same time"]);
+        expect_warning(odd, &["third", "second"], &["jit-77.dump", "all records of the jitdump have the same time"]);
     }
 }
 

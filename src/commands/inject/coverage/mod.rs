@@ -78,8 +78,8 @@ impl Coverage {
             if round == MAX_ROUNDS {
                 let records = counted(hiding_insertions.len() as u64, "inserted mapping record");
                 let message = format!(
-                    "{records} took the addresses of JIT code that ran again later, so some frames of that code stay \
-                     unnamed"
+                    "some JIT frames stay unnamed: their code ran again after inject had given its addresses to other \
+                     code ({records})"
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;

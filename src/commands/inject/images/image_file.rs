@@ -137,7 +137,7 @@ impl ImageFile {
         let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::Existed) else { return Ok(()) };
         let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
         let persisted = persisted.map_err(|error| {
-            Error::new("cannot rename the finished temporary file to this").because(error).in_file(&self.path)
+            Error::new("the finished temporary file cannot be renamed to this name").because(error).in_file(&self.path)
         })?;
         match persisted {
             None => *state = ImageState::Created,

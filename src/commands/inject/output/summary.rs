@@ -96,7 +96,9 @@ impl Summary<'_> {
         }
         if *resolved == 0 && !self.has_jit_process() {
             let frames = counted(frames, "frame");
-            return format!("{samples}; {frames} in memory without a file, but no process runs a known JIT compiler");
+            return format!(
+                "{samples}; no process runs a known JIT compiler, although {frames} ran in memory without a file"
+            );
         }
         let share = *resolved as f64 * 100.0 / frames as f64;
         let [resolved, frames] = [*resolved, frames].map(grouped);

@@ -18,7 +18,7 @@ pub(super) struct Strings<'d> {
 impl<'d> Strings<'d> {
     pub(super) fn read(raw: &'d RawValue) -> Result<Self> {
         let list = serde_json::from_str(raw.get());
-        let list = list.map_err(|error| Error::new("its string table is not a list of strings").because(error))?;
+        let list = list.map_err(|error| Error::new("the string table is not a list of strings").because(error))?;
         Ok(Self { raw, list, new: Interner::default() })
     }
 

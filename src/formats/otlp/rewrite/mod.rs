@@ -80,8 +80,8 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     warnings.extend(std::mem::take(&mut profile.unknown).into_warning());
     if profile.unversioned > 0 {
         let locations = counted(profile.unversioned, "location");
-        let why = "their mappings state neither a build ID nor the attribute process.executable.build_id.htlhash, so it is \
-             unknown which version of the file ran";
+        let why = "the mappings of these locations state neither a build ID nor the attribute \
+                   process.executable.build_id.htlhash, so it is unknown which version of the file ran";
         warnings.push(Warning::new(format!("{locations} in files stay unnamed: {why}")));
     }
     Ok(Box::new(profile))

@@ -201,7 +201,8 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let too_long = || Error::new("with its unwound call chain, the record would be too long").at_offset(raw.offset);
+        let too_long =
+            || Error::new("the sample's record would be too long with the unwound call chain").at_offset(raw.offset);
         let insert = insert.ok_or_else(too_long)?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
