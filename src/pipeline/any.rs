@@ -130,7 +130,8 @@ pub(crate) fn explain_no_samples(
     job: &Job,
 ) -> String {
     nothing_left::explain(filter, by_event, names, || {
-        let can_be_read_again = inputs.iter().all(|input| input.is_file() || input.is_directory());
+        let can_be_read_again =
+            !inputs.is_empty() && inputs.iter().all(|input| input.is_file() || input.is_directory());
         if !can_be_read_again {
             return None;
         }

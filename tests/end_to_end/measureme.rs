@@ -43,6 +43,34 @@ fn weights(folded: &str) -> BTreeMap<String, u64> {
     folded.lines().map(parse).collect()
 }
 
+/// A profile that doesn't state its start can't be placed among others. Its times stay as they are.
+#[test]
+fn spans_of_a_profile_without_a_start_are_not_moved() {
+    let dir = tempfile::tempdir().unwrap();
+    let (with, _) = record(dir.path(), Program { frames: 50, threads: 1, ..PROGRAM }, "demo");
+    let mut bytes = fs::read(&with).unwrap();
+    let start = b"\"start_time\": 1700000000000000000";
+    let at = bytes.windows(start.len()).position(|part| part == start).unwrap();
+    bytes[at..at + start.len()].copy_from_slice(b"\"other_time\": 1700000000000000000");
+    let without = dir.path().join("without.mm_profdata");
+    fs::write(&without, bytes).unwrap();
+    // The start of the first span in each input.
+    let starts = |inputs: [&Path; 2]| -> Vec<f64> {
+        let second = inputs[1].to_str().unwrap();
+        let text = stdout(&["export", "-q", "--to", "chrome", "-o", "-", second], inputs[0]);
+        let document: Value = serde_json::from_str(&text).unwrap();
+        let spans = document["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+        let mut times: Vec<f64> = spans.map(|span| span["ts"].as_f64().unwrap()).collect();
+        times.sort_by(f64::total_cmp);
+        times
+    };
+    let twice = starts([&with, &with]);
+    assert!(twice.len() > 10 && twice.iter().all(|time| (0.0..1e6).contains(time)), "{twice:?}");
+    for inputs in [[&*with, &without], [&without, &with], [&without, &without]] {
+        assert_eq!(starts(inputs), twice, "{inputs:?}");
+    }
+}
+
 #[test]
 fn collapse_equals_stack_collapse() {
     let ours = weights(&stdout(&["collapse"], &fixture("profile.mm_profdata.zst")));

@@ -115,7 +115,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     sink.file(&SpanFile {
         first: 0,
         last: profile.last_time().cast_signed(),
-        since_1970: Some(metadata.start_time.unwrap_or(0)),
+        since_1970: metadata.start_time,
         process: Some((i64::from(pid), metadata.crate_name().unwrap_or(metadata.program()))),
         threads: &[],
     })?;
