@@ -139,12 +139,14 @@ fn addresses_in_chains_that_no_call_precedes_are_looked_up_as_they_are() {
     run("gcc", &[&["-o", "astray", source], &frames[..], &layout[..]].concat(), dir.path());
     let record = ["record", "-q", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", "fp", "-o", "perf.data"];
     run("perf", &[&record[..], &["--", "./astray", "40"]].concat(), dir.path());
-    let text = run(env!("CARGO_BIN_EXE_jitgraft"), &["script", "-F", "ip,sym,symoff,srcline", "perf.data"], dir.path());
+    let print = |fields: &str| run(env!("CARGO_BIN_EXE_jitgraft"), &["script", "-F", fields, "perf.data"], dir.path());
+    let text = print("ip,sym,symoff");
     let (mut entered, mut returned) = (BTreeSet::new(), 0);
     for sample in text.split("\n\n") {
         let frames: Vec<&str> = sample.lines().filter(|line| line.starts_with('\t')).collect();
         let name = |index: usize| frames.get(index).and_then(|frame| frame.split_whitespace().nth(1)).unwrap_or("");
-        if name(0).starts_with("stray+") && frames.len() == 2 {
+        // Before `stray` has changed the frame pointer, the chain leads to the caller of `main`.
+        if name(0).starts_with("stray+") && frames.len() == 2 && !name(1).starts_with("__libc_start") {
             entered.insert(name(1));
         } else if name(0).starts_with("never_returns+") {
             assert!(name(1).starts_with("calls_last+0x") && name(2).starts_with("main+0x"), "{sample}");
@@ -154,9 +156,9 @@ fn addresses_in_chains_that_no_call_precedes_are_looked_up_as_they_are() {
     assert_eq!(entered, BTreeSet::from(["atoi@plt+0x0", "entered+0x0", "qsort@plt+0x0"]), "{text}");
     assert!(returned > 10, "{returned} samples");
     // The line is also that of the function itself.
-    let bytes = std::fs::read_to_string(source).unwrap();
-    let line = bytes.lines().position(|line| line.contains("void entered(void)")).unwrap() + 1;
-    assert!(text.contains(&format!("astray.c:{line}\n")), "{text}");
+    let code = std::fs::read_to_string(source).unwrap();
+    let line = code.lines().position(|line| line.contains("void entered(void)")).unwrap() + 1;
+    assert!(print("ip,sym,srcline").contains(&format!("astray.c:{line}\n")), "no frame is in line {line}");
 }
 
 /// native → written code → native → written code, each way in and out of it whole.
