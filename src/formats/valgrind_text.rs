@@ -212,6 +212,7 @@ impl<'a> Grafter<'a, '_> {
             let line = std::mem::take(&mut self.line);
             out.write_all(&line)?;
             is_next_innermost |= memmem::find(&line, b"<stack>").is_some();
+            // Reads the line after `line` into `self.line`.
             has_line = self.next_line(input)?;
             let Some(addr) = parse_ip(&line) else { continue };
             let is_innermost = is_next_innermost;
