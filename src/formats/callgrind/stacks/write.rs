@@ -262,7 +262,7 @@ impl<'a> CostSums<'a> {
             let calls = self.calls_mut(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // If the function is on the stack already, the weight was charged to the call that it made there. This charge is
+        // If the function is on the stack already, the weight was charged to the call that it made there. The charge is
         // taken back: its frame entered now makes a later call, or is the running function, which gets the weight as
         // self cost. The call led to the next frame on the stack; if there is none, it is `call`, by which the function
         // just called itself.
