@@ -359,6 +359,7 @@ fn with_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
 /// The stack of each node, by node ID; `None` for the root.
 fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Option<StackId>> {
     let mut parents: FxHashMap<u64, u64> = FxHashMap::default();
+    // Most profiles state the children of each node; those that were streamed state the parent instead.
     for node in nodes {
         for &child in &node.children {
             parents.entry(child).or_insert(node.id);

@@ -35,6 +35,7 @@ pub fn sniff(head: &[u8]) -> bool {
     }
     let (mut stacks, mut others, mut has_callers, mut are_words) = (0, 0, false, true);
     for line in whole_lines(head) {
+        // `parse` returns `None` for a line with a negative weight, but such a line is a folded stack, too.
         let stack = parse(line).map(|(stack, _)| stack).or_else(|| parse_negative(line));
         match stack {
             // An indented line with a single frame is more likely part of a table or a tree, so it counts as another
@@ -202,7 +203,7 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
     let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
     // The index in `digits` at which the decimal point belongs. If the index is before the first digit or after the
-    // last one, zeros are added in between.
+    // last one, zeros are added in between. An exponent has at most two digits, so these are few.
     let mut point = dot as i32 + exponent;
     while point < 0 {
         digits.insert(0, b'0');
@@ -298,6 +299,7 @@ impl FoldedReader {
 impl ReadLines for FoldedReader {
     /// Adds the stacks in these lines to the profile. Lines that aren't folded stacks are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped) {
+        // `frames` is only a cache: clearing it limits its memory.
         if self.frames.len() > MOST_LABELS {
             self.frames.clear();
         }

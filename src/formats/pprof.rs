@@ -330,7 +330,7 @@ impl PprofDraft {
                 if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                // Dividing by a scale of 0 would panic.
+                // `scale` is the factor from the unit in the file to that of the event. Dividing by 0 would panic.
                 let scale = clamp(value_indices.scale.max(1));
                 sum.add(value_indices.weights, weight / scale);
             }

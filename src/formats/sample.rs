@@ -88,6 +88,8 @@ impl SampleTreeReader {
                 return false;
             }
         }
+        // `line.samples` includes callees. `self_weights` subtracts the samples of the callees that follow, and adds
+        // the rest to the profile once the function has no more callees.
         let row = Row { track: self.track, stack, weight: line.samples, count: line.samples, time: None };
         self.self_weights.next(line.depth, row, &mut self.profile, self.series);
         true

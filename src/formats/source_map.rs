@@ -232,6 +232,7 @@ impl MapReader<'_> {
             };
             self.map.sources.push(AuthoredFile { path, content, is_third_party: false });
         }
+        // The list's indices count from this map's first source.
         for index in json.third_party()?.iter() {
             self.map.sources[first + index].is_third_party = true;
         }

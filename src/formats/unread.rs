@@ -837,6 +837,7 @@ fn has_odd_weights(head: &[u8]) -> bool {
         let word = line.rsplit(u8::is_ascii_whitespace).next().unwrap_or_default();
         let is_odd = word.first().is_some_and(u8::is_ascii_digit) && !is_decimal(word) && word.len() < line.len();
         let stack = &line[..line.len() - word.len()];
+        // A last word with a `;` belongs to the stack and isn't a weight.
         if is_odd && has(stack, ";") && !has(word, ";") && !begins(line, b"{") { odd += 1 } else { others += 1 }
     }
     odd > others

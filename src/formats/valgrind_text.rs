@@ -160,6 +160,7 @@ impl<'a> Grafter<'a, '_> {
             let line = std::mem::take(&mut self.line);
             // Offset in the line up to which it was written or replaced. One line of DHAT may contain many frames.
             let mut written = 0;
+            // `UNKNOWN` is `: ???`, which follows the address of a frame without a name.
             for addr_end in memmem::find_iter(&line, UNKNOWN) {
                 let end = addr_end + UNKNOWN.len();
                 // If `???` is followed by an object or a source file, the frame isn't JIT code.
@@ -211,6 +212,7 @@ impl<'a> Grafter<'a, '_> {
             let line = std::mem::take(&mut self.line);
             out.write_all(&line)?;
             is_next_innermost |= memmem::find(&line, b"<stack>").is_some();
+            // Reads the line after `line` into `self.line`.
             has_line = self.next_line(input)?;
             let Some(addr) = parse_ip(&line) else { continue };
             let is_innermost = is_next_innermost;

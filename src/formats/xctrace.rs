@@ -231,9 +231,11 @@ impl<'d> XctraceReader<'d> {
     /// unnamed thread or the unknown stack takes its place. A row without a weight counts as one sample.
     fn end_row(&mut self, offset: usize) {
         let Some(parts) = self.row.take() else { return };
+        // The row refers to a backtrace that wasn't defined, and was counted as skipped for that.
         if parts.is_skipped {
             return;
         }
+        // `parts.stack` is `None` if the row has no backtrace, and `Some(None)` if its backtrace has no frames.
         if parts.stack.is_none() && parts.weight.is_none() {
             return self
                 .skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
@@ -280,6 +282,8 @@ impl<'d> XctraceReader<'d> {
             }
             return;
         }
+        // Four cases: the end and the start of the outer element, then the end and the start of the `backtrace`. An
+        // empty `<backtrace/>` makes no stack.
         let is_tagged = tag.name == b"tagged-backtrace";
         if is_tagged && tag.is_end {
             // Other rows may refer to the backtrace by the ID of the `tagged-backtrace` around it, too.
@@ -299,6 +303,7 @@ impl<'d> XctraceReader<'d> {
 
     /// Ends a backtrace: makes it the stack of the row, and remembers it for rows that refer to its ID.
     fn end_backtrace(&mut self, row: &mut RowParts<'_>) {
+        // The last frame is still open if it has no binary.
         self.end_frame(row);
         let Some(OpenBacktrace { id, frames }) = row.backtrace.take() else { return };
         let mut stack = None;

@@ -65,6 +65,8 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
 /// Each token is copied into the text of the innermost open node. Where a list of children starts, `"children":0` is
 /// copied instead, and each element of the list is a new node.
 fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
+    // `levels` has an entry for each bracket that is open, the innermost last: that of a node, of a list of children,
+    // or another.
     let (mut nodes, mut levels): (Vec<NodeText>, Vec<Level>) = (Vec::new(), Vec::new());
     // Indices of the nodes that are open, innermost last.
     let mut open: Vec<usize> = Vec::new();

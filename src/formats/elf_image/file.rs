@@ -75,6 +75,8 @@ impl Image<'_, '_> {
         let mut sections = Sections::new(self);
         let mut frames = eh_frame::Frames::default();
         let in_front = matches!(self.layout.frames, FramesAt::BeforeCode(_));
+        // The sections are written in the order of their offsets: the layout may have room for the unwinding
+        // information before the code.
         if in_front {
             let mut sink = ByteSink::new(out, self.target.header_size(self.layout.segments))?;
             frames = eh_frame::write(self, &mut sink, &mut sections, &mut counts)?;

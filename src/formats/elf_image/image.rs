@@ -43,7 +43,8 @@ impl<'a, 'data> Image<'a, 'data> {
         const AT_ONCE: usize = 16;
         let code = |piece: &SlotPiece| self.slots[piece.slot as usize].code;
         pieces.chunks(AT_ONCE).flat_map(move |chunk| {
-            // The results don't matter. Computing them loads the memory into the cache.
+            // The results don't matter. Computing them loads memory into the cache: first the `Code` structs, then the
+            // names and bytes to which they point.
             let mut touched = 0;
             for code in chunk.iter().map(code) {
                 touched ^= code.size ^ code.lines.count ^ u64::from(code.unwind.is_some());

@@ -122,6 +122,7 @@ fn plan_image(
         && is_free(&(base..span.start))
     {
         let layout = Layout::one_region(slots, target, base, span, FramesAt::BeforeCode(frames.len));
+        // Header and table contain no code, but libunwind finds them only if they are mapped, too (`aux_mappings`).
         return ImagePlan {
             layout,
             base: Some(base),

@@ -197,6 +197,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut shared_stacks: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
         let tables = ThreadTables::new(&file, thread, shared_libs, options);
+        // Declared out here, so that it lives as long as `stacks`, which may borrow from it.
         let own_stacks;
         let stacks = if thread.tables.stack_table.is_some() {
             own_stacks = tables.stacks(&mut named, &mut profile);

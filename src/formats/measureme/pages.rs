@@ -141,6 +141,7 @@ impl<'data> PageStream<'data> {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
         // The bytes before the first record that starts in this page: the stream's header, or the rest of a record.
+        // `start` is where the page begins in the stream; it is less than `STREAM_HEADER` (`None`) on the first page.
         let skip = match start.checked_sub(STREAM_HEADER) {
             None => STREAM_HEADER - start,
             Some(before) => before.next_multiple_of(SIZE as u64) - before,

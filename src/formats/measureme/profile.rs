@@ -104,9 +104,10 @@ impl<'data> MeasuremeFile<'data> {
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));
             }
-            // Memory isn't released after every page of the stream, since each release interrupts the other threads.
-            // What the previous release covered is released again: when the kernel maps memory that is read, it maps
-            // the neighbors as well, and so brings back some of it.
+            // Pages are read backwards, so this page and those after it aren't needed any more. Memory isn't released
+            // after every page of the stream, since each release interrupts the other threads. What the previous
+            // release covered is released again: when the kernel maps memory that is read, it maps the neighbors as
+            // well, and so brings back some of it.
             if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));

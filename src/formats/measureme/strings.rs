@@ -252,6 +252,7 @@ impl<'s, 'data> Labels<'s, 'data> {
         // upper 13 bits of a product, as many as `RECENT` needs, collide less.
         let slot = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent_id, label) = self.recent[slot];
+        // `NONE` marks an unused entry, whose `recent_id` means nothing.
         if recent_id == id && label != NONE {
             return label;
         }

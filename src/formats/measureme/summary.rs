@@ -123,6 +123,8 @@ impl Sums {
         let ThreadSummary { lanes, start, end } = &mut self.threads[thread];
         (*start, *end) = ((*start).min(span.start), (*end).max(span.end));
         // The lane whose open calls contain this one. The file is read backwards, so callers come before their callees.
+        // `place` passes each call that can have no more callees to the closure; here, nothing is left to do for such
+        // calls.
         let lane = lanes.place(span, |_| {});
         let caller = lanes.top(lane).map(|(_, caller)| *caller);
         lanes.open(lane, span, (label, kind));

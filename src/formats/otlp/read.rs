@@ -221,6 +221,7 @@ impl MessageReader<'_> {
         let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
         let mut counts = counts.into_iter().flat_map(|counts| &counts.samples);
         for sample in &message.samples {
+            // The sample of the counts at the same position. If it is missing or damaged, the counts are unknown.
             let counts = counts.next().and_then(|counts| SampleMessage::decode(counts.clone()).ok());
             let counts = counts.map(|counts| counts.values);
             if let Err(error) = self.read_sample(sample, counts.as_deref(), event, &mut tracks) {

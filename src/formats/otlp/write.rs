@@ -96,6 +96,7 @@ impl<'o> OtlpWriter<'o> {
     fn add_row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
         let track = profile.track_of(row.track);
         let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
+        // `flush` also makes `input.known` forget its indices, because they are only valid within one message.
         if !self.draft.is_empty && self.draft.len() + self.input.max_row_len(profile, row, runtimes) > LONGEST {
             self.flush()?;
         }

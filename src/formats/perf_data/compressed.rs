@@ -62,6 +62,7 @@ impl Decompressor {
         if self.failed || packed.is_done {
             return Ok(None);
         }
+        // An incomplete record at the end of `plain` stays there until later steps complete it.
         let unpacked = self.step(packed).and_then(|()| self.whole_records_len());
         match unpacked {
             Ok(end) => self.returned_len = end,

@@ -54,6 +54,7 @@ impl PidNamespaces {
             match new_namespaces.get_mut(namespace) {
                 Some(tasks) => tasks.push(task),
                 None if namespace != parent_namespace => drop(new_namespaces.insert(*namespace, vec![task])),
+                // The parent is in the same namespace, and that isn't a new one.
                 None => {}
             }
         }

@@ -276,6 +276,7 @@ fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<
         let identity = body.bytes(24, "device, inode and generation")?;
         let (major, minor) = (device.u32("major")?, device.u32("minor")?);
         let says_build_id = raw.misc & abi::PERF_RECORD_MISC_MMAP_BUILD_ID != 0;
+        // `stated_build_id` returns `None` if the bytes don't have the form of a build ID.
         match stated_build_id(identity).filter(|_| says_build_id) {
             // Linux may set the bit by mistake (see `stated_build_id`), so a short build ID could also be a device
             // number: its length would be the major number, its first bytes the minor one. Only believe it if these

@@ -63,6 +63,7 @@ impl RecordSurvey {
             Record::Comm(comm) => {
                 let time = time();
                 let name_number = self.threads.add_name(time, comm.tid, comm.name);
+                // Most names occur many times, so all records with the same name share one copy of it.
                 let name = self.shared_name(name_number, comm.name);
                 let kind = match comm.exec {
                     true => MomentKind::Executed(name.clone()),

@@ -36,6 +36,8 @@ pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
         searched = searched.max(offset.saturating_add(size));
         let mut start = offset;
         let mut cut = None;
+        // If this search would go beyond the end of the text, there is no cut, and the rest of the text is the last
+        // chunk.
         while cut.is_none() && searched <= text.len() {
             // The cut is after the line feed, hence `+ 1`.
             cut = memchr::memmem::rfind(&text[start..searched], FUNCTION_START).map(|found| start + found + 1 - offset);

@@ -242,6 +242,7 @@ impl<'a> ChunkParser<'a, '_> {
         if self.columns.instr != Some(0) {
             return false;
         }
+        // A lookup holds for all addresses in its range, so most lines need no new one.
         let mut lookup = self.jit.find_range(0);
         for (_, line) in lines(text) {
             let Some(digits) = line.strip_prefix(b"0x") else { continue };

@@ -154,6 +154,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
         {
             self.output.put_definition(id, &names.name_callers(name));
         } else if let Some(name) = names.raw_function(id) {
+            // `raw_function` knows the names that contain an address. Only definitions of such names may be missing in
+            // the output: the name of a JIT function took their place.
             self.output.put_input_function(id, name);
         } else {
             self.output.put_id(id);

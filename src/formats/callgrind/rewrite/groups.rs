@@ -74,6 +74,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
                 added.ok_or_else(|| Error::new("a cost is not a number, or a sum is too large"))?;
             }
         }
+        // The rewriter copies the block unchanged if neither its function, nor a group, nor a callee gets a new name.
         groups.has_new_names |= groups.groups.iter().any(|group| group.entry.is_some()) || groups.calls_new_names();
         Ok(groups)
     }

@@ -124,6 +124,7 @@ pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
                     Keyword::Cob => callee_object = Some(field.into()),
                     _ => {}
                 }
+                // A callee without a `cob=` line is in its caller's object.
                 let object = if keyword == Keyword::Cfn { callee_object.or(facts.object) } else { facts.object };
                 facts.add_name(space, field, object);
             }

@@ -104,6 +104,7 @@ impl<'a> Rewriter<'a> {
         if block.error.is_none() {
             self.stats.misattributed.examine(&block, self.names.jit);
         }
+        // If the block before was split, the output has another object and file in effect than the input.
         self.restore_context(context);
         self.edit_callees(chunk, &block);
     }
@@ -116,6 +117,7 @@ impl<'a> Rewriter<'a> {
         mut block: Block<'a>,
         context: InputContext<'a>,
     ) {
+        // `BlockGroups` looks up the IDs in the block, so the block's own definitions must be known before.
         for (space, id, name) in block.definitions() {
             self.names.define(space, id, name);
         }

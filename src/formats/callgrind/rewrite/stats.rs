@@ -70,6 +70,7 @@ impl Misattributed {
     /// in a JIT function, that JIT function is really code of the object ([`Self::native_entries`]).
     pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
         let Some(column) = block.columns.instr else { return };
+        // A lookup holds for all addresses in its range, so most lines need no new one.
         let mut lookup = jit.find_range(0);
         let mut lowest = None;
         for item in &block.items {

@@ -53,6 +53,7 @@ impl Candidate {
 /// with weights; none is `f` itself. `uncalled[f]` is the cost of `f` that no call accounts for.
 pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
     let mut candidates = Vec::with_capacity(callees.count());
+    // Cost that no call accounts for waits for no caller, so it counts as placed from the start.
     for &cost in uncalled {
         candidates.push(Candidate { placed_cost: cost, whole_cost: cost, unplaced_callers: 0, is_placed: false });
     }
@@ -61,6 +62,8 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
         candidate.unplaced_callers += 1;
         candidate.whole_cost += weight;
     }
+    // Ranks put functions first whose callers are all placed. The others follow by the share, then the amount, of their
+    // cost that came from placed callers.
     let ranks = (0u32..).zip(&candidates).map(|(function, candidate)| candidate.rank(function));
     let mut heap: BinaryHeap<Rank> = ranks.collect();
     let mut order = Vec::with_capacity(candidates.len());

@@ -98,7 +98,8 @@ pub(super) fn find_stacks(
     let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
     let mut finder = PathFinder {
         flow,
-        // The larger of the two units keeps the inclusive costs and the self costs within their limits.
+        // The smallest cost that is worth splitting. With the larger of the two quotients, all inclusive costs are at
+        // most `MAX_UNITS` units, and all self costs at most `MAX_SELF_UNITS`.
         unit: (inclusive / MAX_UNITS).max(self_costs / MAX_SELF_UNITS),
         // One more than there are functions: the last element is that of `self_taker`.
         arrivals: vec![Vec::new(); count + 1],
@@ -116,6 +117,7 @@ pub(super) fn find_stacks(
         for CallPath { caller, cost } in finder.take_paths(index) {
             open.push(DividedStack { stack: profile.stack(caller, frames[index]), cost, remaining: cost });
         }
+        // Gives the callees their shares of the cost as new paths, and returns the stacks that end in this function.
         let stacks = finder.divide(index, &mut open);
         if flow.self_costs[index] > 0.0 {
             found.push(FunctionStacks { function, stacks });
@@ -142,6 +144,7 @@ impl PathFinder<'_> {
         } else if paths.is_empty() {
             paths.push(CallPath { caller: self.costliest[function].map(|(_, stack)| stack), cost: 0.0 });
         }
+        // The more a function costs, the more paths it may have: `MAX_PATHS`, and as many again for each unit of cost.
         let most = (MAX_PATHS * (1.0 + inclusive / self.unit)) as usize;
         if paths.len() > most {
             thin_out(&mut paths, most / 2);

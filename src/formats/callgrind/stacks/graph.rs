@@ -87,6 +87,7 @@ impl DerivedEvent {
     fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
         let index_of = |name: &[u8]| events.iter().position(|event| event == name);
         let mut terms = Vec::new();
+        // `sign` and `factor` belong to the term that is being read. `factor` is `None` before its number.
         let mut sign = 1i64;
         let mut factor = None;
         // True if the previous word completed a term.

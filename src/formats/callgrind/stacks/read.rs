@@ -30,6 +30,7 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
     let mut profile = Profile::new();
     for name in &graph.events {
         let name = String::from_utf8_lossy(name).into_owned();
+        // False for files of converters: these hold samples, whose sums aren't exact.
         let counting = if is_measured(graph, &name) { Counting::Exact } else { Counting::Unknown };
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
@@ -200,6 +201,7 @@ impl FunctionFrames {
         }
         let mut stack_name = strip_recursion(full_name);
         let mut start = FunctionStart { file, ..FunctionStart::default() };
+        // Our writer appended the start of the function to its name, so take it off again.
         if let Some(position) = position {
             (stack_name, full_name) = (position.name, position.name);
             (start.line, start.column) = (position.line, position.column);

@@ -262,9 +262,10 @@ impl<'a> CostSums<'a> {
             let calls = self.calls_mut(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // If the function is on the stack already, the weight was charged to the call that it made there. That isn't
-        // its last call any more, so the charge is taken back. The call led to the next frame on the stack; if there is
-        // none, it is `call`, by which the function just called itself.
+        // If the function is on the stack already, the weight was charged to the call that it made there. The charge is
+        // taken back: its frame entered now makes a later call, or is the running function, which gets the weight as
+        // self cost. The call led to the next frame on the stack; if there is none, it is `call`, by which the function
+        // just called itself.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);

@@ -94,6 +94,7 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
         // Extend the span from the first item up to the last one before a gap or another file. It always has the first
         // item, so the loop makes progress.
         let mut span = first.addr..first.addr + first.len;
+        // `extend_span` returns false for an item behind a gap or another file, or one that makes the span too long.
         let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));
         let (in_span, after) = remaining.split_at(end.unwrap_or(remaining.len()));
         let in_file = foreign.overlap(&span);

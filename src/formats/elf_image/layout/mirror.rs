@@ -76,6 +76,7 @@ pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>
     let mirrors_end = next + MIRROR_LIMIT;
     let mut packed = Vec::new();
     for region in find_regions(&items) {
+        // `len` is the length of all mirrors of the region together, `stride` that of one mirror.
         let fits = next + region.len() <= mirrors_end;
         for item in &items[region.items.clone()] {
             if !fits || item.layer >= MAX_LAYERS {

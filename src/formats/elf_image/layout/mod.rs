@@ -170,6 +170,7 @@ impl Layout {
         }
         let mut places = vec![None; slots.len()];
         for run in &runs {
+            // A slot's place is that of the piece with the start of its code (`skip` is 0).
             for piece in pieces[run.pieces.clone()].iter().filter(|piece| piece.skip == 0) {
                 let offset = run.offset + if run.has_bytes { piece.addr - run.addr } else { 0 };
                 places[piece.slot as usize] = Some(SlotPlace { offset, addr: piece.addr });
@@ -208,7 +209,8 @@ fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: imp
         free(start, end);
     }
     // `merged_from..merged_to` is the union of `start..end`, as far as it was looked at, and the taken ranges that it
-    // touches. `position` is the first address that wasn't looked at yet.
+    // touches. `position` is the first address that wasn't looked at yet. The range `before` is taken already, so
+    // looking starts at its end.
     let (merged_from, mut position) = before.unwrap_or((start, start));
     let mut merged_to = position;
     while position < end {

@@ -107,6 +107,7 @@ fn rows_by_process(
     let mut found = BTreeSet::new();
     for pid in pids {
         for stack in stacks_of_process(pid, stacks, file) {
+            // From the stack's row to that of its frame, and from there to that of the function.
             let frame = index_in(&stacks.frame, stack).and_then(|frame| tables.frames.func.get(frame));
             if let Some(row) = frame.and_then(|function| number(function))
                 && functions.contains_key(&row)

@@ -43,6 +43,7 @@ impl<'d> Edits<'_, 'd> {
         let mut shared_strings = shared.string_array.map(Strings::read).transpose()?;
         let mut sources = Sources::read(&shared.sources);
         let all_tables = self.file.tables();
+        // Each of these slices has the functions of one set of tables: those of a thread, or the shared ones.
         for functions in self.functions.chunk_by(|a, b| a.tables == b.tables) {
             let Some(tables) = all_tables.get(functions[0].tables) else { continue };
             let Some(raw_strings) = tables.strings else { continue };

@@ -165,6 +165,8 @@ impl StackCopier<'_> {
         let mut locations = old_locations.clone();
         let mut has_copied_location = false;
         for (depth, location) in locations.iter_mut().enumerate() {
+            // `get` returns `None` for a location that needs no name, `copy_of` for a use that stays with the original
+            // location.
             if let Some(location_use) = self.uses.get(&old_locations, depth, stack.pid)
                 && let Some(copy) = self.names.copy_of(&location_use)
             {

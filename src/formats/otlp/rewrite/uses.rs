@@ -100,6 +100,7 @@ impl LocationUses {
         for (stack, pid) in stacks {
             let locations = dictionary.stack(stack);
             for depth in 0..locations.len() {
+                // `get` returns `None` for a location that needs no name, so nothing is added for it.
                 distinct_uses.extend(uses.get(locations, depth, pid));
             }
         }
