@@ -42,6 +42,8 @@ impl PageNames {
         let map = &examined.resolution.sources.map;
         let codes =
             (0..map.code_count() as u32).map(|code| symbols.display_name(map.code(CodeId(code)).name).into_owned());
+        // The page also names code without samples. These names are added after `readable` was made, so they have no
+        // influence on it.
         let mut jit = sampled;
         jit.extend(codes);
         Self { readable, jit, symbols: symbols.clone() }
