@@ -263,7 +263,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
 
 /// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
-    // A switch that isn't set when the program starts, but states what the user can still do by hand.
+    // A switch that is turned on by neither flags nor variables, but by something that the user may still do.
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);
     let name = runtime.name;
