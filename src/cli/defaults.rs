@@ -76,6 +76,7 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
             return Err(clap::Error::raw(ErrorKind::UnknownArgument, message + "\n"));
         };
         let mut flag = vec![word.to_owned()];
+        // True if the word contains the value, too, as in `--to=folded` and `-ofile`.
         let in_one = word.contains('=') || !word.starts_with("--") && word.len() > 2;
         if known.get_action().takes_values() && !in_one {
             let value = words.next();

@@ -201,6 +201,8 @@ impl InputArgs {
     /// `--jit-names` and spells all names without tiers. `--no-merge-tiers` keeps tiers, whether the names are chosen
     /// by flag or by default.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
+        // `resolved` are the names that jitgraft looks up, `given` those that the input already has. Spellings are
+        // ordered from raw to pretty to merged.
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
             // Raw names state the tier, so the tiers of a function can't be merged.
             (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),

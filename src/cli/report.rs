@@ -280,6 +280,7 @@ fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, 
     if layout != Layout::Text {
         return TextStyle::default();
     }
+    // Without a terminal, text only has colors if the environment forces them, and only `width` limits its width.
     let mut style = TextStyle { width: width.map(usize::from), color: is_color_forced() };
     if let Some(terminal) = terminal {
         style.color = terminal.color;

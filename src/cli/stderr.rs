@@ -50,6 +50,8 @@ pub fn say_usage(mut usage: clap::Error, cli: &Command) -> ExitCode {
     if let Some(hint) = hint {
         say(format_args!("hint: {hint}"));
     }
+    // The exit code is clap's, except if help was requested and couldn't be written. A reader that closes the pipe
+    // early is no failure.
     let is_help = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let written = written.and_then(|()| std::io::stdout().flush());
     match written {

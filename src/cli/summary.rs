@@ -65,6 +65,7 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
             words.insert(1, NAME.into());
             return words;
         }
+        // An option that the summary lacks: leave the words as they are, so that clap reports it.
         let Some(known) = find(command, own, option) else { return words };
         // The value may be in the option's own word (`--to=text`, `-ofile`); otherwise it is the next word, which is
         // skipped.

@@ -32,6 +32,8 @@ pub(super) fn run(
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&mut output)?;
     let mut first = Some(first);
+    // The start of the first input that states when it started. The times of later inputs are shifted by the difference
+    // between their start and this one.
     let mut epoch = None;
     let mut has_written = false;
     // The error for the first input of which no spans were written.
@@ -295,6 +297,7 @@ impl<'o> SpanSelection<'o> {
             return true;
         }
         let known = self.seen.get(&(head.thread_no, head.name_no)).copied();
+        // The number of earlier spans of this thread and name, and the start of the last of them that was kept.
         let (calls, last) = known.unwrap_or((0, head.start));
         let keep = match sampling {
             Sampling::All => true,

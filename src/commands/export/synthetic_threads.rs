@@ -43,6 +43,7 @@ impl SyntheticThreads {
         // `Lanes` expects the spans that end last first, but these spans come in order of their starts. Mirroring the
         // time axis turns one order into the other.
         let span = Span { start: i64::MAX.abs_diff(end), end: i64::MAX.abs_diff(head.start) };
+        // A span is all that a lane stores (the value is `()`), so nothing is done for the spans that `place` closes.
         let lane = lanes.place(span, |()| {});
         lanes.open(lane, span, ());
         if let Some(&tid) = tids.get(lane) {

@@ -66,6 +66,8 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_copying();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
     check_output(input.format.name, &options.output)?;
+    // `open` parses a profile with unnamed addresses. An input of a format without it must be perf.data;
+    // `run_recording` refuses all others.
     match input.format.rewriter.and_then(|rewriter| rewriter.open) {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
         None => {

@@ -107,6 +107,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
         let last_modification = time(about.mtime(), about.mtime_nsec());
         futimens(new.file(), &Timestamps { last_access, last_modification }).map_err(std::io::Error::from)?;
     }
+    // `Some`: a file of that name exists, and was left as it is.
     match new.persist_noclobber(&file.name)? {
         None => Ok(Some(format!("copied {1} to {0}", target.display(), file.path.display()))),
         Some(_) => Err(Error::new(format!(

@@ -81,6 +81,8 @@ impl Plan {
             .or_else(|| version(runtime, &script_interpreter(options.program.first()?)?));
         let environment = environment();
         let command = CommandLine { words: &options.program, environment: &environment };
+        // `plan.switch` makes the runtime write names; `None` if nothing can be set for that. `plan.command` is the
+        // command line that turns it on; `None` if the program passes neither flags nor variables on to the runtime.
         let plan = runtime.plan_program(command, version, &directory(options));
         let Some(switch) = plan.switch else {
             self.note(nothing_to_set(runtime, version));
@@ -261,6 +263,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
 
 /// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
+    // A switch that is turned on by neither flags nor variables, but by something that the user may still do.
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);
     let name = runtime.name;

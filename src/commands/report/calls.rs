@@ -39,6 +39,7 @@ struct CallLine {
 /// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = scene.grouping;
+    // The ID that a function shares with all functions of the same module and name.
     let group_of = |function: &GraphFunction| grouping.frame_part_ids()[function.frame.index()];
     let wanted = find_functions(scene, grouping, graph.functions().iter().map(group_of), name)?;
     let lists_callers = matches!(scene.options.rows, Rows::Callers(_));

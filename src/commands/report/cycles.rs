@@ -109,6 +109,8 @@ fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
         cycle.own = cycle.own.saturating_add(function.own);
         cycle.functions.push(function);
     }
+    // The total of a cycle is its own cost and that of the calls that leave it. Calls within the cycle don't count:
+    // they only pass on the same costs.
     cycles.values_mut().for_each(|cycle| cycle.total = cycle.own);
     for edge in graph.edges() {
         let Some(caller_cycle) = cycle_of.get(&edge.caller) else { continue };

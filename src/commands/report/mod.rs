@@ -123,6 +123,8 @@ impl ReportBuilder<'_> {
             lines_above: self.lines_above,
         };
         let report = match (&options.rows, self.before) {
+            // Callers and callees are taken from the stated calls, if there are any, and otherwise from the stacks
+            // (`tree`).
             (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
                 calls::report(&scene, graph, name)?
             }
@@ -159,6 +161,7 @@ impl ReportBuilder<'_> {
         for &event in events {
             match self.report(event) {
                 Ok(report) => reports.push(report.with_event(self.profile, event, true, self.options.layout)),
+                // A wrong flag is wrong for all events.
                 Err(error) if error.is_usage() => return Err(error),
                 Err(error) => first_error = first_error.or(Some(error)),
             }

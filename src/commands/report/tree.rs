@@ -251,6 +251,7 @@ impl<'a> TreeReport<'a> {
             let is_only_child = branches == branches_below;
             let may_fold = fold && is_only_child && self.may_fold(node);
             let run = if may_fold { self.find_run(node, min_weight) } else { Vec::new() };
+            // The children of `last` come next: it is the last node of a folded run, or the node itself.
             let last = match run.last() {
                 Some(&last) if run.len() >= MIN_FOLDED => {
                     lines.push(TreeLine::Folded { nodes: run.len(), branches });

@@ -448,6 +448,8 @@ impl TopLevel {
             // Miri's clock starts with the program, so the time of the last event is the duration. Perfetto does the
             // same. The clocks of other traces count since boot or since 1970, so take the time since the trace's first
             // event.
+            // If the first event is nearer to 0 than to the last event, the clock is taken for one that starts with the
+            // program.
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }

@@ -42,6 +42,8 @@ impl PageNames {
         let map = &examined.resolution.sources.map;
         let codes =
             (0..map.code_count() as u32).map(|code| symbols.display_name(map.code(CodeId(code)).name).into_owned());
+        // `jit` tells which names are those of JIT code, sampled or not. Names without samples are added only now that
+        // `readable` is made, so they have no influence on it.
         let mut jit = sampled;
         jit.extend(codes);
         Self { readable, jit, symbols: symbols.clone() }

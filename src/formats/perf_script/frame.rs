@@ -88,6 +88,7 @@ impl<'a> Frame<'a> {
         let mut word_end = 0;
         let mut is_first = true;
         let mut tried_numbers = 0;
+        // Each round examines the next word, `text[start..word_end]`. `found` is the best frame so far.
         while let Some(blanks) = text[word_end..].iter().position(|byte| !byte.is_ascii_whitespace()) {
             let start = word_end + blanks;
             let len = text[start..].iter().position(u8::is_ascii_whitespace).unwrap_or(text.len() - start);
@@ -189,7 +190,8 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
-    // Find the first word, except for the line's first one, that is an address padded to perf's width.
+    // Find the first word, except for the line's first one, that is an address padded to perf's width. `fields_end` is
+    // the end of the words that were examined. Numbers in the first page of memory are too small for addresses of code.
     let mut fields_end = 0;
     loop {
         let blanks = line[fields_end..].iter().take_while(|byte| **byte == b' ').count();
@@ -273,7 +275,8 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
-        // The offset of the opening parenthesis. A blank precedes it.
+        // The offset of the opening parenthesis, which a blank precedes. `depth` counts it first, and becomes 0 again
+        // at the parenthesis that closes it.
         let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {

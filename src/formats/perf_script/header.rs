@@ -75,14 +75,18 @@ impl<'a> Header<'a> {
         let mut comm_end = fields_end;
         // Where the previous word ends.
         let mut last_word_end = 0;
+        // Each recognized field moves `comm_end` back to its start, if the field starts before it; only a thread ID may
+        // also move it on. A time or period moves the start of `rest`, which until then is the event. `last_word_end`
+        // is only needed for the padding in front of a period.
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
             let time = parse_time(word);
             if time.is_none()
                 && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
-                // The last number that isn't padded like a period is the thread ID. Everything before it belongs to the
-                // command name, so `comm_end` moves here even if it was set before.
+                // The last number that isn't padded like a period is the thread ID. A number before it was taken for
+                // the thread ID too early: it belongs to the command name, as does everything else before the thread
+                // ID. So `comm_end` moves here even if it was set before.
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
             } else if let Some(cpu) = parse_cpu(word) {
@@ -145,7 +149,8 @@ impl<'a> Header<'a> {
         // The last word so far that can hold a process and thread ID: its range in the line, and the IDs.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
-        // How many numbers (or pairs of IDs) directly precede the current word.
+        // How many numbers (or pairs of IDs) precede the current word, with nothing but a CPU, flags or a time of day
+        // between them.
         let mut numbers = 0;
         for (start, word) in words {
             // A padded number at the start of the line is the period (`-F period,…`).

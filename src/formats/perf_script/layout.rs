@@ -82,6 +82,7 @@ fn frames_without_headers(lines: &[(&[u8], &[u8])]) -> Option<FrameLines> {
             return None;
         }
         if parse_frame(line).is_some() {
+            // A single frame that belongs to a call chain shows that all samples have call chains.
             if !is_frame_of_one_line(line) {
                 frames = Some(FrameLines::InChains);
             }

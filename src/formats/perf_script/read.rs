@@ -390,6 +390,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
             && frames.end_of_sample() == offset
             && let Some(stack) = stack
         {
+            // The stack is all that has to be remembered. Only rewriting needs a text as well.
             self.part.samples.add(&frames, stack, [b"", b""]);
         }
     }

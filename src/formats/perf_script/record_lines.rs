@@ -142,6 +142,7 @@ impl RecordLineFacts {
     pub fn to_process_address(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         match (by_address, by_offset) {
+            // Only one of the two is possible. If both or neither are, the number stays ambiguous (`_`).
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
             // The number is too large for an offset in a file, so it is an address.
@@ -227,6 +228,8 @@ impl RecordLineFacts {
         let new_number = facts.paths.len() as u32;
         let map = Mapping { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
         let maps = facts.maps.entry(pid).or_default();
+        // Each mapping is stored twice: by its addresses in memory and by its offsets in the file, which `file_key`
+        // combines with the number of the file. (`ranks` keeps the trees of these maps balanced.)
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
         // An offset beyond any file is damage, or the mapping isn't of a file. Then it can only be found by its
         // address.

@@ -242,6 +242,7 @@ impl EventValues {
             profile.series[series].counting = Counting::Unknown;
             None
         };
+        // Rows of an event without sample counts count as one sample each.
         profile.series[series].uncounted = count.is_none();
         Self { series, value: index, count, scale }
     }

@@ -165,8 +165,8 @@ impl UnnamedLocations {
         }
         let mut previous = None;
         sample.location_id.iter().map(move |id| {
-            // Code that the kernel interrupted didn't make a call: it can have been at any instruction. So its address
-            // isn't a return address.
+            // `previous` is the location that was called from this one. If it is in the kernel, which interrupts code
+            // at any instruction, this location made no call, and its address isn't a return address.
             let is_caller = previous.is_some_and(|previous| !self.in_kernel.contains(previous));
             previous = Some(id);
             let location = *self.indices.get(id)?;

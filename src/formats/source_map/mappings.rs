@@ -62,6 +62,7 @@ impl State {
     #[inline(always)]
     fn decode_segment(&mut self, text: &mut &[u8], first: Numbers, counts: Numbers) -> Option<Segment> {
         let generated = i64::from(self.generated.column) + vlq::signed(text)?;
+        // `global_index` returns `None` if the section has no such source or name, which makes the segment invalid.
         let (mut source, mut name) = (NONE, NONE);
         if !is_end(text) {
             self.source += vlq::signed(text)?;

@@ -132,6 +132,7 @@ impl RowWriter for TableWriter<'_> {
     /// Adds the rows of the profile, which is a part of the current input. Whenever an event has enough rows, writes
     /// them as a row group.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
+        // The input is taken out of `self` while rows are added, and put back below.
         let Some(mut shared) = self.input.take() else { return Ok(()) };
         // Until an input has ended, this is the only reference to it, so `get_mut` succeeds.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };

@@ -119,6 +119,7 @@ impl<R: Read> EventReader<R> {
             DocumentPart::Members => self.read_member(),
             DocumentPart::End => Ok(()),
             DocumentPart::Events { object } => {
+                // This reads the intact events that come next, and returns the byte after them, which is at `position`.
                 match self.read_intact_events(each)? {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.position += 1,
@@ -380,6 +381,8 @@ impl<R: Read> EventReader<R> {
     fn skip_value(&mut self) -> Result<Vec<u8>> {
         /// The number of bytes to return: enough for the longest key that matters, with its quotes.
         const KEPT: usize = 16;
+        // `depth` is the number of open brackets. `in_string` is true within a string, `escaped` after a backslash in
+        // it.
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
         let mut spelled = Vec::new();
         loop {
@@ -417,6 +420,7 @@ impl<R: Read> EventReader<R> {
     fn resync(&mut self, message: &'static str) -> Result<()> {
         self.count_damage(message);
         self.position += 1;
+        // True if the last byte before `position` that isn't white space is a comma.
         let mut is_after_comma = false;
         loop {
             let Some(found) = memchr::memchr2(b'\n', b'{', self.unread()) else {

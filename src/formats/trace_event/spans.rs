@@ -254,6 +254,8 @@ impl<'o> SpanBuilder<'o> {
         let names = &mut self.timeline.names;
         let name = if event.name.is_empty() { NO_NAME } else { names.number(event.name.as_bytes()) };
         let cat = event.cat.as_ref().map_or(NO_NAME, |cat| names.number(cat.as_bytes()));
+        // `B` starts a span of a thread, `E` ends it, and `X` is a whole span. `b` and `e` (formerly `S` and `F`) start
+        // and end a span of an async track. The other phases are instants.
         let begins = matches!(event.phase, b'B' | b'b' | b'X' | b'S');
         // The start of a span states its action. Only Perfetto also takes it from ends and instants.
         let action = if begins || self.perfetto_compat { self.action(event) } else { Action::None };
@@ -464,6 +466,7 @@ impl<'o> SpanBuilder<'o> {
             b'X' => (SliceKind::Span, event.duration),
             _ => (SliceKind::Instant, 0),
         };
+        // Spans that are over by now leave the stack first, so that the event isn't nested in them.
         oddities.misplaced_ends += thread.stack.remove_finished(event.time, duration == 0, slices);
         if event.phase == b'E' {
             match thread.stack.end(event.time, event.name, event.cat, slices) {

@@ -79,7 +79,7 @@ impl SpanStack {
         let mut misplaced = 0;
         // True if one of the spans that the loop has kept hasn't ended. The loop goes from the innermost span outwards.
         let mut contains_open = false;
-        // The number of spans that the loop kept so far.
+        // The number of spans that stay on the stack inside the next one.
         let mut kept = 0;
         for index in (0..self.open.len()).rev() {
             // No span with a known end (`closed` counts these) is left on the stack, or too many spans stay inside the

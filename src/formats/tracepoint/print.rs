@@ -83,6 +83,7 @@ impl<'a> TracepointRecord<'a> {
 
     /// Appends an argument as its conversion (such as `%08lx`) formats it. `None` if it can't be computed.
     fn print_argument(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
+        // `evaluate_size` returns `None` if the size can't be computed, and `Some(None)` if the conversion has none.
         let width = self.evaluate_size(&conversion.width)?;
         let precision = match &conversion.precision {
             // A point without a number after it means 0, as in C.

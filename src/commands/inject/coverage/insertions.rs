@@ -43,6 +43,7 @@ pub(super) fn find_shadowing_insertions(
         if overlapping.len() > 1 {
             overlapping.sort_unstable_by_key(|mapping| mapping.use_index);
             add_shadowings_among(overlapping, uses, &mut visible, &mut shadowings);
+            // The next group must start with an empty map.
             visible.drain().for_each(drop);
         }
         remaining = later;
@@ -76,8 +77,8 @@ fn add_shadowings_among(
     for new in mappings {
         let (new_epoch, new_use) = uses[new.use_index as usize];
         let range = new.start.0..new.end.0;
-        // A mapping that is hidden only in part is removed from `visible` as a whole, because it will be mapped again
-        // as a whole.
+        // Remove the mappings under the new one, whichever use they are for (`true`). A mapping that is hidden only in
+        // part is removed from `visible` as a whole, because it will be mapped again as a whole.
         visible.evict(
             range.clone(),
             |_| true,

@@ -244,8 +244,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let cached_chain = key.and_then(|(key, time)| self.chains.get(&key, time));
         let ChainCounts { frames, bad_entries, innermost } = match cached_chain {
             Some(cached) => {
-                // The code that the chain uses is told about all these samples at once, when the chain leaves the
-                // cache.
+                // `again` becomes the first and last sample that repeated the chain. The chain's code is told about
+                // them at once, when the chain leaves the cache.
                 cached.again.get_or_insert(record.as_use()).join(record.as_use());
                 cached.counts
             }
@@ -343,8 +343,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let code = self.use_code(record, &located);
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
-        // Unlike us, perf looks up the return address itself, not the call before it. The return address may be in
-        // other code, and that code may be the only one of the two that has a name.
+        // Unlike us, perf looks up the return address itself, not the call before it. Unless the return address is
+        // before the `end` of the call's code, it may be in other code, which may be the only one of the two that has
+        // a name.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
@@ -447,9 +448,11 @@ impl<'a, 'r> UseFinder<'a, 'r> {
 
     /// Notes that the record uses the JIT code at a located address, and returns that code; `None` if there is none, or
     /// if the process was injected before. The answer holds from one mapping that hides the code to the next. `located`
-    /// may hold for a shorter time, with which the caller has to intersect that.
+    /// may hold for a shorter time, so the caller has to intersect the two times.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
+        // `ranges` are the addresses of the process's JIT code that needs names. They are empty for a process that was
+        // injected before, although its code is found.
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {
             return Lasting { answer: None, holds: ALWAYS };
         };

@@ -105,6 +105,8 @@ impl<'a> MappingInserter<'a> {
     /// Inserts everything that must be mapped before the first use of a segment.
     fn insert_before_use(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
+        // `pgoff` is the segment's offset in its image. Code has no place if its size is absurd, or if
+        // the image had no room for it.
         let Some((image, pgoff)) = self.images.place(segment) else {
             self.unplaced += 1;
             return;

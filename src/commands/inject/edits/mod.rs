@@ -44,6 +44,8 @@ impl<'a> PlannedEdits<'a> {
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
+        // Code that a program moved to anonymous memory gets its names from the program's file, unless perf sees that
+        // memory.
         edits.extend(remove_own_text(survey));
         let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);

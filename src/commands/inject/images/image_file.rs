@@ -96,6 +96,7 @@ impl ImageFile {
             if exists && !is_same(new.file(), &path) {
                 continue;
             }
+            // If an identical file has the name, it is used, and the new file is dropped.
             let state = if exists { ImageState::Existed } else { ImageState::Waiting(new) };
             // With `--image-root`, the recording refers to the image by its path below that root.
             let recorded = match options.root.and_then(|root| path.strip_prefix(root).ok()) {
@@ -139,6 +140,7 @@ impl ImageFile {
         let persisted = persisted.map_err(|error| {
             Error::new("the finished temporary file cannot be renamed to this name").because(error).in_file(&self.path)
         })?;
+        // `None`: the file got its name. `Some`: the name is taken, and the file is returned without one.
         match persisted {
             None => *state = ImageState::Created,
             // Another program has created an identical file meanwhile, so that one is used.

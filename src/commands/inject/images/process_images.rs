@@ -58,6 +58,8 @@ impl ProcessImages {
         let slots: Vec<SlotId> = slots.collect();
         let slots_by_segment =
             segments.into_iter().zip(by_segment).map(|(id, function)| (id, slots[function as usize]));
+        // `libraries` are given if perf will unwind stacks through the images. That takes several images, which don't
+        // overlap any library. Otherwise, a single image has all the code.
         let (files, places) = match request.libraries {
             None => {
                 let image = builder.build();

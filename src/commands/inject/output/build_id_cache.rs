@@ -34,7 +34,8 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     // The path contains the build ID, a hash of the image's whole content. So a file that is already there is the same
     // image and can stay.
     let gone = || Error::new("is gone").in_file(&image.path);
-    // `false`: the image must belong to this user or root, as it does if this run wrote it.
+    // `false`: the image must belong to this user or root, as it does if this run wrote it. `open` returns `None` if
+    // the file is gone, and an error if it must not be used.
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::common_mode([from.mode]));
     let mut new = new.map_err(|error| fail("copy into", error.into()))?;

@@ -32,6 +32,7 @@ impl Summary<'_> {
         let jit_unnamed = unresolved.values().sum::<u64>();
         let other_time = self.samples.other_time.values().sum();
         let counts = FrameCounts { jit: resolved + jit_unnamed, jit_unnamed, other_time, ..FrameCounts::default() };
+        // Without a request for JIT code, no source was read, and every JIT frame would count as unnamed.
         if context.options.jit {
             context.outcome.count_frames(counts, &self.survey.input.shown);
         }

@@ -257,7 +257,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let Range { start, end } = frames.range();
         let has_new_text = self.edited.copied > start;
         let new_text = if has_new_text {
-            // The first replacement also copied what is between the last one and these frames.
+            // Before these frames, `out` had the block up to `copied_before`. The first replacement in them also copied
+            // the bytes from there to `start`, which don't belong to the frames.
             let new_frames = out_before + (start - copied_before);
             [&self.edited.out[new_frames..], &self.block[self.edited.copied..end]]
         } else {
@@ -303,7 +304,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     /// two: `7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)`.
     fn name_frames_after_event(&mut self, header: &Header<'b>, line: Range<usize>) {
         let text = &self.block[..line.end];
-        // `header.rest` ends where the line ends, so its length tells where it begins.
+        // Where to look for the next frame. `header.rest` ends where the line ends, so its length tells where it
+        // begins.
         let mut done = line.end - header.rest.len();
         let mut shows_unknown = false;
         while let Some(hit) = memmem::find(&text[done..], UNKNOWN) {
@@ -458,6 +460,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
                 }
                 KnownFrame::Unknown => FrameAnswer::Unknown,
             };
+            // The result for all frames of the sample is only remembered for the times at which each answer holds.
             self.narrow(known.holds);
             return answer;
         }

@@ -90,6 +90,7 @@ impl Relocations {
             let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
             for word in words {
                 let Some(addr) = word.new_address.resolve(images) else { continue };
+                // Overwrite the word's eight bytes in the new version of the record.
                 let rest = edit.insert.get_mut(word.word_offset as usize..);
                 if let Some(bytes) = rest.and_then(|bytes| bytes.first_chunk_mut()) {
                     *bytes = match input.recording.header.endian {
