@@ -487,6 +487,7 @@ impl<'a> Finder<'a> {
             };
             let index = maps.paths.len();
             maps.paths.push(path);
+            // A map that can't be parsed is found neither by an ID nor by a script.
             let Ok(About { debug_id, script }) = About::read(&bytes) else { continue };
             // A map that states an ID is found only by that ID, even if it states a script, too.
             if let Some(id) = debug_id {

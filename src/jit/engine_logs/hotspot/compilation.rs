@@ -208,6 +208,7 @@ impl Nmethod {
         // data.
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
+        // The offset of the last piece of code: the instructions or, if there are any, the stubs after them.
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
         // All data follows the code, so the code ends where the first part of the data begins.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);
