@@ -293,6 +293,7 @@ impl<'a> Finder<'a> {
             Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
             Err(_) => None,
         };
+        // The text of `file`, if the generated script's map contains it.
         let content = map.sources.get(index)?.content.as_ref();
         // A script mentions its source map at the end, so the rest of its long text needn't be unescaped.
         let ending = match content {
