@@ -56,8 +56,9 @@ impl Conversion {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
-            // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the first record
-            // is close to the marker's mmap on the recording's clock.
+            // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the time of the
+            // first record is close to the time at which the process mapped the jitdump (`marker_time`), which is on
+            // the recording's clock.
             if is_same_clock
                 && let Some(marker) = times.marker_time
                 && let Some(first) = times.first_time

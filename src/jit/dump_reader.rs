@@ -277,6 +277,8 @@ impl<'data> DumpReader<'_, 'data> {
                     unwind: self.pending_unwind.take(),
                     origin: self.origin,
                 };
+                // `find_owner` returns the recorded ID of the process, which may be a forked child of the one that
+                // opened the file.
                 let list_index = self.list.load(self.pids.find_owner(Pid(load.pid)), time, &code);
                 self.loads.insert(load.index, list_index as u32);
             }

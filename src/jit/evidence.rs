@@ -87,14 +87,15 @@ pub(super) enum Verdict<'a> {
     Unmatched,
 }
 
-/// Decides what to do with the file that has this index. `all` contains every file combined with every process. This
-/// includes processes that already have a source, because a file that may be theirs can't be assigned to another
-/// process with certainty.
+/// Decides what to do with the file that has this index: use it for a process, offer it (the user has to confirm that
+/// it belongs to the process), refuse it because other evidence contradicts, or nothing if it fits no process. `all`
+/// contains every file combined with every process. This includes processes that already have a source, because a file
+/// that may be theirs can't be assigned to another process with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
-    // The strongest evidence decides, then the number of samples. If both are equal, the higher process ID wins, so
-    // that the result doesn't depend on the order.
+    // The strongest evidence apart from addresses (`sign`) decides, then the number of samples. If both are equal, the
+    // higher process ID wins, so that the result doesn't depend on the order.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
         // No process that needs a source can have this file. But the file's addresses may fit such a process although
         // other evidence contradicts: then the answer is that process, so that the user learns of it.

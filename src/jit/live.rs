@@ -62,7 +62,9 @@ impl LiveProcess {
             return None;
         }
         let root = process_dir.join("root");
+        // The process sees other files than we do if it has another mount namespace or another root directory.
         let has_own_files = mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
+        // The ID that the process has in its own PID namespace.
         let inner = status_pid(&status, "NSpid:");
         // The recording is from a machine with another name, so its processes don't run here.
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
@@ -129,6 +131,7 @@ pub(crate) fn open_inside(
 /// namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
+    // The status of the process whose parent comes next.
     let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
     while parents.len() < GENERATIONS
         && let Some(parent) = status.ok().and_then(|status| status_pid(&status, "PPid:"))

@@ -71,11 +71,13 @@ pub(super) fn estimate_start(
     let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
     for code in &codes {
         if let Some(mapped) = jit.get(code.addr) {
-            // The start if the code was logged at the very moment of the mapping. It was logged later, or then.
+            // The start if the code was logged at the very moment of the mapping. It was logged later, or then. `None`
+            // if the memory was mapped before the recording began, which says nothing about the start.
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }
     let latest = latest_start(&codes, &jit, first_seen, earliest);
+    // If both bounds are known and close to each other, the start is in the middle between them.
     if let Some(start) = start_from_bounds(earliest, latest) {
         return Some(start);
     }

@@ -49,6 +49,8 @@ pub(super) fn find_ranges_to_hide(
             // If something else was ever mapped over this part of the file, each sample there is looked up at its own
             // time. So nothing has to be hidden.
             let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
+            // What the entry must leave to the file's symbols: nothing, all that is in the file, or what the symbols
+            // cover.
             match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
                 Claim::All => hidden.hide_untimed(overlap.pid, common),
@@ -182,14 +184,17 @@ impl<'a> Symbols<'a> {
     /// `place` is the position in that file at which the overlap begins.
     fn claim(&self, overlap: &Overlap, place: MappedPlace) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
-            // The file can't be read. The entry may still name the code in it if the file is probably one in which a
-            // JIT compiler puts its code, because then it has no symbols.
+            // The file can't be read. If it is probably one in which a JIT compiler puts its code, it has no symbols,
+            // so nothing is left to them, and the entry may name all of its code. This is assumed if the entry begins
+            // in the file, and the file was deleted, is shared memory (in `/dev`), or is of a kind that has no symbols.
+            // Otherwise, the whole entry is left to the file.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
             let is_jit =
                 begins_in_file && (MappingKind::from_path(path).is_likely_jit_file() || self.has_no_symbols(path));
             return if is_jit { Claim::Nothing } else { Claim::All };
         };
+        // Inside the file, the entry may name what the file's symbols don't cover.
         if overlap.is_entry_inside_file() {
             return Claim::Symbols;
         }

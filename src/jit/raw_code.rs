@@ -84,8 +84,9 @@ impl RawCode {
     /// Finds the machine code of the functions in the first perf map that was loaded. Empty if there is none.
     pub(crate) fn match_first_map(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let mut by_code = FxHashMap::default();
-        // The index of an account is the ID of the source's origin, by which the perf map's code is found below.
-        // The files don't say to which process they belong. A profile of one process has only one perf map.
+        // The files don't say to which process they belong, so they are taken to belong to the first perf map. A
+        // profile of one process has only one. The index of an account is the ID of the source's origin, by which the
+        // perf map's code is found below.
         let Some(map_index) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {
             return by_code;
         };

@@ -230,6 +230,7 @@ impl KernelSymbols {
             && let Some(listed) = lines::find_address(&text, &reference.symbol)
         {
             shift = listed.wrapping_sub(reference.addr.0);
+            // Each boot loads the kernel at a random address, so an equal address means the same boot.
             is_same_boot = shift == 0;
         }
         // `lookup` also looks at the byte after an address.

@@ -23,8 +23,9 @@
 //! # Return addresses
 //!
 //! A return address is looked up one byte before, in the call instruction: the call may be the last instruction of its
-//! function. Addresses that no call precedes are looked up as they are. [`Symbolizer::locate`] knows some of them without
-//! opening files; for the others, callers ask [`Resolver::find_uncalled`](super::resolver::Resolver::find_uncalled).
+//! function. Addresses that no call precedes are looked up as they are. [`Symbolizer::locate`] knows some of them
+//! without opening files; for the others, callers ask
+//! [`Resolver::find_uncalled`](super::resolver::Resolver::find_uncalled).
 //!
 //! # Mapped file or JIT code
 //!
@@ -137,8 +138,8 @@ impl Symbolizer<'_> {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
         match self.spaces.lookup(pid, addr, time, mode) {
-            // `until` is known, so the process mapped this itself, and the answer holds for as long as the mapping
-            // exists.
+            // `until` would be equal to `time` if it weren't known how long the answer holds. It is later, so the
+            // process mapped this itself, and the answer holds for as long as the mapping exists.
             Some(place) if mode == CpuMode::User && place.until > time => {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }

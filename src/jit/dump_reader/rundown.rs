@@ -54,6 +54,7 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     }
     let Some(began) = program_start(process, opened, marker_time) else { return };
     let memory = executable_memory(process, began, end);
+    // Replaces the times of the first `count` loads, those of the rundown.
     list.date_loads(count, |range, time| {
         // `None` keeps the record's time, because it isn't known since when the memory has been mapped.
         let mapped = memory.overlapping(range.start.0..range.end.0).map(|part| part.value).max()?;

@@ -54,6 +54,7 @@ impl<'a> Search<'a> {
     /// Uses the first acceptable file among those that exist at the candidate's possible paths. Reports the
     /// unacceptable files before it, except for unexpected candidates. Remembers a marker whose jitdump isn't found.
     fn look_for(&mut self, candidate: &Candidate<'a>) {
+        // The process already has a source that is as good.
         if !self.is_needed(candidate) {
             return;
         }

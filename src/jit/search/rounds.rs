@@ -84,6 +84,7 @@ pub(super) fn maps_of_parents<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             continue;
         }
         for parent in live::find_parents_sharing(proc, pid, memory) {
+            // The parent's ID, because the perf map is named after the parent.
             let (kind, inner) = (Kind::PerfMap, Some(parent));
             steps.push(Step::Look(Candidate { kind, pid, inner, clue: Clue::Parent }));
         }

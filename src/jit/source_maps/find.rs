@@ -293,6 +293,7 @@ impl<'a> Finder<'a> {
             Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
             Err(_) => None,
         };
+        // The text of `file`, if the generated script's map contains it.
         let content = map.sources.get(index)?.content.as_ref();
         // A script mentions its source map at the end, so the rest of its long text needn't be unescaped.
         let ending = match content {
@@ -487,6 +488,7 @@ impl<'a> Finder<'a> {
             };
             let index = maps.paths.len();
             maps.paths.push(path);
+            // A map that can't be parsed is found neither by an ID nor by a script.
             let Ok(About { debug_id, script }) = About::read(&bytes) else { continue };
             // A map that states an ID is found only by that ID, even if it states a script, too.
             if let Some(id) = debug_id {

@@ -98,6 +98,7 @@ impl SourceMaps {
     ) -> Self {
         let mut scripts = ScriptFunctions::new();
         for name in names {
+            // A line or column of 0 is unknown. A source map can't be asked about a function without a position.
             let Some(place) = Place::from_one(name.line, name.column) else { continue };
             let spellings = scripts.entry(name.script).or_default().entry((place, name.function)).or_default();
             if !spellings.contains(&name) {

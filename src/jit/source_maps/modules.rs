@@ -58,6 +58,7 @@ impl Finder<'_> {
     /// different code match, none is used.
     pub(super) fn find_module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let is_v8_url = v8_url(url).is_some();
+        // Declared here so that `candidates` can borrow from it.
         let module_at_url;
         let candidates = if is_v8_url {
             self.module_files()

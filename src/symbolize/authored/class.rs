@@ -19,6 +19,7 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         }
         let cost = constructor - class;
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
+        // How many braces are open at the constructor. If that can't be determined, the search ends without a result.
         match count_open_braces(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
             // `class` isn't the keyword of the constructor's class: that class ended before the constructor, the

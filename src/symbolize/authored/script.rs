@@ -323,7 +323,8 @@ impl AuthoredScript {
 
     /// The name that the author gave to a function. `segment` leads to the function in the authored file. The words of
     /// the function's name in the script are replaced, one by one, by the words that the author wrote for them. `None`
-    /// if this isn't proven for one of the words, or if only a tool gave the function that name.
+    /// if this isn't proven for one of the words, or if only a tool gave the function that name. [`Contradiction`] if
+    /// the source map leads to a wrong position for one of the words.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
         // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool

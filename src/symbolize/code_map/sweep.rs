@@ -63,6 +63,8 @@ pub(super) fn replay_timed(
     }
     // `replay` sorts the changes by address. It replays those of a group in the order that is noted here.
     set_order(&mut changes);
+    // Code that moves is gone from its old address. `add_gone` adds a change that says so, with the same place in the
+    // order as the move. So the order must be set before.
     add_gone(&mut changes, codes);
     let mut cuts = FxHashMap::default();
     for (pid, process) in &processes.by_pid {

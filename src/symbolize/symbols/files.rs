@@ -223,8 +223,8 @@ impl SearchOptions {
         /// A file's time may be this much earlier than the moment when the file was really written: one tick of the
         /// kernel's usual timer.
         const TICK: Duration = Duration::from_millis(4);
-        // Nothing can be said if the recording doesn't state the device and inode of the file, or if it wasn't made on
-        // this machine.
+        // Nothing can be said if the recording doesn't state the device and inode of the file (`recorded`), or if it
+        // wasn't made on this machine. `times` is the period in which it was made.
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
         // The times of files below a `--symfs` directory are those of the copy, so they say nothing about the

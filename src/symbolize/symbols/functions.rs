@@ -44,6 +44,8 @@ pub fn named_ranges(
     // The request is empty because no addresses are looked up here.
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
     let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
+    // Code gets names from the symbols of the debug file, of the mini debug information (`.gnu_debugdata`) and of the
+    // file itself, from Go's own table, and from the list of methods of a ReadyToRun image.
     let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
     let mut ranges: Vec<Range<u64>> = Vec::new();
     for image in images.into_iter().flatten() {

@@ -106,6 +106,7 @@ impl DebugFiles {
         }
         // The borrow of `files` must end here, because `files` is changed below.
         drop(sections);
+        // A package (`.dwp`) contains all split units. Without one, each unit is in a file of its own.
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
             for (id, path) in split_units {
@@ -174,6 +175,7 @@ impl<'data> DebugSections<'data> {
         self.own = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
         self.own.debug_info = info.into();
         self.own.debug_aranges = aranges.into();
+        // If any units are left out, lookups that fail are repeated with all units.
         let mut lacks_units = is_cut;
         let mut needs_lines = true;
         // If `.debug_aranges` or a unit is damaged, all units and line tables are kept.
@@ -181,6 +183,7 @@ impl<'data> DebugSections<'data> {
             && let Some(tables) = Tables::new(&self.dwarf(), listed)
         {
             lacks_units |= tables.leave_out_far(&mut self.abbreviations);
+            // `leave_out_lines` returns false if the line tables are needed to find the address ranges of units.
             needs_lines = lines == LineTables::Needed || !tables.leave_out_lines(&mut self.abbreviations);
         }
         if needs_lines {

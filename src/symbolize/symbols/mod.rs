@@ -203,6 +203,8 @@ fn open<'a>(
     // If the file that ran has everything that is needed, no separate debug file is looked for.
     let is_complete = running.has_symtab() && (!wants_dwarf || running.has_dwarf());
     let debugging = if is_complete { None } else { options.search.find_debugging(running, warnings) };
+    // The mini debug information (`.gnu_debugdata`) is unpacked only if the file that ran has no full symbol table and
+    // no debug file was found.
     let has_no_symbols = !running.has_symtab() && debugging.is_none();
     let mini = if has_no_symbols { mini::image(running) } else { None };
     // The file with the DWARF: the debug file, or else the file that ran.

@@ -88,6 +88,7 @@ impl Listed {
             None => 0,
         };
         match image.section_up_to(object, NAME, find_end) {
+            // The section isn't compressed, so all of it is there.
             Cow::Borrowed(bytes) => (Cow::Borrowed(bytes), false),
             Cow::Owned(mut bytes) => {
                 bytes.truncate(find_end(&bytes));
@@ -201,6 +202,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
         loop {
             let name_offset = offset;
             let (name, form) = (read_uleb(abbreviations, &mut offset)?, read_uleb(abbreviations, &mut offset)?);
+            // The value of this form is here in the table. Values of other forms are in `.debug_info`.
             if form == u64::from(DW_FORM_implicit_const.0) {
                 read_uleb(abbreviations, &mut offset)?;
             }
@@ -239,6 +241,8 @@ impl Listed {
         if is_hit == Some(&true) || covers(dwarf, unit, addresses) {
             return true;
         }
+        // None of the unit's ranges contains an address. This means something only if the unit states any ranges; if
+        // they can't be read, it counts as stating none.
         let has_ranges = || {
             let unit = dwarf.unit(unit)?;
             let mut ranges = dwarf.unit_ranges(&unit)?;

@@ -144,6 +144,8 @@ fn stub_targets(object: &object::File<'_>) -> FxHashMap<u64, StubTarget> {
     let mut targets = FxHashMap::default();
     let Some(relocations) = object.dynamic_relocations() else { return targets };
     let symbols = object.dynamic_symbol_table();
+    // The relocation for a slot whose function is chosen when the program starts. The addend is the address of the
+    // function that chooses it.
     let chosen = match object.architecture() {
         Architecture::X86_64 => Some(elf::R_X86_64_IRELATIVE),
         Architecture::Aarch64 => Some(elf::R_AARCH64_IRELATIVE),

@@ -177,6 +177,7 @@ impl<'data> SymbolTable<'data> {
             }
             let name = match &stub.target {
                 StubTarget::Named(name) => Some(&name[..]),
+                // The function at `addr` chooses the one to which the stub jumps, and both have the same name.
                 StubTarget::ChosenBy(addr) => {
                     self.find(*addr).filter(|symbol| symbol.start == *addr).map(|symbol| &*symbol.name)
                 }
@@ -330,6 +331,7 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             elf::STT_NOTYPE if section.is_text && is_label(symbol, name()?) => {}
             _ => return None,
         }
+        // For a symbol without a size, `finish` replaces this end by a nearer one.
         let end = if size == 0 { section.end } else { start.saturating_add(size) };
         self.record_start(first, start);
         if self.contains_wanted(first, end) {

@@ -120,6 +120,8 @@ pub(crate) fn proves_caller<'a>(
         // The call must be in the instruction set to which the link register returns (Thumb if its lowest bit is set),
         // and must lead directly to the function. Calls through stubs of the linker aren't followed.
         Machine::Arm => {
+            // If the running function may have called `caller`, the address may be left over from a
+            // call that `caller` made then.
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
         }

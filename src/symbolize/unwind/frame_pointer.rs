@@ -79,12 +79,16 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     // The caller's frame pointer if it is known, the return address, and the address where the known part of the frame
     // ends. This address is the caller's stack pointer, or lower than it if the function may have saved more registers.
     let (fp, return_addr, frame_end) = match (machine, stage) {
+        // The return address is on top of the stack. After `push rbp` (`Pushed`), the caller's `rbp` is on top, and the
+        // return address follows it.
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
-        // A link register of 0 holds no return address.
+        // The frame pointer is still the caller's, and the stack pointer is `lowered` bytes below the caller's. A link
+        // register of 0 holds no return address.
         (_, Stage::InLink { lowered }) => {
             (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(lowered.unwrap_or(0))?)
         }
+        // The frame pointer points to the caller's frame pointer, which the return address follows.
         (Machine::X86_64 | Machine::I386 | Machine::Aarch64, _) => {
             let fp = registers.fp().filter(|&fp| fp >= sp && fp.is_multiple_of(word))?;
             (read(fp), read(fp.checked_add(word)?)?, fp.checked_add(2 * word)?)

@@ -214,8 +214,9 @@ impl<'c> Position<'c> {
             return self.stage_in_prologue();
         }
         // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
-        // pointer has been raised on the way (`None` if unknown). At a return, the stack pointer has been raised to the
-        // caller's. The number of bytes is then how far it is below the caller's now.
+        // pointer has been raised on the way from this position (`None` if unknown). When a function returns, its stack
+        // pointer is the caller's again. So on a path that returns, the sum is how many bytes the stack pointer is
+        // below the caller's at this position.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;

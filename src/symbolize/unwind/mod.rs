@@ -276,6 +276,7 @@ impl<'a> Unwinder<'a> {
         }
         let rules = self.find_rules(moment, frame, cache);
         let is_in_link = self.returns_by_link(moment, &rules, frame);
+        // `find_rules` has just put the rules into the cache, unless they were there. The answer is kept with them.
         if let Some(known) = cache.known.get_mut(&key, moment.time) {
             known.answer.is_in_link = Some(is_in_link);
         }
@@ -332,6 +333,7 @@ impl<'a> Unwinder<'a> {
                 let Some(place) = self.find_mapping(moment, frame.raw()) else { return false };
                 self.file_stage(place, link_register::stage_if_half_framed) != Stage::Framed
             }
+            // This was determined together with the rules, in `rules_without_row`.
             Rules::Exidx { by_link, .. } => *by_link,
             Rules::Row(_) | Rules::Nowhere => false,
             Rules::FramePointer(stage) => matches!(stage, Stage::InLink { .. }),

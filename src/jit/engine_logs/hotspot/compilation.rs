@@ -138,6 +138,7 @@ impl CompilationReader {
     /// Adds unload events for all code in the code cache that overlaps this range of memory.
     fn unload_overlapping(&mut self, range: &Range<u64>, time: Option<u64>) {
         while let Some((&start, &LoadedBlob { end, load })) = self.blobs.range(..range.end).next_back() {
+            // Code in the code cache doesn't overlap other code, so all code before this ends even earlier.
             if end <= range.start {
                 break;
             }
@@ -207,7 +208,9 @@ impl Nmethod {
         // The memory of a compiled method (blob) has the header, then the code (from `entry` on) with its stubs, then
         // data.
         let (entry, size) = (entry?, size?);
+        // If the address of the header isn't stated, the instructions' offset from the header gives it.
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
+        // The offset of the last piece of code: the instructions or, if there are any, the stubs after them.
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
         // All data follows the code, so the code ends where the first part of the data begins.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);

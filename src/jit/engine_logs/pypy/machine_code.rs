@@ -49,6 +49,7 @@ impl MachineCode {
         }
         // Remove the blocks that the new one overwrites.
         while let Some((&start, &block)) = self.current_blocks.range(..end).next_back() {
+            // Current blocks don't overlap each other, so those before this one end even earlier.
             if self.blocks[block].end() <= dump.start {
                 break;
             }

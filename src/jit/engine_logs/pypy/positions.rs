@@ -109,8 +109,8 @@ impl<'a> OperationWalk<'a> {
             // (0).
             let offset = offset.saturating_sub(code_offset);
             self.add_operation(offset);
-            // From this operation on, the code belongs to the caller: the second entry at this offset replaces the
-            // first.
+            // The code of an operation that ends a call, and all code after it, belongs to the caller. So the entry
+            // that has just been added for the call is replaced by one for the caller, at the same offset.
             if leaves_call(line) && self.open.len() > 1 {
                 self.open.pop();
                 self.add_operation(offset);

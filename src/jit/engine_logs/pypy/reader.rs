@@ -93,6 +93,7 @@ impl PypyLogReader<'_> {
             && let Some(trace) = self.current_trace.and_then(|trace| self.traces.get_mut(trace))
             && trace.read_detail(line)
         {
+            // The line may have changed where the trace's code begins, so the block with the code is looked up again.
             self.assign_block();
         }
     }
@@ -200,6 +201,8 @@ impl PypyLogReader<'_> {
             let text = offset + point.text.start..offset + point.text.end;
             open.current_point = self.points.push(text, point.depth, open.current_point);
             if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
+                // Only the first merge point of the trace is kept here. A bridge is named after the outermost call
+                // around it.
                 trace.first_point = trace.first_point.or(open.current_point);
             }
         } else if let Some(head) = line.strip_prefix(b"# ") {
@@ -309,6 +312,8 @@ impl PypyLogReader<'_> {
                 TraceName { name: name.clone(), root: Some(name) }
             }
             TraceId::Bridge(guard) => {
+                // `first_point` is the first merge point among the bridge's own operations, `start_point` that of the
+                // guard at which the bridge leaves another trace. The callers come from the innermost to the outermost.
                 let outermost = self.points.with_callers(trace.first_point.or(trace.start_point)).last();
                 let root = match outermost {
                     Some(point) => Some(point.location(self.bytes).name()),

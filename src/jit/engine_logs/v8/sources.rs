@@ -80,6 +80,7 @@ impl Sources {
         let tag = self.texts.intern(&[creation.tag, b":"].concat());
         let function = u32::try_from(self.functions.len()).ok()?;
         self.functions.push(ScriptFunction { name, tag, script: None });
+        // From this time on, the ID stands for the new function.
         self.add_home(FunctionHome { id, since: creation.time, function });
         Some(function)
     }

@@ -200,6 +200,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             return None;
         }
         let metadata = self.metadata;
+        // `outer` is the class around the type. If the type is defined in another file (`TYPE_REF`) and in no class, it
+        // is the assembly or module that defines the type.
         let (outer, name_column, namespace_column) = match token.table {
             // The row has a signature instead of a name.
             TYPE_SPEC => {
@@ -283,6 +285,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     fn array(&mut self, depth: usize) -> Option<()> {
         self.next_type(depth + 1)?;
         let rank = self.blob.number()?;
+        // The sizes and lowest indices of the dimensions. Both lists may be shorter than the number of dimensions
+        // (`rank`).
         let sizes = self.numbers(Blob::number)?;
         let lows = self.numbers(Blob::signed)?;
         self.put("[");

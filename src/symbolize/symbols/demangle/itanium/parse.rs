@@ -178,6 +178,7 @@ impl<'a> Parser<'a> {
             let name = parser.name(&mut facts)?;
             let (result, parameters) = parser.function_types(&facts)?;
             let NameFacts { qualifiers, reference, .. } = facts;
+            // Without parameter types, it is the name of a variable.
             if parameters.is_none() {
                 return Some(name);
             }
@@ -232,6 +233,7 @@ impl<'a> Parser<'a> {
                 "n" => ("non-transaction clone for ", self.encoding()?),
                 _ => ("transaction clone for ", self.encoding()?),
             },
+            // The number is where in `derived` the base class is. It isn't printed.
             "TC" => {
                 let derived = self.ty()?;
                 self.number()?;
@@ -240,6 +242,7 @@ impl<'a> Parser<'a> {
                 let before = "construction vtable for ";
                 return Some(self.add(Node::Joined { before, first: base, between: "-in-", second: derived }));
             }
+            // The names of thunks contain numbers that say by how much the thunk moves `this`. They aren't printed.
             "Th" => {
                 self.number()?;
                 self.expect("_")?;
@@ -438,7 +441,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses one part of a name, without template arguments. `scope` is the class that a constructor or destructor
-    /// belongs to.
+    /// belongs to. Sets `facts.has_no_result` if the part names a function whose mangled type has no result type: a
+    /// constructor, a destructor or a conversion operator.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
         // `F` marks a friend, `L` a name with internal linkage. Nothing is printed for them.
@@ -446,12 +450,14 @@ impl<'a> Parser<'a> {
         self.take("L");
         let mut name = match (self.peek(), self.second()) {
             (b'0'..=b'9', _) => self.source_name()?,
+            // A type without a name. The index counts from 0, the printed number from 1.
             (b'U', b't') => {
                 self.skip(2)?;
                 let number = self.index()?.checked_add(1)?;
                 self.add(Node::Unnamed(number))
             }
             (b'U', b'l') => self.lambda()?,
+            // A structured binding, such as `auto [a, b]`.
             (b'D', b'C') => {
                 self.skip(2)?;
                 let mut names = Vec::new();
