@@ -254,6 +254,9 @@ fn command_to_print(
             stacks = plan.stacks;
         }
         if let Some(planned) = plan.command {
+            // `planned` is what `jitgraft record` would make of the recorded program. It makes the same change if it
+            // sets all variables of the corrected command, and gives the program the corrected options (or none were
+            // corrected).
             let has_variables = complete.variables.iter().all(|variable| planned.variables.contains(variable));
             let has_words = complete.program == planned.words || complete.program == recorded.program;
             if has_variables && has_words {

@@ -163,6 +163,7 @@ fn find_missing_names(
     jit_bytes: u64,
 ) -> Option<Finding> {
     for source in sources {
+        // The file lists code, but none of it is in the process's memory for JIT code, although there is such memory.
         if source.codes > 0 && source.inside == 0 && jit_bytes > 0 {
             return Some(source_of_other_run(process, WHOLE, &source.path, source.kind));
         }
@@ -223,6 +224,7 @@ impl LiveSource {
     /// the ID that the process has in its container; or in ours, with the ID that it has here.
     fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
+        // `None`: there is no such file. `Err`: it can't be opened or trusted.
         match running.open(&inner_path, Named::Convention, force) {
             Some(Ok(opened)) => return Some(Self::from_map(running.seen_from_here(&inner_path), &opened, running)),
             Some(Err(error)) => refused.push(error),

@@ -294,7 +294,7 @@ impl<'a> UnnamedCode<'a> {
             )
         });
         let Some(switch) = self.given else {
-            // The command has a switch, but it reached only another process.
+            // `lost_switch` is a switch in the command that reached only another process; `None` if there is none.
             let lost_switch = self.context.given_elsewhere(process.runtime);
             let why = match lost_switch {
                 Some(switch) => not_reached(switch),
