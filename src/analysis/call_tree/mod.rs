@@ -230,7 +230,9 @@ impl CallTree {
     }
 }
 
-/// The order in which the lines of sibling nodes are output: two ranks for each label, by label ID.
+/// The order in which the lines of sibling nodes are output. Each label has two ranks, because it occurs in two kinds
+/// of lines: at the end of its node's own line, and before `;` in the lines of the node's callees. Both are indexed by
+/// label ID.
 struct LineOrder {
     /// The rank of a node's own line, which ends with the label.
     own: Vec<u32>,

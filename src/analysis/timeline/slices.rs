@@ -128,6 +128,7 @@ impl Nesting {
     #[inline]
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
+        // Only for `nest_in_order`, which compares the next slice with it.
         self.last = Some(slice.outer_first());
         // Remove slices that have ended. A slice that ends where this one starts has ended, too, unless it has no
         // duration: of several instants at the same time, each counts as nested in the one before.
