@@ -73,7 +73,8 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place during a walk. `is_start_reachable` is a guess, which is replaced when the walk has ended.
+    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). It is replaced when
+    /// the walk has ended, by whether everybody may search the directories on the way to the start of the path.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
@@ -230,7 +231,9 @@ impl Walk {
             let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
             // A missing directory on the way is an error; a missing last component is a new output.
             let existing = if is_last && is_new { None } else { step? };
-            // If `name` was a link that was followed, its components remain, so the output's name is still to come.
+            // `name` is the output's name if it was the last component and is still the last one after the step: if it
+            // was a link that was followed, the components of the link's target remain. `..` names no entry, and
+            // neither does a link to `/`: for these, `existing` is `None` although nothing is missing.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });
