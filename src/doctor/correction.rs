@@ -54,6 +54,7 @@ fn choose_copies(findings: &[Finding], context: DoctorContext<'_>) -> Copies {
     }
     // A switch that makes a runtime write names may also make its code keep frame pointers. So if the new command adds
     // such a switch, don't make it copy stacks, too: call chains may be complete then.
+    // `Chains`: stacks that are copied already stay as they are, and a recording without stacks gets call chains first.
     if needs_copies && !can_add_switch && context.stacks == RecordedStacks::Chains {
         return Copies::Usual;
     }

@@ -346,6 +346,7 @@ impl<'a> UnnamedCode<'a> {
         accounts.retain(|(_, account)| {
             // Engines may create an empty log although they were switched to write another kind of file. So an empty
             // file only counts if the process was told to write it.
+            // If the switch isn't known (`None`), every dump and map counts as requested, but no log does.
             let is_requested = match self.given {
                 Some(switch) => switch.leaves_like(&account.path),
                 None => !matches!(account.kind, Kind::Log(_)),

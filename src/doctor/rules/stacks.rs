@@ -420,7 +420,8 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         return finding;
     }
     let can_unwind_copies = Machine::is_any_known(stops.machine);
-    // How callers of JIT code can be found if perf copies the stacks. `Unknown`: as far as is known, they can't.
+    // How callers of JIT code can be found if perf copies the stacks. `Unknown`: as far as is known, they can't be
+    // found.
     let callers = callers(stops.pid, context);
     // `DWARF` is the advice to copy stacks, and `BUILD` the advice to compile with frame pointers.
     let remedy = if !stops.in_jit {
