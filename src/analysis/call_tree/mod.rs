@@ -102,6 +102,8 @@ impl CallTree {
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
         let (children, order) = (self.children(), LineOrder::from_labels(self.labels.items()));
         let mut path = String::new();
+        // Each step has the length of its parent's path, which is still at the start of `path` when the step is taken.
+        // `extend_path` then replaces the rest of `path` by the label of the step's node.
         let mut todo = vec![TreeStep::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
             match step {
