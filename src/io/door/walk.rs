@@ -227,13 +227,15 @@ impl Walk {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let is_last = walk.remaining.is_empty();
+            // `Some`: the file at the end of the path. `None`: the step went up, followed a link, or entered a
+            // directory on the way. `NotFound`: there is no file of this name.
             let step = walk.step(&name);
             let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
             // A missing directory on the way is an error; a missing last component is a new output.
             let existing = if is_last && is_new { None } else { step? };
-            // `name` is the output's name if it was the last component and is still the last one after the step: if it
-            // was a link that was followed, the components of the link's target remain. `..` names no entry, and
-            // neither does a link to `/`: for these, `existing` is `None` although nothing is missing.
+            // `name` is the output's name if it was the last component and nothing remains after the step. If it was a
+            // link that was followed, the components of the link's target remain. `..` and a link to `/` name no entry
+            // of a directory: `existing` is `None` for them, although nothing is missing.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });
