@@ -207,7 +207,8 @@ impl<'data> SourceMap<'data> {
             };
             while let Some(call) = path.pop() {
                 nesting.depth = nesting.depth.saturating_add(1);
-                // Calls inside of that one keep its value: they are too deep as well.
+                // The call at the depth `MOST_INLINED` + 1 is the first one that is too deep. The calls inside of it
+                // keep its index.
                 if nesting.depth <= MOST_INLINED + 1 {
                     nesting.first_too_deep = call;
                 }
