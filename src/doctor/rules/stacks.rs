@@ -150,8 +150,10 @@ impl Stops {
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
+        // How many of the stacks end in JIT code, and how many in Go programs without C code.
         let mut jit = 0;
         let mut go = 0;
+        // True unless a file in which stacks end is missing on this machine.
         let mut are_here = true;
         let mut by_process = BTreeMap::<Pid, u64>::new();
         let mut by_file = BTreeMap::<String, u64>::new();
