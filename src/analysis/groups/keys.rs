@@ -179,6 +179,7 @@ impl Grouping {
             tracks.push(None, |key| track_value(track, key));
         }
         let mut places = Vec::with_capacity(keys.len());
+        // A part has the values of its own keys only. So each key gets the next index among the keys of its kind.
         let (mut track_values, mut frame_values) = (0, 0);
         for key in keys {
             if key.is_of_track() {
