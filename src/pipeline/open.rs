@@ -294,6 +294,7 @@ impl PeekedFile {
             self.format()?;
         }
         let known_format = self.detected.map(|(_, format)| format);
+        // Anything but a regular file can't be mapped, so it is copied (`spool`).
         let Some(file) = self.regular else {
             let unpacked = unpack(io::spool(self.stream)?)?;
             if unpacked.bytes.is_empty() {

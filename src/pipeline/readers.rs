@@ -107,6 +107,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     /// The profile of the whole input. `parts` has the merged results of all parts.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
+        // If a single reader has read all parts, its own profile is the result.
         if self.only_one
             && let Ok(mut waiting) = self.waiting.into_inner()
             && let Some(mut only) = waiting.readers.pop()

@@ -154,6 +154,7 @@ impl Named {
         let places = correct_return_addresses(chains.places(), resolver, pool);
         let mut locations = Vec::with_capacity(places.len());
         for place in &places {
+            // Places that differ only in process, mode or address have the same functions, which are looked up once.
             let frames_index = distinct.intern(place.location);
             locations.push(naming.describe(place, frames_index));
         }

@@ -287,6 +287,8 @@ impl Merging {
         }
         let Self { samples, renumberings } = self;
         let renumbering = &mut renumberings[chunk.worker];
+        // The worker started with empty tables for this chunk, so the IDs of its earlier chunks stand for nothing any
+        // more.
         if chunk.has_new_tables {
             *renumbering = Renumbering::default();
         }
