@@ -66,6 +66,7 @@ impl Filter {
         let times = || profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
         let first = times().min().unwrap_or(Nanos(u64::MAX));
         let last = times().max().unwrap_or(Nanos(0));
+        // The filter's times may be percentages of the time from the first to the last sample. `place` converts them.
         let filter = self.place(first, last);
         let allowed_tracks: Vec<bool> = profile.tracks().iter().map(|track| filter.track(track)).collect();
         // Sums that the reader has cut to the time range must not be filtered by time again: they have no times.

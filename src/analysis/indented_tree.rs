@@ -21,6 +21,7 @@ impl IndentedTree {
     /// Like [`Self::at`], for a function of which the line says more than name and module.
     pub fn at_frame(&mut self, depth: usize, stated: StatedFrame<'_>, profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, stated);
+        // The caller of this line is missing: it would be one level less deep, but the previous line is even less deep.
         if depth > self.open.len() {
             return None;
         }

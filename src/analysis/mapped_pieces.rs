@@ -79,6 +79,7 @@ impl MappedPieces {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return MappedAddress { mapping: 0, address: addr } };
         match self.find_piece(profile, module, addr) {
+            // In the profile, the frame's address is its offset in the file; pprof and OTLP want the address in memory.
             Some((piece, range)) => {
                 let address = addr.wrapping_sub(range.file_offset).wrapping_add(range.addr.0);
                 MappedAddress { mapping: self.number(profile, frame, Some(piece), add), address }

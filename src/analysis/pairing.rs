@@ -400,6 +400,7 @@ impl Pairs {
                 let (old_function, new_function) = (&old.list[earlier], &new.list[later]);
                 let is_same_place =
                     (old_function.line, old_function.column) == (new_function.line, new_function.column);
+                // `Reverse`: the larger value comes first. The two ranks at the end only make the order definite.
                 let key = (
                     Reverse(common_ending(&old_function.path, &new_function.path)),
                     Reverse(is_same_place),

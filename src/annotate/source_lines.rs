@@ -95,6 +95,7 @@ impl<'a> SourceLines<'a> {
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
         for row in &mut listing.rows {
             let Some(instruction) = &row.instruction else { continue };
+            // A line that the input states (callgrind) is preferred to the line in `origins`.
             let line_in_input = function.facts.lines.get(&instruction.offset);
             let (name, line): (&[u8], u32) = match line_in_input.and_then(|line| self.stated_line(*line)) {
                 Some(stated) => stated,

@@ -30,6 +30,7 @@ impl Utf16Decoder {
     /// Decodes the next piece and appends the result to `out`.
     pub fn decode(&mut self, piece: &[u8], out: &mut Vec<u8>) {
         for &byte in piece {
+            // The first byte of a unit is kept until the second one comes, which may be in the next piece.
             let Some(first) = self.first_byte.take() else {
                 self.first_byte = Some(byte);
                 continue;

@@ -121,6 +121,8 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     let loaded = coverage.accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
     let mut found = Vec::new();
     if unnameable > 0 {
+        // There is no file, or the file names none of the code that ran (so it is probably from another run), or it
+        // names only a part of the code.
         found.push(match loaded {
             None => report_silence(process, share(unnameable), path),
             Some(account) if nameable == 0 => {

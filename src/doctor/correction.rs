@@ -54,6 +54,7 @@ fn choose_copies(findings: &[Finding], context: DoctorContext<'_>) -> Copies {
     }
     // A switch that makes a runtime write names may also make its code keep frame pointers. So if the new command adds
     // such a switch, don't make it copy stacks, too: call chains may be complete then.
+    // `Chains`: stacks that are copied already stay as they are, and a recording without stacks gets call chains first.
     if needs_copies && !can_add_switch && context.stacks == RecordedStacks::Chains {
         return Copies::Usual;
     }
@@ -254,6 +255,9 @@ fn command_to_print(
             stacks = plan.stacks;
         }
         if let Some(planned) = plan.command {
+            // `planned` is what `jitgraft record` would make of the recorded program. It makes the same change if it
+            // sets all variables of the corrected command, and gives the program the corrected options (or none were
+            // corrected).
             let has_variables = complete.variables.iter().all(|variable| planned.variables.contains(variable));
             let has_words = complete.program == planned.words || complete.program == recorded.program;
             if has_variables && has_words {

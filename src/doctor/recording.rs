@@ -36,7 +36,7 @@ pub(crate) struct Diagnosis {
     pub(super) samples: u64,
     /// The number of frames in the stacks of all samples.
     pub(super) frames: u64,
-    /// The number of these frames that have a name.
+    /// The number of frames with a name, in the stacks of all samples.
     pub(super) named: u64,
     /// For each event, how its samples are divided by the kind of code that they were taken in: JIT code, named JIT
     /// code and so on.

@@ -88,7 +88,8 @@ impl LiveDiagnosis {
         sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         let given = GivenSwitch::find(runtime, &running);
-        // A file that could not be opened may have the names, so don't report that they are missing.
+        // A file that could not be opened may have the names, so don't report that they are missing. Nor if a missing
+        // jitdump was reported above.
         if findings.is_empty() && refused.is_empty() {
             findings.extend(find_missing_names(&process, &sources, given, jit_bytes));
         }
@@ -163,6 +164,7 @@ fn find_missing_names(
     jit_bytes: u64,
 ) -> Option<Finding> {
     for source in sources {
+        // The file lists code, but none of it is in the process's memory for JIT code, although there is such memory.
         if source.codes > 0 && source.inside == 0 && jit_bytes > 0 {
             return Some(source_of_other_run(process, WHOLE, &source.path, source.kind));
         }
@@ -223,6 +225,7 @@ impl LiveSource {
     /// the ID that the process has in its container; or in ours, with the ID that it has here.
     fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
+        // `None`: there is no such file. `Err`: it can't be opened or trusted.
         match running.open(&inner_path, Named::Convention, force) {
             Some(Ok(opened)) => return Some(Self::from_map(running.seen_from_here(&inner_path), &opened, running)),
             Some(Err(error)) => refused.push(error),

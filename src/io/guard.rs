@@ -130,6 +130,7 @@ impl PassedSignals {
     pub fn pass_to(&self, child: u32) {
         let child = child.cast_signed();
         SIGNAL_TARGET.store(child, Ordering::SeqCst);
+        // From here on, the signal handler itself passes signals on. Before, it only stored the last one.
         let early = EARLY_SIGNAL.swap(0, Ordering::SeqCst);
         if early != 0 {
             // SAFETY: kill(2) gets the process ID of a child that nobody has waited for yet, so the ID hasn't been

@@ -55,6 +55,7 @@ const IN_MEMORY: u64 = 1 << 20;
 /// memory use stays bounded. In programs that only use the library, short streams are kept in memory, like short files
 /// (`whole`).
 pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    // True in the program `jitgraft`, false in programs that only use the library.
     if are_maps_watched() {
         return temporary()?.filled(stream)?.map();
     }

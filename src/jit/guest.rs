@@ -410,8 +410,8 @@ impl GuestFunctions {
             last_end = last_end.max(to);
         }
         if !self.is_complete {
-            // If nearly all instructions at these addresses ran, functions would seem to start at addresses that ran
-            // even if the file were loaded elsewhere. So at most 80% of the instructions in the functions may have run.
+            // The test is whether functions start at addresses that ran. If every instruction in this memory ran, any
+            // file would pass it. So at most 80% of the instructions in the functions may have run.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
             // At least 95% of the functions that ran must have run from their start.
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;

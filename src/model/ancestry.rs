@@ -128,6 +128,8 @@ impl Ancestry {
                 continue;
             }
             // The parent can't answer, so the child goes on to the ancestor that the parent would ask.
+            // `nearest` is the ancestor whose code and mappings the child had when it was forked. `nearest_ever`
+            // ignores that an exec may have discarded them, for lookups that cover all times.
             let (mut nearest, mut nearest_ever) = (None, None);
             // If the parent was forked later than the child, its process ID was reused, and the line of ancestors ends.
             if let Some(parent_fork) = self.forks.get(&parent)

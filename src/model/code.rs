@@ -167,7 +167,8 @@ impl<'data> SourceMap<'data> {
                 line.inlined = None;
             } else if depth > MOST_INLINED {
                 // The line moves to the call of the maximum depth around its own call. In that call, the position that
-                // is executing is that of the call `first_too_deep`. The field `discriminator` then is the column.
+                // is executing is that of the call `first_too_deep`: its file, line and column. Lines have no field for
+                // a column, but keep one in `discriminator` if there is one (see `Line`).
                 let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
@@ -206,6 +207,8 @@ impl<'data> SourceMap<'data> {
             };
             while let Some(call) = path.pop() {
                 nesting.depth = nesting.depth.saturating_add(1);
+                // The call at the depth `MOST_INLINED` + 1 is the first one that is too deep. The calls inside of it
+                // keep its index.
                 if nesting.depth <= MOST_INLINED + 1 {
                     nesting.first_too_deep = call;
                 }

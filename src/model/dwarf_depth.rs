@@ -179,7 +179,7 @@ fn abbreviation_field(header: &UnitHeader<Reader<'_>>) -> usize {
 
 /// A copy of an abbreviation table, with abbreviations for blocks of bytes.
 struct TableWithBlocks {
-    /// The offset of the copy in `.debug_abbrev`.
+    /// The offset of this copied table in `.debug_abbrev`.
     offset: usize,
     blocks: Blocks,
 }

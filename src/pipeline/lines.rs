@@ -26,6 +26,7 @@ pub(super) fn read(
 ) -> Result<Profile> {
     let mut input = Stream::new(input);
     let head = input.peek_all(HEAD)?.to_vec();
+    // Each reader gets the start of the text, because later blocks don't have it.
     let new_reader = || open(options, &head);
     let readers = Readers::new(&new_reader, job);
     let mut parts = AddedParts::new("line", options.keep);

@@ -205,6 +205,8 @@ impl PeekedInput {
             };
         };
         let about = file.metadata()?;
+        // A regular file can be mapped into memory as a whole, unless somebody has read a part of it already (standard
+        // input).
         let at_start = about.is_file() && file.stream_position()? == 0;
         let regular = if at_start { Some(file.try_clone()?) } else { None };
         Ok(Self::File(PeekedFile {
@@ -292,6 +294,7 @@ impl PeekedFile {
             self.format()?;
         }
         let known_format = self.detected.map(|(_, format)| format);
+        // Anything but a regular file can't be mapped, so it is copied (`spool`).
         let Some(file) = self.regular else {
             let unpacked = unpack(io::spool(self.stream)?)?;
             if unpacked.bytes.is_empty() {
@@ -467,6 +470,7 @@ fn common_indent(bytes: &[u8]) -> Option<Indent> {
     for line in lines {
         let blank = line[0];
         let count = line.iter().take_while(|byte| **byte == blank).count();
+        // What this line has in common with the earlier ones: nothing (0) if it starts with the other kind of blank.
         let count = common.map_or(count, |common| if common.blank == blank { common.count.min(count) } else { 0 });
         if count == 0 || !matches!(blank, b' ' | b'\t') {
             return None;

@@ -77,6 +77,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         let skipped = read(&mut reader.reader).shifted(offset);
         let part = if self.only_one { Part::default() } else { reader.reader.profile().take_part(&mut reader.taken) };
         let (number, profile) = (reader.number, reader.reader.profile());
+        // A reader whose tables have become too large is dropped rather than put back into the pool.
         let is_last = !self.only_one && (profile.stack_count() > MOST_STACKS || profile.name_count() > MOST_NAMES);
         if !is_last && let Ok(mut waiting) = self.waiting.lock() {
             waiting.readers.push(NumberedReader { last_offset: offset, ..reader });
@@ -106,6 +107,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     /// The profile of the whole input. `parts` has the merged results of all parts.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
+        // If a single reader has read all parts, its own profile is the result.
         if self.only_one
             && let Ok(mut waiting) = self.waiting.into_inner()
             && let Some(mut only) = waiting.readers.pop()

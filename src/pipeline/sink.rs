@@ -91,6 +91,7 @@ impl Sink for Whole {
         }
         let names = &WrittenNames::new(self.naming.for_profile(rows), rows);
         let rename = spelling(names);
+        // The first rows become the profile; all later ones are merged into it.
         if std::mem::take(&mut self.is_empty) {
             // Raw names are those that the profile has already, so there is nothing to rename.
             if !names.are_raw() {

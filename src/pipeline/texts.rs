@@ -90,6 +90,7 @@ pub(super) fn read_texts<'a, T>(
     let mut results = Vec::new();
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
+        // `None`: the input was added to the text in `texts`. `Some`: it must be read separately.
         let result = match opened.and_then(|opened| texts.take(path, opened)) {
             Ok(None) => continue,
             Ok(Some(opened)) => read_other(path, opened),

@@ -28,6 +28,7 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
                 continue;
             };
             *next += 1;
+            // `NONE_YET` in `low`: the callee hasn't been visited yet.
             if search.low[callee as usize] == NONE_YET {
                 path.push((search.enter(callee), 0));
             } else if search.cycle[callee as usize] == NONE_YET {

@@ -102,6 +102,8 @@ impl CallTree {
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
         let (children, order) = (self.children(), LineOrder::from_labels(self.labels.items()));
         let mut path = String::new();
+        // Each step has the length of its parent's path, which is still at the start of `path` when the step is taken.
+        // `extend_path` then replaces the rest of `path` by the label of the step's node.
         let mut todo = vec![TreeStep::Enter(ROOT, 0)];
         while let Some(step) = todo.pop() {
             match step {
@@ -230,7 +232,9 @@ impl CallTree {
     }
 }
 
-/// The order in which the lines of sibling nodes are output: two ranks for each label, by label ID.
+/// The order in which the lines of sibling nodes are output. Each label has two ranks, because it occurs in two kinds
+/// of lines: at the end of its node's own line, and before `;` in the lines of the node's callees. Both are indexed by
+/// label ID.
 struct LineOrder {
     /// The rank of a node's own line, which ends with the label.
     own: Vec<u32>,

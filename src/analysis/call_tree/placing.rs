@@ -253,6 +253,8 @@ impl<'a> TreeBuilder<'a> {
         if !self.spelling.join_unnamed || !is_unnamed(&tree.labels.items()[label as usize].text) {
             return StackPlace::at(tree.child(place.node, label));
         }
+        // `run` is how many unnamed frames in a row the stack's last node stands for; 0 if the last frame has a name.
+        // `add_run` remembers the longest run of a node, which is shown with its label.
         if place.run > 0 && tree.nodes.get(place.node).1 == label {
             let run = place.run + 1;
             tree.add_run(place.node, run);

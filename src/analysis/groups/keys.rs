@@ -169,6 +169,8 @@ impl Grouping {
         };
         let by_function = keys.contains(&Key::Function);
         for (_, frame) in profile.frames() {
+            // If the keys include the function, functions of the same name that start elsewhere or are in other modules
+            // are parts of their own. Unnamed frames have no function: only their values tell them apart.
             let is_named = by_function && profile.name_of(frame.name) != UNKNOWN;
             let function = is_named.then(|| profile.function_of(frame));
             frames.push(function, |key| frame_value(&mut spelled, frame, key, unnamed));
@@ -177,6 +179,7 @@ impl Grouping {
             tracks.push(None, |key| track_value(track, key));
         }
         let mut places = Vec::with_capacity(keys.len());
+        // A part has the values of its own keys only. So each key gets the next index among the keys of its kind.
         let (mut track_values, mut frame_values) = (0, 0);
         for key in keys {
             if key.is_of_track() {

@@ -206,6 +206,7 @@ fn sum_frames(
         }
         let gathered = &mut groups[*index as usize].1;
         if step == Step::Leave(stack) {
+            // `open` is how many frames of the group are on the current path; `enter` counts this one.
             gathered.open -= 1;
         } else {
             let (own, total) = walk.sums(stack);

@@ -133,8 +133,9 @@ impl SpanTree {
         let calls = u64::from(open.counts);
         SelfTimes::push(self_times, SelfTime { node: open.node, start: open.start, end: open.recorded_from, calls });
         if !open.counts {
-            // This call was merged into its caller or into `[shorter]`. It doesn't count as a call, so it isn't sampled
-            // either.
+            // This call was too short, so it was merged into its caller or into `[shorter]`, the sum of short calls
+            // without a caller. It doesn't count as a call, so sampling neither keeps nor skips it: all of its time is
+            // added.
             self.add(open.node, open.self_time, 0);
         } else if sampling == Sampling::All {
             self.add(open.node, open.self_time, 1);
@@ -199,7 +200,9 @@ impl CallSums {
                 // A call has its whole duration as self time at first, from which its callees take theirs.
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.self_time = caller.self_time.saturating_sub(duration);
-                    // A short call counts as its caller's time and doesn't interrupt the caller.
+                    // A short call counts as its caller's time and doesn't interrupt the caller. After any other call,
+                    // the caller has an interval of its own: from the end of the call to `recorded_from`, where the
+                    // part of the caller begins that is in the list already.
                     if !is_short {
                         let interval =
                             SelfTime { node: caller.node, start: span.end, end: caller.recorded_from, calls: 0 };
@@ -209,6 +212,8 @@ impl CallSums {
                 }
                 duration
             }
+            // For active time, a call's self time is 0 at first, and grows by the intervals in which it was active.
+            // This call's end closes such an interval, which `pass` returns with its owner.
             Some(edges) => {
                 let interval = edges.pass(span.end, (track, lane));
                 charge(tracks, interval);
@@ -259,11 +264,14 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Visit all remaining starts by pretending that a call at time 0 comes next: no start is earlier. No track has
-        // the number `usize::MAX`, so no call is taken for that one's caller. Afterwards, only calls that never ended
-        // are open.
+        // Calls are added from the last one backwards, and `pass_begins` visits the starts that are later than the next
+        // call. Pretend that this is a call at time 0, so that all remaining starts are visited. The pretended call is
+        // on the track `usize::MAX`, which doesn't exist, so no call is taken for its caller. Afterwards, only calls
+        // that never ended are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
+        // With sampling, `carry` has the weight of the calls that were skipped after the track's last kept one. It goes
+        // to the node of the track's last call.
         for OneTrack { carry, .. } in &mut self.tracks {
             if let Some(Rest { node, weight, calls }) = carry.into_rest() {
                 self.tree.add(node, weight, calls);

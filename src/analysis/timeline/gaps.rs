@@ -65,6 +65,8 @@ impl Timeline {
         for (index, slice) in spans {
             if let Some((after, last)) = previous {
                 let duration = slice.start.saturating_sub(last.end());
+                // Perfetto's query also lists spans that overlap or follow each other directly. Their gaps have a
+                // duration of 0 or less.
                 if duration > 0 || rule == GapRule::Perfetto {
                     gaps.push(Gap { start: last.end(), duration, after, before: index });
                 }

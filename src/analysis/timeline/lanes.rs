@@ -90,6 +90,7 @@ impl Innermost {
 
     /// Doubles the number of lanes.
     fn grow(&mut self) {
+        // The leaves are the second half of the array. A leaf's earliest and latest start are the same.
         let leaves = self.begins.split_off(self.lanes);
         let lanes = 2 * self.lanes;
         *self = Self { lanes, begins: vec![NO_BEGIN; 2 * lanes] };
@@ -160,6 +161,7 @@ impl<T> Lanes<T> {
 
     /// Finds the first empty lane, or adds one.
     fn find_empty_lane(&mut self) -> usize {
+        // `empty` may have lanes in which an interval was opened after they became empty. Remove these.
         while let Some(&Reverse(lane)) = self.empty.peek() {
             if self.lanes[lane].is_empty() {
                 return lane;

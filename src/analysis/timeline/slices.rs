@@ -128,6 +128,7 @@ impl Nesting {
     #[inline]
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
+        // `nest_in_order` compares the next slice with this one. `nest` doesn't need it.
         self.last = Some(slice.outer_first());
         // Remove slices that have ended. A slice that ends where this one starts has ended, too, unless it has no
         // duration: of several instants at the same time, each counts as nested in the one before.
@@ -413,6 +414,7 @@ impl Timeline {
         let mut thread_ends = vec![first; self.tracks.len()];
         for slice in &self.slices {
             let end = &mut thread_ends[slice.track as usize];
+            // The end of an unfinished slice is before its start, so the slice counts with its start.
             *end = slice.end().max(slice.start).max(*end);
         }
         let mut spans = Vec::new();

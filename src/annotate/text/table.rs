@@ -86,6 +86,7 @@ fn shown(rows: &[listing::Row], context: Option<usize>) -> Vec<usize> {
 fn jumps(listing: &Listing, shown: &[usize]) -> Vec<Jump> {
     let mut jumps = Vec::new();
     for (from, &row) in shown.iter().enumerate() {
+        // A jump inside of the function, to the start of an instruction that is shown as well.
         if let Some(Instruction { target: Some(target), .. }) = &listing.rows[row].instruction
             && target.kind == TargetKind::Jump
             && let TargetOwner::Inside(offset) = target.owner

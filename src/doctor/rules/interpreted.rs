@@ -88,6 +88,8 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
         && let Some(runtime) = process.runtime
         && let Some(flag) = switch.main_flag()
     {
+        // The process was given the switch by a variable, but wrote no file. Some options make the runtime ignore
+        // variables, such as python's `-E` and `-I`; the remedy lists them.
         let letters: Vec<String> = runtime.ignoring_variables.chars().map(|letter| format!("-{letter}")).collect();
         let (letters, otherwise) = (letters.join(" or "), process.mapping_advice(Some(switch)));
         return format!(

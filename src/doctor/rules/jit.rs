@@ -294,7 +294,7 @@ impl<'a> UnnamedCode<'a> {
             )
         });
         let Some(switch) = self.given else {
-            // The command has a switch, but it reached only another process.
+            // `lost_switch` is a switch in the command that reached only another process; `None` if there is none.
             let lost_switch = self.context.given_elsewhere(process.runtime);
             let why = match lost_switch {
                 Some(switch) => not_reached(switch),
@@ -346,6 +346,7 @@ impl<'a> UnnamedCode<'a> {
         accounts.retain(|(_, account)| {
             // Engines may create an empty log although they were switched to write another kind of file. So an empty
             // file only counts if the process was told to write it.
+            // If the switch isn't known (`None`), every dump and map counts as requested, but no log does.
             let is_requested = match self.given {
                 Some(switch) => switch.leaves_like(&account.path),
                 None => !matches!(account.kind, Kind::Log(_)),

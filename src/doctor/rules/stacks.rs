@@ -150,8 +150,10 @@ impl Stops {
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
+        // How many of the stacks end in JIT code, and how many in Go programs without C code.
         let mut jit = 0;
         let mut go = 0;
+        // True unless a file in which stacks end is missing on this machine.
         let mut are_here = true;
         let mut by_process = BTreeMap::<Pid, u64>::new();
         let mut by_file = BTreeMap::<String, u64>::new();
@@ -279,8 +281,9 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     for (_, account) in context.accounts(pid) {
         is_missing |= account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. });
     }
-    // If the runtime's callers are in its dumps (CPython), the dumps always have unwinding information. V8's have it
-    // only with `--perf-prof-unwinding-info`.
+    // Callers are found with unwinding information. `InDump` means that all jitdumps of the runtime have it (CPython),
+    // so a missing jitdump had it, too. V8's jitdumps have it only with `--perf-prof-unwinding-info`. No jitdump with
+    // it was found above, so if V8 had this flag, the jitdump isn't here.
     let lacks_dump = runtime.callers == Callers::InDump && is_missing;
     if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
         UnwindingDump::NotHere
@@ -419,7 +422,10 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         return finding;
     }
     let can_unwind_copies = Machine::is_any_known(stops.machine);
+    // How callers of JIT code can be found if perf copies the stacks. `Unknown`: as far as is known, they can't be
+    // found.
     let callers = callers(stops.pid, context);
+    // `DWARF` is the advice to copy stacks, and `BUILD` the advice to compile with frame pointers.
     let remedy = if !stops.in_jit {
         if can_unwind_copies { DWARF.to_owned() } else { BUILD.to_owned() }
     } else if can_unwind_copies {

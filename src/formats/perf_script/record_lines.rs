@@ -272,11 +272,13 @@ impl RecordLineFacts {
     }
 }
 
-/// The mappings that contain a number printed for a file: one if the number is an address in the process, and one if it
-/// is an offset in the file.
+/// The mappings that may be meant by a number that is printed for a file. The number may be an address in the process
+/// or an offset in the file, so there is one candidate for each.
 #[derive(Default)]
 struct MappingMatches {
+    /// The mapping that contains the number if it is an address.
     by_address: Option<Mapping>,
+    /// The mapping that contains the number if it is an offset.
     by_offset: Option<Mapping>,
 }
 

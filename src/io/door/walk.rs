@@ -73,7 +73,8 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place during a walk. `is_start_reachable` is a guess, which is replaced when the walk has ended.
+    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). It is replaced when
+    /// the walk has ended, by whether everybody may search the directories on the way to the start of the path.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
@@ -226,11 +227,15 @@ impl Walk {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.remaining.pop() {
             let is_last = walk.remaining.is_empty();
+            // `Some`: the file at the end of the path. `None`: the step went up, followed a link, or entered a
+            // directory on the way. `NotFound`: there is no file of this name.
             let step = walk.step(&name);
             let is_new = matches!(&step, Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound);
             // A missing directory on the way is an error; a missing last component is a new output.
             let existing = if is_last && is_new { None } else { step? };
-            // If `name` was a link that was followed, its components remain, so the output's name is still to come.
+            // `name` is the output's name if it was the last component and nothing remains after the step. If it was a
+            // link that was followed, the components of the link's target remain. `..` and a link to `/` name no entry
+            // of a directory: `existing` is `None` for them, although nothing is missing.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });

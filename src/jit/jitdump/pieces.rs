@@ -59,7 +59,7 @@ impl<'data> Records<'data> {
         (!self.is_cut && !self.cursor.is_empty()).then(|| self.cursor.offset())
     }
 
-    /// Skips the records of a piece, if the piece begins with the next record. Returns whether it does.
+    /// Skips the records of a piece if its first record is the one that would be read next. Returns whether it is.
     pub fn step_over(&mut self, piece: &Piece<'data>) -> bool {
         let is_next = self.next_offset() == Some(piece.start) && !piece.records.is_empty();
         if is_next {

@@ -2,14 +2,18 @@
 //! from it on, that contains an address or overlaps a range.
 //!
 //! The starts and ends of all ranges cut the address space into segments. The segments are the leaves of a binary tree
-//! without pointers. Each range is listed at the few nodes that together cover it, in the order of the ranges:
+//! without pointers. Each range is listed at the few nodes that together cover it, in the order of the ranges. For the
+//! ranges `a`, `b` and `c`, at the positions 0, 1 and 2:
 //!
 //! ```text
-//! order ↑ 2        ├──── c ────┤              nodes that list    c              the last range before 2 at this
-//!         1  ├─ b ─┤                          the ranges       b   a  c         address: look for the last one in each
-//!         0  ├──────── a ──┤                                 b a  a c  ·        list on the way from leaf to root
-//!                     ↑
+//! position 2        ├──── c ────┤
+//!          1  ├─ b ─┤
+//!          0  ├──────── a ──┤
+//!                      ↑ an address
 //! ```
+//!
+//! To find the last range before position 2 at this address, start at the leaf for the address and walk up to the root.
+//! In the list of each node on the way, look for the last position below 2; the highest one found is the answer: `a`.
 //!
 //! A search takes O(log² n) steps, no matter how many ranges overlap.
 
@@ -235,6 +239,8 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
         (low, high, level) = (low / 2, high / 2, level + 1);
         // If all leaves below a node are in `leaves`, `for_each_covering` finds that node or one above it, and none
         // below it. So the node isn't an ancestor of any that are found.
+        // `level` levels below a node, its descendants are the leaves from `node << level` up to, but not including,
+        // `(node + 1) << level`.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

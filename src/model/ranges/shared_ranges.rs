@@ -116,6 +116,7 @@ fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
         (low, tree(entry, high, right))
     } else {
         let low_part = Entry { end: addr, ..entry };
+        // `skipped` is how far the part's start is from that of the whole entry.
         let high_part = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
         (tree(low_part, left, None), tree(high_part, None, right))
     }

@@ -28,6 +28,7 @@ pub(super) struct Files<'a> {
 fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;
+    // `images` only has a file whose build ID is the recorded one. Without a recorded build ID, the hash is compared.
     if file.build_id.is_none() && file.htl_hash != Some(image.htl_hash()) {
         let message = "not used: it is not the version that ran, because its hash (htlhash) is not that in the profile";
         warnings.push(Warning::new(message).in_file(image.path(), None));

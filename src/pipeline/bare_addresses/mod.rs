@@ -139,6 +139,7 @@ impl<'m> Answers<'m> {
     pub(crate) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
         let Some(index) = self.frame_indices.get(address).copied().flatten() else { return Vec::new() };
         let frames = self.frames.get(index);
+        // `None`: the format can express inlined calls, so all frames are returned.
         let Some(code_names) = &self.code_names else {
             return frames.filter_map(|frame| self.call(frame)).collect();
         };

@@ -154,11 +154,14 @@ impl Named {
         let places = correct_return_addresses(chains.places(), resolver, pool);
         let mut locations = Vec::with_capacity(places.len());
         for place in &places {
+            // Places that differ only in process, mode or address have the same functions, which are looked up once.
             let frames_index = distinct.intern(place.location);
             locations.push(naming.describe(place, frames_index));
         }
         let modules = naming.modules.into_items();
         let frames = resolver.frames(distinct.items(), pool, warnings);
+        // Some return addresses have no function at the byte before, where they were looked up. Look for a function
+        // that starts at the return address itself.
         let entered_locations = find_entered(&places, &frames, &mut locations);
         let entered = resolver.frames(&entered_locations, pool, warnings);
         Self { frames, entered, locations, modules }
@@ -273,6 +276,7 @@ fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [Loca
         if !place.is_return || !frames.is_unknown(info.frames_index as usize) {
             continue;
         }
+        // `offset` is that of the byte before the return address.
         let location = Location::File(dso, offset.wrapping_add(1));
         info.entered = Some(entered.intern(location));
     }
@@ -370,7 +374,8 @@ impl FrameNaming<'_> {
     /// code: an image of `perf inject --jit`, or a file that simpleperf names as a JIT cache.
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.symbolizer.spaces.dsos().get(id);
-        // The module of such memory isn't kept in `dso_modules`, because its name depends on the process.
+        // Memory without a file, unless the mapping has a name of its own. Its module isn't kept in `dso_modules`,
+        // because the module's name depends on the process.
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // Like perf, show memory without a file under the name of the perf map that would name its code
             // (`/tmp/perf-PID.map`).

@@ -65,6 +65,7 @@ fn pass_samples(
     let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
     let frames_by_place = if keep_addr { count_frames_by_place(&samples, &named) } else { Vec::new() };
+    // `merged` gives the rows of the second pass the IDs of the first one, for which the tables were made.
     let mut merged = Merging::new(samples);
     let mut addresses: Vec<Option<Addr>> = Vec::new();
     resolution.read(Keep::EachRow, job, |mut chunk| {

@@ -85,6 +85,7 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
         if samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT {
+            // `frames` has no frames for the mark, so this chain gets no stack (`None`).
             limit_chain = Some(ChainId(stacks.len() as u32));
         } else if caller.is_some() && caller == limit_chain && !named.starts_thread(place) {
             let name = profile.name(TRUNCATED);

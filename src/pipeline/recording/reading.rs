@@ -395,6 +395,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
         let mut end = StackEnd::Recorded;
+        // True if the sample has a copy of the stack and at least one frame was found in it. They are in
+        // `self.unwound`.
         if self.unwind(sample, pid, time) {
             end = self.unwound_end(sample);
             // `max_stack` limits the kernel's and the user's part of the stack separately.

@@ -367,9 +367,11 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
 
 /// The absolute path of a jitdump as the recorded process saw it, wherever the file is now.
 fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
+    // The file was opened through the root directory of the process.
     if let Ok(path) = account.path.strip_prefix(format!("/proc/{}/root", account.pid)) {
         return Path::new("/").join(path);
     }
+    // Otherwise, the recording has the path if the process mapped its jitdump: the mapping is a marker.
     let mut markers = processes.markers.iter().filter(|marker| marker.pid == account.pid);
     match markers.find(|marker| marker.path.is_absolute()) {
         Some(marker) => marker.path.clone(),

@@ -280,12 +280,15 @@ impl Merging {
     /// merged ones. The branches themselves are moved to the merged samples; the other fields stay in the chunk. Fails
     /// if there are more chains, threads or branches than IDs.
     pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
+        // Fails if the worker ran out of IDs for the chunk.
         std::mem::replace(&mut chunk.id_check, Ok(()))?;
         if self.renumberings.len() <= chunk.worker {
             self.renumberings.resize_with(chunk.worker + 1, Renumbering::default);
         }
         let Self { samples, renumberings } = self;
         let renumbering = &mut renumberings[chunk.worker];
+        // The worker started with empty tables for this chunk, so the IDs of its earlier chunks stand for nothing any
+        // more.
         if chunk.has_new_tables {
             *renumbering = Renumbering::default();
         }

@@ -72,6 +72,8 @@ impl<'a> Natives<'a> {
             Some(dso) => Location::File(dso, offset.0),
             None => Location::Nothing(offset),
         };
+        // A return address is first looked up at the byte before it, which belongs to the call. If the instruction that
+        // ends there isn't a call, `find_uncalled` returns the location of the address itself (`Some`).
         let before: Vec<Location> = places.iter().map(|(path, addr)| location(path, addr.for_lookup())).collect();
         let uncalled = resolver.find_uncalled(&before, pool);
         let mut lookups = Vec::with_capacity(places.len());

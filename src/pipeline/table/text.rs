@@ -178,6 +178,8 @@ impl Cell {
 fn fit(widths: &mut [usize], has_names: &[bool], symbol_column: Option<usize>, line_width: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(line_width);
+    // At first, the column with functions is spared, and the others keep `TELLING_NAME` columns. If that isn't enough,
+    // all are reduced to `LEAST_NAME`.
     for (spared_column, least) in [(symbol_column, TELLING_NAME), (None, LEAST_NAME)] {
         while excess > 0 {
             let may_shrink = |at: &usize| has_names[*at] && Some(*at) != spared_column && widths[*at] > least;

@@ -98,7 +98,8 @@ fn a_file_or_directory_may_be_given_for_one_process() {
             let numbers: &[&str] = if named == "DIR" { &["--map-pid", "1=77", "--map-pid", "1=78"] } else { &[] };
             let options = [&[option, &*a, option, &*b][..], numbers].concat();
             let (names, warnings) = odd.inject(&options);
-            let warnings: Vec<_> = warnings.iter().filter(|said| !said.contains("header says")).collect();
+            let warnings: Vec<_> =
+                warnings.iter().filter(|said| !said.contains("header of the jitdump says")).collect();
             assert_eq!((&names, warnings.len()), (&expected, 0), "{option} {named}: {warnings:?}");
         }
     }
