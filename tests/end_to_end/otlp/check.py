@@ -95,7 +95,9 @@ class Frames:
         # A function has its file also where a frame of it has no line: rows state files with lines only.
         files = [strings[function.filename_strindex] if line else None for function, line in zip(functions, lines)]
         if not names:
-            names, files, lines = [f"[{module}]" if module else "[unknown]"], [None], [None]
+            # A module may be in brackets already.
+            name = module if module and module.startswith("[") else f"[{module or 'unknown'}]"
+            names, files, lines = [name], [None], [None]
         frames = [(name, module, build_id, file, line) for name, file, line in zip(names, files, lines)]
         kinds = ["inlined"] * (len(frames) - 1) + [kind]
         tiers = [None] * (len(frames) - 1) + [tier]
