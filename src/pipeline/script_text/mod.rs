@@ -138,8 +138,11 @@ struct BlockHandling<'f, T> {
 /// The number of bytes at the beginning of a text by which its layout is detected.
 const HEAD: usize = 1 << 16;
 
-/// The maximum number of blocks that wait for a lookup. The first lookup is made for a single block, so that text from
-/// a slow pipe is passed on soon, and each further one for up to twice as many blocks as the one before.
+/// The maximum number of blocks that wait for the first lookup. Each further lookup is made for up to twice as many
+/// blocks as the one before. Where the program that writes the text pauses, fewer wait, so that its text is passed on.
+const FIRST_WAITING: usize = 4;
+
+/// The maximum number of blocks that wait for any lookup.
 const MAX_WAITING: usize = 64;
 
 impl TextFilter<'_> {
@@ -189,7 +192,7 @@ impl TextFilter<'_> {
         let mut pending = Vec::new();
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
-        let mut max_waiting = 1;
+        let mut max_waiting = FIRST_WAITING;
         loop {
             // Each lookup covers the sources of all processes so far, and repeats earlier warnings. So only those of
             // the last lookup are reported.
