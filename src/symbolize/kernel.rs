@@ -165,10 +165,11 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not say which kernel was running (perf was killed or is still running), and the \
-                 running kernel is at different addresses"
+                "the recording does not say which kernel was running (perf was killed or is still running), and \
+                 nothing proves that it was this machine's"
             }
-            Some(_) => "this machine runs a different one",
+            Some(true) => "this machine runs it, but no list of its symbols can be used",
+            Some(false) => "this machine runs a different one",
         };
         warnings.push(Warning::new(format!(
             "no symbols for the recorded kernel: {which}. Kernel functions stay unnamed; pass --kallsyms FILE, a copy \
@@ -540,6 +541,13 @@ mod tests {
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
         assert!(name.is_none() && said.len() == 1 && said[0].contains("this machine runs a different one"), "{said:?}");
+        // It is the running kernel, but its list ends elsewhere, or shows no addresses to this user.
+        let hidden = "0000000000000000 T _text\n0000000000000000 t do_one\n";
+        for (list, recorded) in [(LIST, (None, Some("6.1"), TEXT)), (hidden, (Some(1), Some("6.1"), TEXT))] {
+            let (name, said) = found_beside_list(list, recorded, None, Some(0x400));
+            let last = said.last().unwrap();
+            assert!(name.is_none() && last.contains("this machine runs it, but"), "{said:?}");
+        }
     }
 
     #[test]

@@ -116,7 +116,7 @@ fn summarize(loaded: &Loaded<'_>, counts: &AddressCounts, options: &InjectOption
     }
     let output = options.output.shown();
     if asked == 0 {
-        summary.push(format!("{}: nothing to do, all addresses already have names", output.display()));
+        summary.push(format!("{}: nothing to do, because no unnamed address can be named", output.display()));
         return;
     }
     let named = counts.named + counts.named_in_files;
