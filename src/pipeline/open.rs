@@ -709,13 +709,15 @@ pub(crate) fn unpack_bytes(bytes: Vec<u8>) -> Result<Bytes> {
 /// Unpacks the content of an input, which is returned unchanged if it isn't packed.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
-    while wrappings.len() < MAX_WRAPPINGS {
-        let Some(wrapping) = recognize_wrapping(&bytes) else { return Ok(Unpacked { bytes, wrappings }) };
+    while let Some(wrapping) = recognize_wrapping(&bytes) {
+        if wrappings.len() == MAX_WRAPPINGS {
+            return Err(Error::new(format!("is packed in more than {MAX_WRAPPINGS} layers")));
+        }
         let unpacked = io::spool(unpack_layers(Box::new(&bytes[..]), &[wrapping])?)?;
         bytes = unpacked;
         wrappings.push(wrapping);
     }
-    Err(Error::new(format!("is compressed more than {MAX_WRAPPINGS} times")))
+    Ok(Unpacked { bytes, wrappings })
 }
 
 fn decompression_error(packing: &str, error: std::io::Error) -> Error {
@@ -765,4 +767,28 @@ pub fn default_input() -> InPath {
         }
     }
     InPath::Path(PathBuf::from("perf.data"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use std::io::Write;
+
+    #[test]
+    fn an_input_may_be_packed_in_four_layers() {
+        let mut bytes = b"main;f 7\n".to_vec();
+        for layers in 0..=MAX_WRAPPINGS + 1 {
+            let unpacked = unpack_bytes(bytes.clone());
+            if layers <= MAX_WRAPPINGS {
+                assert_eq!(&unpacked.unwrap()[..], b"main;f 7\n", "{layers}");
+            } else {
+                assert!(unpacked.unwrap_err().to_string().contains("in more than 4 layers"));
+            }
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+            encoder.write_all(&bytes).unwrap();
+            bytes = encoder.finish().unwrap();
+        }
+    }
 }
