@@ -93,8 +93,8 @@ impl Candidate<'_> {
         }
     }
 
-    /// Tells users why a file is used for a process that neither its name nor the user mentions. `None` if there is
-    /// nothing to remark on.
+    /// Tells users why a file is used that they may not expect: one of the process's parent, or one inside the root
+    /// directory of a process that has a root directory or mounts of its own. `None` for other files.
     fn remark(&self, named_path: &NamedPath) -> Option<String> {
         let why = if matches!(self.clue, Clue::Parent)
             && let Some(parent) = self.inner

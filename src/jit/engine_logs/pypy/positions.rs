@@ -105,8 +105,7 @@ impl<'a> OperationWalk<'a> {
         if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
             self.enter(depth, Some(call), SourceLocation::parse(&line[text]));
         } else if let Some(offset) = parse_offset(line) {
-            // Operations before the start of the code only prepare the block. They count as at the start of the code
-            // (0).
+            // Operations before the start of the code only prepare the block, so they are taken to be at its start.
             let offset = offset.saturating_sub(code_offset);
             self.add_operation(offset);
             // The code of an operation that ends a call, and all code after it, belongs to the caller. So the entry
