@@ -239,6 +239,10 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             self.end_sample();
             return true;
         }
+        // Whether these lines have a frame can't be told from a sample that has one in its header.
+        if self.sample.has_frame {
+            return false;
+        }
         let edited_before = (self.edited.out.len(), self.edited.copied);
         let counts_before = self.counts.clone();
         self.new_frames = Some(NewFrames { frames, holds: ALWAYS, edited_before, counts_before });

@@ -207,13 +207,21 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
         "\t             7f2 [unknown] (/bin/x)\n app 5 1.0: 1 c:\n",
         "\t            1000 [unknown] (//anon)\n app 6 1.0: 1 c: \n\t            1000 [unknown] (//anon)\n  a.js:7\n",
         "\t             7f2 main (/bin/x)\n",
+        " ABI:2    AX:0x1    BX:0x2\n",
         "",
     ];
-    let headers =
-        ["app 5 3.0: 1 c: \n", "app 6 3.0: 1 c: \n", "app 5 9.5: 1 c: \n", "no header\n", "app 5/8 4.0: 1 c: \n"];
-    let samples = |at: usize| format!("{}{}\n", headers[at * 7 % 5], frames[at * 11 % 6]);
+    let headers = [
+        "app 5 3.0: 1 c: state=1\n",
+        "app 5 3.0: 1 c: \n",
+        "app 6 3.0: 1 c: \n",
+        "app 5 9.5: 1 c: \n",
+        "no header\n",
+        "app 5/8 4.0: 1 c: \n",
+    ];
+    // All pairs of a header and frames.
+    let samples = |at: usize| format!("{}{}\n", headers[at % 6], frames[at % 7]);
     let (mut text, mut expected, mut sum) = (String::new(), String::new(), Counts::default());
-    for at in (0..30).chain(0..30).chain(0..30).chain(10..20) {
+    for at in (0..42).chain(0..42).chain(0..42).chain(10..20) {
         let (named, counts) = rewritten(&samples(at), Style::default());
         text += &samples(at);
         expected += &named;
