@@ -438,7 +438,14 @@ struct SpaceBuilder {
     program: Option<DsoId>,
     /// The executable mappings of files since the last exec, as they were made, even if other mappings cover them now.
     texts: FxHashSet<TextMapping>,
+    /// For each file, the addresses in any of its mappings in `texts`.
+    text_addresses: FxHashMap<DsoId, RangeMap<()>>,
 }
+
+/// The maximum number of mapped parts that are compared with a new mapping. A mapping over more parts counts as a new
+/// one: no program's code consists of so many, and without a limit, thousands of mappings over thousands of parts would
+/// take hours.
+const MAX_PARTS: usize = 256;
 
 /// An executable mapping of a file.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -485,6 +492,7 @@ impl SpaceBuilder {
             self.execs += 1;
             self.program = None;
             self.texts.clear();
+            self.text_addresses.clear();
             self.done.extend(self.live.drain().map(|entry| MappedRegion::new(entry, exec)));
         }
     }
@@ -507,6 +515,7 @@ impl SpaceBuilder {
             self.program.get_or_insert(dso);
             if is_linked_file(dso, dsos) {
                 self.texts.insert(TextMapping { addresses: range.clone(), dso });
+                self.text_addresses.entry(dso).or_default().insert(range.clone(), (), |_| {});
             }
         }
         // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
@@ -539,11 +548,11 @@ impl SpaceBuilder {
         false
     }
 
-    /// True if `dso` is already mapped in the whole range, and a mapping with this offset at the start of the range
-    /// would show the same bytes at the same addresses.
+    /// True if `dso` is already mapped in the whole range, in at most [`MAX_PARTS`] parts, and a mapping with this
+    /// offset at the start of the range would show the same bytes at the same addresses.
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
-        for entry in self.live.overlapping(range.clone()) {
+        for entry in self.live.overlapping(range.clone()).take(MAX_PARTS) {
             // There is a gap before this entry, or the entry has other bytes than the mapping would show.
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
                 return false;
@@ -553,10 +562,10 @@ impl SpaceBuilder {
         covered >= range.end
     }
 
-    /// True if executable memory with the same name as `data` covers the whole range.
+    /// True if executable memory with the same name as `data` covers the whole range, in at most [`MAX_PARTS`] parts.
     fn is_executable_memory(&self, range: Range<u64>, data: DsoId, dsos: &Dsos) -> bool {
         let mut covered = range.start;
-        for entry in self.live.overlapping(range.clone()) {
+        for entry in self.live.overlapping(range.clone()).take(MAX_PARTS) {
             let Dso { kind, path, .. } = dsos.get(entry.value.dso);
             if entry.start > covered || *kind != DsoKind::Anonymous || *path != dsos.get(data).path {
                 return false;
@@ -585,10 +594,8 @@ impl SpaceBuilder {
         // The range is compared with the library's mappings as they were made, not with what is visible of them now. A
         // recording doesn't tell when a library is unmapped. Pieces of it then stay visible between later mappings, and
         // memory that covers just such a piece doesn't hold the library's code.
-        let is_moved_text = self.texts.iter().any(|TextMapping { addresses, dso: file }| {
-            let contains_range = addresses.start <= range.start && range.end <= addresses.end;
-            *file == dso && (addresses == range || (is_huge_pages && contains_range))
-        });
+        let is_whole_mapping = self.texts.contains(&TextMapping { addresses: range.clone(), dso });
+        let is_moved_text = is_whole_mapping || (is_huge_pages && self.is_text(range, dso));
         if !is_moved_text {
             return false;
         }
@@ -597,15 +604,18 @@ impl SpaceBuilder {
         true
     }
 
-    /// True if executable mappings of the file, as they were made, cover the whole range.
+    /// True if executable mappings of the file, as they were made, cover the whole range, in at most [`MAX_PARTS`]
+    /// parts.
     fn is_text(&self, range: &Range<u64>, dso: DsoId) -> bool {
+        let Some(addresses) = self.text_addresses.get(&dso) else { return false };
         let mut covered = range.start;
-        while covered < range.end {
-            let here = self.texts.iter().filter(|text| text.dso == dso && text.addresses.contains(&covered));
-            let Some(end) = here.map(|text| text.addresses.end).max() else { return false };
-            covered = end;
+        for entry in addresses.overlapping(range.clone()).take(MAX_PARTS) {
+            if entry.start > covered {
+                return false;
+            }
+            covered = entry.end;
         }
-        true
+        covered >= range.end
     }
 
     /// Checks whether a deleted file that is being mapped over `range` holds the program's own code. If so, keeps the

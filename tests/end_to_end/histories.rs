@@ -43,8 +43,13 @@ impl History {
     }
 
     fn map(&mut self, pid: u32, addr: u64, len: u64, path: &str) {
+        self.map_part(pid, addr, len, 0, path);
+    }
+
+    /// Maps the part of a file that begins at the offset `pgoff`.
+    fn map_part(&mut self, pid: u32, addr: u64, len: u64, pgoff: u64, path: &str) {
         let now = self.now(pid);
-        self.data.mmap2(now, Mmap { addr, len, pgoff: 0, path });
+        self.data.mmap2(now, Mmap { addr, len, pgoff, path });
     }
 
     fn fork(&mut self, pid: u32, parent: u32) {
@@ -135,6 +140,26 @@ fn a_plugin_that_is_loaded_again_and_again() {
                 let number = if distinct { n } else { 0 };
                 history.map(PID, 0x1000_0000, 0x4000, &format!("/nowhere/plugin{number}.so"));
                 history.sample(PID, &[0x1000_0010 + 16 * (n % 50), 0x1000_2000]);
+            }
+            history.write(path);
+        });
+    }
+}
+
+/// A program whose text is mapped in many parts, and memory that is mapped over one of them or over all, again and
+/// again; and the same with memory in many parts.
+#[test]
+fn memory_over_text_in_many_parts() {
+    for (below, over_all) in [("/nowhere/app", true), ("/nowhere/app", false), ("//anon", true)] {
+        is_linear(&["report", "inject -o /dev/null"], |path, times| {
+            let mut history = History::new();
+            for n in 0..times {
+                history.map_part(PID, 0x1000_0000 + 0x1000 * n, 0x1000, 0x1000 * n, below);
+            }
+            for n in 0..times {
+                let (start, len) = if over_all { (0, 0x1000 * times) } else { (0x1000 * n, 0x1000) };
+                history.map(PID, 0x1000_0000 + start, len, "//anon");
+                history.sample(PID, &[0x1000_0010 + 0x1000 * n, 0x1000_0020]);
             }
             history.write(path);
         });
