@@ -13,6 +13,12 @@ pub trait Span {
     fn range(&self) -> Range<u64>;
 }
 
+impl Span for Range<u64> {
+    fn range(&self) -> Range<u64> {
+        self.clone()
+    }
+}
+
 /// Items sorted by the start of their range.
 #[derive(Debug, Clone)]
 pub struct IntervalTree<T> {

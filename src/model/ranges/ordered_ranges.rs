@@ -270,12 +270,6 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, proptest};
 
-    impl Span for Range<u64> {
-        fn range(&self) -> Range<u64> {
-            self.clone()
-        }
-    }
-
     /// Mostly short ranges, a few long ones, some empty.
     fn items() -> impl Strategy<Value = Vec<Range<u64>>> {
         let len = proptest::prop_oneof![8 => 0..6u64, 1 => 0..100u64];

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::io::Bytes;
 use crate::io::door::Opened;
 use crate::model::process::BuildId;
+use crate::model::ranges::{OrderedRanges, Span};
 use flate2::{Decompress, FlushDecompress};
 use object::read::elf::{FileHeader, NoteIterator, ProgramHeader, SectionHeader};
 use object::{CompressionFormat, Endianness, Object, ObjectSection, SectionKind, elf};
@@ -23,14 +24,17 @@ use std::path::{Path, PathBuf};
 pub struct Image {
     path: PathBuf,
     bytes: Bytes,
-    segments: Vec<LoadSegment>,
+    /// The loadable segments in the order of their headers, for lookups by link-time address.
+    segments: OrderedRanges<LoadSegment>,
+    /// The same, for lookups by offset in the file.
+    segments_by_offset: OrderedRanges<ByOffset>,
     build_id: Option<BuildId>,
     machine: u16,
     /// The methods of a ReadyToRun image; empty for ELF files.
     methods: Vec<Method>,
     /// Ranges of link-time addresses in executable sections whose bytes the file lacks. Debug files, and files packed
     /// without code, have such sections.
-    blank: Vec<Range<u64>>,
+    blank: OrderedRanges<Range<u64>>,
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
     metadata: Option<Metadata>,
     /// True if every user may read the file and reach its directory. Otherwise `pack` leaves the file out, unless the
@@ -49,15 +53,19 @@ struct LoadSegment {
     size: u64,
 }
 
-impl LoadSegment {
-    /// How far a file offset is after the segment's start, in bytes; `None` if it isn't in the segment.
-    fn distance_of_offset(&self, offset: u64) -> Option<u64> {
-        offset.checked_sub(self.offset).filter(|&distance| distance < self.size)
+impl Span for LoadSegment {
+    fn range(&self) -> Range<u64> {
+        self.vaddr..self.vaddr.saturating_add(self.size)
     }
+}
 
-    /// How far a link-time address is after the segment's start, in bytes; `None` if it isn't in the segment.
-    fn distance_of_vaddr(&self, vaddr: u64) -> Option<u64> {
-        vaddr.checked_sub(self.vaddr).filter(|&distance| distance < self.size)
+/// A segment, identified by its range in the file.
+#[derive(Debug, Clone, Copy)]
+struct ByOffset(LoadSegment);
+
+impl Span for ByOffset {
+    fn range(&self) -> Range<u64> {
+        self.0.offset..self.0.offset.saturating_add(self.0.size)
     }
 }
 
@@ -87,14 +95,16 @@ impl Image {
             object::File::Elf64(file) => read_headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
+        let (segments, segments_by_offset) = index_segments(segments);
         Ok(Self {
             path: path.to_owned(),
             bytes,
             segments,
+            segments_by_offset,
             build_id,
             machine,
             methods: Vec::new(),
-            blank,
+            blank: OrderedRanges::for_addresses(blank),
             // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
@@ -111,14 +121,16 @@ impl Image {
             vaddr: section.rva.into(),
             size: section.size.into(),
         });
+        let (segments, segments_by_offset) = index_segments(segments.collect());
         Ok(Self {
             path: path.to_owned(),
             bytes,
-            segments: segments.collect(),
+            segments,
+            segments_by_offset,
             build_id: None,
             machine: image.machine,
             methods: image.methods,
-            blank: Vec::new(),
+            blank: OrderedRanges::default(),
             // `from_opened` replaces these two values if the bytes come from an opened file.
             metadata: None,
             is_everybodys: true,
@@ -162,12 +174,9 @@ impl Image {
 
     /// The link-time address of the byte at this file offset. `None` if no segment contains the byte.
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
-        for segment in &self.segments {
-            if let Some(distance) = segment.distance_of_offset(offset) {
-                return Some(segment.vaddr.wrapping_add(distance));
-            }
-        }
-        None
+        let index = self.segments_by_offset.first_at(offset, 0)?;
+        let ByOffset(segment) = self.segments_by_offset.as_slice()[index];
+        Some(segment.vaddr.wrapping_add(offset - segment.offset))
     }
 
     /// The file offset of the byte at this link-time address. `None` if the file has no such byte.
@@ -178,7 +187,8 @@ impl Image {
 
     /// The segment that contains a link-time address, and the distance of the address from the segment's start.
     fn find_segment(&self, vaddr: u64) -> Option<(&LoadSegment, u64)> {
-        self.segments.iter().find_map(|segment| Some((segment, segment.distance_of_vaddr(vaddr)?)))
+        let segment = &self.segments.as_slice()[self.segments.first_at(vaddr, 0)?];
+        Some((segment, vaddr - segment.vaddr))
     }
 
     /// OpenTelemetry's build ID for files of any kind, `process.executable.build_id.htlhash`. It is the first half of
@@ -201,7 +211,7 @@ impl Image {
         let Range { start, end } = addresses;
         // `blank` has code sections whose headers a debug file keeps, but not their bytes. A segment may seem to
         // contain such bytes.
-        if self.blank.iter().any(|blank| blank.contains(&start)) {
+        if self.blank.first_at(start, 0).is_some() {
             return None;
         }
         let (segment, distance) = self.find_segment(start)?;
@@ -354,6 +364,12 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
+/// Prepares segments for lookups by link-time address and by offset. A file may state tens of thousands of them.
+fn index_segments(segments: Vec<LoadSegment>) -> (OrderedRanges<LoadSegment>, OrderedRanges<ByOffset>) {
+    let by_offset = segments.iter().copied().map(ByOffset).collect();
+    (OrderedRanges::for_addresses(segments), OrderedRanges::for_addresses(by_offset))
+}
+
 /// What is needed from the headers of an ELF file.
 struct Headers {
     machine: u16,
@@ -495,6 +511,48 @@ mod tests {
         assert_eq!(build_id(200_000), None);
     }
 
+    /// An ELF file with these loadable segments, given as offset, address and size, and no sections.
+    fn with_segments(segments: &[[u64; 3]]) -> Image {
+        let mut bytes = b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0\x03\0\x3e\0\x01\0\0\0".to_vec();
+        bytes.extend([0, 64, 0].map(u64::to_le_bytes).as_flattened());
+        let count = (segments.len() as u16).to_le_bytes();
+        bytes.extend([0, 0, 0, 0, 64, 0, 56, 0, count[0], count[1], 64, 0, 0, 0, 0, 0]);
+        for &[offset, vaddr, size] in segments {
+            bytes.extend([5 << 32 | 1, offset, vaddr, 0, size, size, 0].map(u64::to_le_bytes).as_flattened());
+        }
+        bytes.resize(bytes.len() + 0x2000, 7);
+        Image::new(Path::new("x"), Bytes::Owned(bytes)).unwrap()
+    }
+
+    #[test]
+    fn of_segments_that_overlap_the_first_one_counts() {
+        let image = with_segments(&[[0x100, 0x5000, 0x10], [0x108, 0x5008, 0x20], [0x100, 0x7000, 0x40]]);
+        let offsets = [0xff, 0x100, 0x10f, 0x110, 0x127, 0x128, 0x140].map(|offset| image.vaddr(offset));
+        assert_eq!(
+            offsets,
+            [None, Some(0x5000), Some(0x500f), Some(0x5010), Some(0x5027), Some(0x7028), None],
+            "{offsets:#x?}"
+        );
+        let addresses = [0x4fff, 0x5000, 0x5010, 0x5028, 0x703f, 0x7040].map(|addr| image.offset(addr));
+        assert_eq!(addresses, [None, Some(0x100), Some(0x110), None, Some(0x13f), None], "{addresses:#x?}");
+        assert_eq!(image.loaded(0x5008..0x6000).map(<[u8]>::len), Some(8));
+        // The last address can't be in a segment that ends before it.
+        let at_the_end = with_segments(&[[0, u64::MAX - 0x10, 0x100]]);
+        assert_eq!(at_the_end.offset(u64::MAX - 1), Some(0xf));
+        assert!(at_the_end.loaded(u64::MAX - 1..u64::MAX).is_some());
+    }
+
+    #[test]
+    fn many_segments_are_found_each() {
+        let count = 60_000;
+        let segments: Vec<[u64; 3]> = (0..count).map(|n| [16 * n, 0x10_0000 + 32 * n, 16]).collect();
+        let image = with_segments(&segments);
+        for n in 0..count {
+            assert_eq!(image.vaddr(16 * n + 3), Some(0x10_0000 + 32 * n + 3));
+            assert_eq!(image.offset(0x10_0000 + 32 * n + 17), None);
+        }
+    }
+
     #[test]
     fn the_test_binary_itself() {
         let path = std::env::current_exe().unwrap();
@@ -521,9 +579,10 @@ mod tests {
 
     #[test]
     fn an_address_before_a_segment_is_not_in_it_with_any_size() {
-        let segment = LoadSegment { offset: 0x1000, vaddr: 0x40_1000, size: u64::MAX };
-        assert_eq!(segment.distance_of_offset(0xfff), None);
-        assert_eq!(segment.distance_of_offset(0x1010), Some(0x10));
+        let image = with_segments(&[[0x1000, 0x40_1000, u64::MAX]]);
+        assert_eq!(image.vaddr(0xfff), None);
+        assert_eq!(image.vaddr(0x1010), Some(0x40_1010));
+        assert_eq!(image.offset(0x40_0fff), None);
     }
 
     #[test]
