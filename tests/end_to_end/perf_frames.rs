@@ -161,6 +161,27 @@ fn addresses_in_chains_that_no_call_precedes_are_looked_up_as_they_are() {
     assert!(print("ip,sym,srcline").contains(&format!("astray.c:{line}\n")), "no frame is in line {line}");
 }
 
+/// `perf record -d` records where data is mapped, so that addresses in it have names, too.
+#[test]
+fn addresses_in_data_are_named_after_the_variable_as_in_perf() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/astray_in_data.c");
+    run("gcc", &["-O1", "-g", "-fno-omit-frame-pointer", "-mno-red-zone", "-o", "astray", source], dir.path());
+    let record = ["record", "-q", "-d", "-e", "cpu-clock:u", "-F", "4000", "--call-graph", "fp", "-o", "perf.data"];
+    run("perf", &[&record[..], &["--", "./astray", "40"]].concat(), dir.path());
+    let second_frames = |program: &str, options: &[&str]| -> BTreeSet<String> {
+        let text = run(program, &[&["script", "-F", "ip,sym,symoff"], options].concat(), dir.path());
+        let samples = text.split("\n\n").map(|sample| sample.lines().map(str::trim).collect::<Vec<_>>());
+        let astray = samples.filter(|frames| frames.len() == 2 && frames[0].contains(" stray+"));
+        astray.filter_map(|frames| Some(frames[1].split_once(' ')?.1.to_owned())).collect()
+    };
+    let ours = second_frames(env!("CARGO_BIN_EXE_jitgraft"), &["perf.data"]);
+    for variable in ["constant+0x7", "filled+0x0", "filled+0xc", "zeroed+0x14", "[unknown]"] {
+        assert!(ours.contains(variable), "{variable}: {ours:?}");
+    }
+    assert_eq!(ours, second_frames("perf", &["-i", "perf.data"]));
+}
+
 /// native → written code → native → written code, each way in and out of it whole.
 #[test]
 fn chains_go_through_jit_code_and_back() {

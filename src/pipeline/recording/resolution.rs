@@ -29,7 +29,7 @@ use crate::symbolize::kernel::{KernelOptions, KernelSymbols};
 use crate::symbolize::resolver::Resolver;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
-use crate::symbolize::symbols::data::{Variable, Variables, vaddr_of_data};
+use crate::symbolize::symbols::data::{Variable, Variables};
 use crate::symbolize::symbols::files::SearchOptions;
 use crate::symbolize::symbols::image::Image;
 use crate::symbolize::symbols::images::Images;
@@ -299,7 +299,7 @@ impl<'a> Resolution<'a> {
             let Location::File(dso, offset) = chains.places()[place.0 as usize].location else { continue };
             if self.spaces.dsos().get(dso).kind == DsoKind::File
                 && let Some(image) = self.images.get(dso)
-                && let Some(vaddr) = vaddr_of_data(image, offset)
+                && let Some(vaddr) = image.vaddr_in_memory(offset)
             {
                 let variables = variables_by_file.entry(dso).or_insert_with(|| self.variables_of(image));
                 if let Some(variable) = variables.find(vaddr) {

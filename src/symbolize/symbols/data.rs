@@ -1,8 +1,10 @@
-//! Finds variables by address, for samples with data addresses. Frames are never named after variables, even if their
-//! code lies in one.
+//! Finds variables by address: for samples with data addresses, and for frames in data. A call chain by frame pointers
+//! goes astray in code that uses the frame pointer for something else, and may then contain addresses of data. `perf
+//! record -d` records where data is mapped, and such a frame is named after the variable, as in perf.
 
 use super::image::Image;
-use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+use super::plt::is_hit;
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
 
 /// The variable at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,6 +13,8 @@ pub struct Variable {
     pub name: Vec<u8>,
     /// The offset of the address from the start of the variable, in bytes.
     pub offset: u64,
+    /// False if the variable's symbol has no size. Then the address may be after the variable's end.
+    pub has_size: bool,
 }
 
 /// The variables of a program or library.
@@ -64,35 +68,33 @@ impl Variables {
         let after = self.list.partition_point(|symbol| symbol.start <= vaddr);
         let symbol = &self.list[after.checked_sub(1)?];
         let offset = vaddr - symbol.start;
-        (symbol.size == 0 || offset < symbol.size).then(|| Variable { name: symbol.name.clone(), offset })
+        let has_size = symbol.size != 0;
+        (!has_size || offset < symbol.size).then(|| Variable { name: symbol.name.clone(), offset, has_size })
     }
 }
 
-/// The link-time address of the data that was mapped at a file offset. Unlike [`Image::vaddr`], also finds variables
-/// without contents in the file (`.bss`), if they share a page with the end of a segment's contents. That page is
-/// mapped from the file, so such a variable has an offset after the contents, but within the segment's size in memory.
-/// `None` if no segment contains the offset.
-pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
-    if let Some(vaddr) = image.vaddr(offset) {
-        return Some(vaddr);
-    }
-    // The offset may be in several segments, because a linker may pad an earlier one to a whole page. The last one
-    // counts.
-    let mut found = None;
-    for segment in image.object().ok()?.segments() {
-        let (start, len) = segment.file_range();
-        let distance = offset.wrapping_sub(start);
-        if (len..segment.size()).contains(&distance) {
-            found = segment.address().checked_add(distance);
-        }
-    }
-    found
+/// True if any of the link-time addresses, which must be ascending, is in a section of data.
+pub fn is_any_in_data(object: &object::File<'_>, addresses: &[u64]) -> bool {
+    object.sections().any(|section| {
+        is_data(&section) && is_hit(addresses, section.address(), section.address().saturating_add(section.size()))
+    })
+}
+
+/// True if a section is loaded and contains data. That includes `.bss`, but not `.tbss`: the variables of threads are
+/// elsewhere, and its addresses are those of the sections after it.
+fn is_data(section: &object::Section<'_, '_>) -> bool {
+    let SectionFlags::Elf { sh_flags, .. } = section.flags() else { return false };
+    // In the images that jitgraft writes, `.text.names` has code without bytes and isn't marked as executable.
+    let is_text = section.name().is_ok_and(|name| name.contains("text"));
+    let is_code = sh_flags.contains(elf::SHF_EXECINSTR) || is_text;
+    sh_flags.contains(elf::SHF_ALLOC) && !sh_flags.contains(elf::SHF_TLS) && !is_code
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::io::Bytes;
+    use object::ObjectSegment;
 
     #[test]
     fn variables_behind_the_contents_of_a_file_have_addresses() {
@@ -104,9 +106,9 @@ mod tests {
         let (start, len) = data.file_range();
         assert_eq!(image.vaddr(start + len), None);
         for distance in [0, len - 1, len, data.size() - 1] {
-            assert_eq!(vaddr_of_data(&image, start + distance), Some(data.address() + distance), "{distance:#x}");
+            assert_eq!(image.vaddr_in_memory(start + distance), Some(data.address() + distance), "{distance:#x}");
         }
-        assert_eq!(vaddr_of_data(&image, start + data.size()), None);
+        assert_eq!(image.vaddr_in_memory(start + data.size()), None);
     }
 
     #[test]

@@ -28,6 +28,9 @@ pub struct Image {
     segments: OrderedRanges<LoadSegment>,
     /// The same, for lookups by offset in the file.
     segments_by_offset: OrderedRanges<ByOffset>,
+    /// The parts of segments without contents in the file (`.bss`), by the offsets that they would have after the
+    /// segment's contents.
+    zeroed_by_offset: OrderedRanges<ByOffset>,
     build_id: Option<BuildId>,
     machine: u16,
     /// The methods of a ReadyToRun image; empty for ELF files.
@@ -90,17 +93,17 @@ impl Image {
             return Self::from_pe(path, bytes);
         }
         let parsed = parse(&bytes).map_err(|error| error.in_file(path))?;
-        let Headers { machine, segments, build_id, blank } = match &parsed {
+        let Headers { machine, segments, zeroed, build_id, blank } = match &parsed {
             object::File::Elf32(file) => read_headers(file.elf_header(), file.endian(), &bytes),
             object::File::Elf64(file) => read_headers(file.elf_header(), file.endian(), &bytes),
             _ => return Err(Error::new("not an ELF file").in_file(path)),
         };
-        let (segments, segments_by_offset) = index_segments(segments);
         Ok(Self {
             path: path.to_owned(),
             bytes,
-            segments,
-            segments_by_offset,
+            segments_by_offset: index_by_offset(&segments),
+            zeroed_by_offset: index_by_offset(&zeroed),
+            segments: OrderedRanges::for_addresses(segments),
             build_id,
             machine,
             methods: Vec::new(),
@@ -121,12 +124,13 @@ impl Image {
             vaddr: section.rva.into(),
             size: section.size.into(),
         });
-        let (segments, segments_by_offset) = index_segments(segments.collect());
+        let segments: Vec<LoadSegment> = segments.collect();
         Ok(Self {
             path: path.to_owned(),
             bytes,
-            segments,
-            segments_by_offset,
+            segments_by_offset: index_by_offset(&segments),
+            zeroed_by_offset: OrderedRanges::default(),
+            segments: OrderedRanges::for_addresses(segments),
             build_id: None,
             machine: image.machine,
             methods: image.methods,
@@ -177,6 +181,21 @@ impl Image {
         let index = self.segments_by_offset.first_at(offset, 0)?;
         let ByOffset(segment) = self.segments_by_offset.as_slice()[index];
         Some(segment.vaddr.wrapping_add(offset - segment.offset))
+    }
+
+    /// The link-time address of what was mapped at a file offset. Unlike [`Self::vaddr`], also finds variables without
+    /// contents in the file (`.bss`), if they share a page with the end of a segment's contents. That page is mapped from
+    /// the file, so such a variable has an offset after the contents, but within the segment's size in memory. `None` if
+    /// no segment contains the offset.
+    pub fn vaddr_in_memory(&self, offset: u64) -> Option<u64> {
+        if let Some(vaddr) = self.vaddr(offset) {
+            return Some(vaddr);
+        }
+        // The offset may be in several segments, because a linker may pad an earlier one to a whole page. The last one
+        // counts.
+        let index = self.zeroed_by_offset.last_at(offset, usize::MAX)?;
+        let ByOffset(zeroed) = self.zeroed_by_offset.as_slice()[index];
+        zeroed.vaddr.checked_add(offset - zeroed.offset)
     }
 
     /// The file offset of the byte at this link-time address. `None` if the file has no such byte.
@@ -364,16 +383,17 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-/// Prepares segments for lookups by link-time address and by offset. A file may state tens of thousands of them.
-fn index_segments(segments: Vec<LoadSegment>) -> (OrderedRanges<LoadSegment>, OrderedRanges<ByOffset>) {
-    let by_offset = segments.iter().copied().map(ByOffset).collect();
-    (OrderedRanges::for_addresses(segments), OrderedRanges::for_addresses(by_offset))
+/// Prepares segments for lookups by offset in the file. A file may state tens of thousands of them.
+fn index_by_offset(segments: &[LoadSegment]) -> OrderedRanges<ByOffset> {
+    OrderedRanges::for_addresses(segments.iter().copied().map(ByOffset).collect())
 }
 
 /// What is needed from the headers of an ELF file.
 struct Headers {
     machine: u16,
     segments: Vec<LoadSegment>,
+    /// The parts of these segments for which the file has no contents.
+    zeroed: Vec<LoadSegment>,
     build_id: Option<BuildId>,
     blank: Vec<Range<u64>>,
 }
@@ -381,13 +401,21 @@ struct Headers {
 /// Reads the loadable segments, the build ID, and the code sections whose bytes the file lacks.
 fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Headers {
     let mut segments = Vec::new();
+    let mut zeroed = Vec::new();
     for segment in header.program_headers(endian, bytes).unwrap_or_default() {
         if segment.p_type(endian) == elf::PT_LOAD {
-            segments.push(LoadSegment {
-                offset: segment.p_offset(endian).into(),
-                vaddr: segment.p_vaddr(endian).into(),
-                size: segment.p_filesz(endian).into(),
-            });
+            let offset: u64 = segment.p_offset(endian).into();
+            let vaddr: u64 = segment.p_vaddr(endian).into();
+            let size: u64 = segment.p_filesz(endian).into();
+            segments.push(LoadSegment { offset, vaddr, size });
+            let size_in_memory: u64 = segment.p_memsz(endian).into();
+            if size_in_memory > size {
+                zeroed.push(LoadSegment {
+                    offset: offset.saturating_add(size),
+                    vaddr: vaddr.saturating_add(size),
+                    size: size_in_memory - size,
+                });
+            }
         }
     }
     // `blank` has the code sections without bytes, which debug files contain.
@@ -401,7 +429,8 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
             }
         }
     }
-    Headers { machine: header.e_machine(endian).0, segments, build_id: read_build_id(header, endian, bytes), blank }
+    let build_id = read_build_id(header, endian, bytes);
+    Headers { machine: header.e_machine(endian).0, segments, zeroed, build_id, blank }
 }
 
 /// The maximum number of bytes of notes to read, per section and per file. A build ID is in a note of at most 36 bytes

@@ -28,6 +28,7 @@ use crate::error::{Warning, Warnings};
 use crate::model::code::MOST_INLINED;
 use crate::parallel::{Pool, join};
 use addr2line::FrameIter;
+use data::{Variables, is_any_in_data};
 use demangle::demangle;
 use files::SearchOptions;
 use gopclntab::{GoCall, GoTable};
@@ -98,7 +99,7 @@ impl Base {
     /// The link-time address of an offset in the file `running`. `None` if no segment of the file contains the offset.
     pub fn vaddr(self, running: &Image, offset: u64) -> Option<u64> {
         match self {
-            Self::File => running.vaddr(offset),
+            Self::File => running.vaddr_in_memory(offset),
             Self::Linked(shift) => Some(offset.wrapping_add(shift)),
         }
     }
@@ -131,6 +132,8 @@ struct LoadedSymbols<'a> {
     sections: Option<DebugSections<'a>>,
     /// Go's own table of functions; only read if there is no DWARF.
     go: Option<GoTable<'a>>,
+    /// The file's variables; only read if any of the addresses is in data.
+    variables: Option<Variables>,
 }
 
 /// Resolves all requests. Returns the results in the order of the requests. Each request gives one or more [`Frames`],
@@ -231,7 +234,16 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     if let Some(go) = &go {
         table.add_go_functions(go, &wanted);
     }
-    LoadedSymbols { table, sections, go }
+    LoadedSymbols { table, sections, go, variables: load_variables(file, &wanted) }
+}
+
+/// The variables of the file; `None` if none of the addresses in `wanted`, which must be ascending, is in data.
+fn load_variables(file: &OpenedObject<'_>, wanted: &[u64]) -> Option<Variables> {
+    if !is_any_in_data(&file.running.object().ok()?, wanted) {
+        return None;
+    }
+    let images: Vec<&Image> = std::iter::once(file.running).chain(&file.debugging).chain(&file.mini).collect();
+    Some(Variables::new(&images))
 }
 
 /// The functions of a file by address. A ReadyToRun image of .NET has a list of methods. In other files, functions come
@@ -286,7 +298,8 @@ impl<'a> Shard<'a> {
     }
 
     /// Adds the frames at a link-time address: inlined calls from DWARF or Go's table, then the function from the
-    /// symbol table. Adds nothing if neither has a name or a line for the address.
+    /// symbol table, or the variable if the address is in data. Adds nothing if none has a name or a line for the
+    /// address.
     fn add_frames(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr);
         let mut function = AddressFrame {
@@ -302,6 +315,13 @@ impl<'a> Shard<'a> {
             && (self.options.inlines || self.options.lines)
         {
             self.add_go_calls(go, addr, &mut function);
+        }
+        if function.name.is_none()
+            && let Some(variables) = &loaded.variables
+            && let Some(variable) = variables.find(addr).filter(|variable| variable.has_size)
+        {
+            function.name = Some(self.frames.intern(&self.options.display_name(&variable.name)));
+            function.offset = Some(variable.offset);
         }
         if function.name.is_some() || function.line != 0 {
             self.frames.push(function);
