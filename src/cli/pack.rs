@@ -44,7 +44,7 @@ pub(super) struct PackArgs {
     /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<OptionalPart>,
-    /// Pack this file if the recording refers to it, even if other users may not read it
+    /// Pack this file if the recording refers to it, even if other users cannot read it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
     /// Only list what would be packed and what would be left out
@@ -65,7 +65,7 @@ fn others() -> [(PossibleValue, OptionalPart); 5] {
         (scripts.help("Scripts with source maps, and the maps"), OptionalPart::Scripts),
         (sources.help("Source files of the lines that have samples"), OptionalPart::Sources),
         (cores.help("Core dumps with names of JIT code; they contain all memory of a process"), OptionalPart::Cores),
-        (private.help("Programs and text files that others may not read"), OptionalPart::Private),
+        (private.help("Programs and text files that other users cannot read"), OptionalPart::Private),
     ]
 }
 
