@@ -84,9 +84,9 @@ const FLAGS: &[(&str, &str)] = &[
 const KEYS: &[(&str, &str)] = &[
     ("file", "--by dso groups by program or library, and --by line by source line"),
     ("library", "--by dso groups by program or library"),
-    ("process", "--by pid groups by process, and --by comm by its name"),
+    ("process", "--by pid groups by process, and --by comm by the name of the thread"),
     ("command", "--by comm groups by the name of the thread"),
-    ("thread", "--by tid groups by thread, and --by comm by its name"),
+    ("thread", "--by tid groups by thread, and --by comm by the name of the thread"),
     ("core", "--by cpu groups by processor"),
     ("processor", "--by cpu groups by processor"),
     ("address", "report --addrs lists unnamed functions by address"),
