@@ -21,8 +21,9 @@ use std::path::PathBuf;
     after_help = "Examples:\n  jitgraft pack perf.data                      # on the recorded machine: perf.data.tar.zst\n  \
     jitgraft pack --list perf.data               # what would go in\n  \
     jitgraft view perf.data.tar.zst              # anywhere\n\n\
-The archive contains the recording, dumps, maps and logs, and every file that has samples, with its debugging \
-information. Unlike an archive of perf archive, it is complete. Only its owner may read it."
+The archive contains the recording, its dumps, maps and logs, and every file that has samples, with its debugging \
+information. Programs and text files that other users cannot read are left out, unless you pass --include or \
+--with private. Only the owner of the archive can read it."
 )]
 pub(super) struct PackArgs {
     /// The recording [default: stdin if piped, or perf.data]

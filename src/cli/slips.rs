@@ -56,10 +56,10 @@ const FLAGS: &[(&str, &str)] = &[
     ("--format", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
     (
         "-F",
-        "the columns of tables cannot be chosen (--to csv has all); -F chooses fields in script, and the rate in record",
+        "columns of tables cannot be chosen (--to csv has all); in script, -F selects fields; in record, the rate",
     ),
-    ("--fields", "the columns of tables cannot be chosen (--to csv has all); --fields chooses fields in script"),
-    ("--pid", "jitgraft export --pid PID keeps some processes, and so do all commands that show profiles"),
+    ("--fields", "columns of tables cannot be chosen (--to csv has all); in script, --fields selects fields"),
+    ("--pid", "--pid works with jitgraft export and all commands that show profiles"),
     ("--json", "use --to json, or an output's name that ends in .json"),
     ("--csv", "use --to csv, or an output's name that ends in .csv"),
     ("--top", "to list the N hottest functions, use jitgraft report --limit N"),

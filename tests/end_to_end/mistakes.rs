@@ -365,7 +365,7 @@ fn a_file_that_may_not_be_read_shows_whose_it_is() {
     let command = command.current_dir(scene.path("")).stdin(Stdio::null());
     let read = said(&command.args(["report", "perf.data"]).output().unwrap());
     assert!(read.contains("perf.data: cannot open: Permission denied") && read.contains("it belongs to "), "{read}");
-    assert!(read.contains("(mode 0000), but jitgraft runs as "), "{read}");
+    assert!(read.contains("(mode 0000), and jitgraft runs as "), "{read}");
 }
 
 #[test]

@@ -416,10 +416,12 @@ fn questions_without_an_answer_say_what_there_is() {
         (&["--sub", "nosuch"][..], "no span is named 'nosuch'; spans in this input: step, wait"),
         (
             &["--sub", "wait"],
-            "no span named 'wait' in the selected time has an argument that says what it did; spans with such an \
-             argument: step",
+            "no selected span named 'wait' has an argument that says what it did; spans with such an argument: step",
         ),
-        (&["--by-arg", "file"], "no span has an argument 'file'; arguments of spans in this input: for, line, step"),
+        (
+            &["--by-arg", "file"],
+            "no selected span has an argument 'file'; arguments of spans in this input: for, line, step",
+        ),
         (&["--sub", "a", "--sub", "b"], "no span is named 'a'; spans in this input: step, wait"),
     ] {
         let output = jitgraft(&[&["stats", "-q"], question].concat(), &path);
