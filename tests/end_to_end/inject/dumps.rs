@@ -96,8 +96,7 @@ fn cases() -> Vec<Case> {
         Finding("process 77 began at 100.000 s; the jitdump seems to be from another process", "source-refused");
     let ended =
         Finding("process 77 ended at 110.000 s; the jitdump seems to be from another process", "source-refused");
-    let offered =
-        Finding("or nothing else shows that it is from this run. To use it, pass --jitdump", "source-of-other-process");
+    let offered = Finding("or only the addresses match. To use the file, pass --jitdump", "source-of-other-process");
     vec![
         case("sound", true, own, sound(), both, Nothing),
         case("all times are 0", true, own, dump([0; 3]), both, one_time),
@@ -145,7 +144,7 @@ fn cases() -> Vec<Case> {
             of_99,
             sound(),
             both,
-            Line("used for process 77, because its times match the process"),
+            Line("used for process 77, because the file's times match the process"),
         ),
         case("an old one of the same number, mapped", true, own, of_another_run(20), none, began),
         case("an old one of the same number", false, own, of_another_run(20), none, began),
