@@ -151,7 +151,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "text stacks from phpspy",
-        remedy: "convert it with stackcollapse-phpspy.pl (phpspy), or record a callgrind file with phpspy -c",
+        remedy: "convert it with stackcollapse-phpspy.pl (phpspy), or record a callgrind file with phpspy -j callgrind",
         signature: Is(is_phpspy),
     },
     UnreadFormat {

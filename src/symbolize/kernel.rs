@@ -165,7 +165,7 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not say which kernel was running (perf was killed or is still running), and \
+                "the recording does not say which kernel was running (perhaps perf was killed, or still runs), and \
                  nothing proves that it was this machine's"
             }
             Some(true) => "this machine runs the same kernel, but no list of its symbols can be used",

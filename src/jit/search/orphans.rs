@@ -174,8 +174,8 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
         }
         Verdict::Unmatched if file.is_from_user => {
-            let why = "no process with unnamed JIT code was sampled in code that the file lists; if you know the \
-                       process, pass FILE@PID";
+            let why =
+                "the file's addresses fit no process with unnamed JIT code; if you know the process, pass FILE@PID";
             let account = not_matched(path.clone(), *kind, UNKNOWN_PROCESS, why.to_owned());
             Some(Step::NotMatched { account, warning: Some(not_matched_warning(path, why)) })
         }
