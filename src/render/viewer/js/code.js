@@ -285,7 +285,7 @@ class CodePart {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
           this.#listings.name[listing]), ` ${this.#countText(count)}`);
-      return [element("p", {}, "It was inlined and has no code of its own. Its samples are in"),
+      return [element("p", {}, "It was inlined and has no code of its own. Its samples are in:"),
         element("ul", {}, ...hosts.map(link))];
     }
     const group = this.#page.groups().of[state.selected];
