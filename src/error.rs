@@ -538,7 +538,7 @@ impl Skipped {
         let what = self.what;
         let message = match self.count {
             1 => format!("1 {what} skipped: {reason}"),
-            n => format!("{n} {what}s skipped, the first here: {reason}"),
+            n => format!("{n} {what}s skipped; the first one: {reason}"),
         };
         Some(Warning { file: None, offset, message })
     }

@@ -253,7 +253,7 @@ impl Texts {
 
     fn into_warnings(mut self) -> Warnings {
         for (why, (path, count)) in self.hidden {
-            let more = if count > 1 { format!(" (nor for {} more files)", grouped(count - 1)) } else { String::new() };
+            let more = if count > 1 { format!(" (same for {} more)", grouped(count - 1)) } else { String::new() };
             let message = format!("source not shown{more}: {why} (show it with --trust-sources)");
             self.warnings.push(Warning::new(message).in_file(&path, None));
         }

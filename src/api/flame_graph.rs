@@ -86,7 +86,10 @@ impl Profile {
     pub fn flame_graph(&self, options: &FlameGraph) -> Result<String> {
         if self.stacks.series.len() > 1 {
             let names: Vec<&str> = self.stacks.series.iter().map(|series| series.name.as_str()).collect();
-            let message = format!("a flame graph shows one event, but the profile has {}", names.join(", "));
+            let message = format!(
+                "a flame graph shows one event, but the profile has {}; choose one with Profile::with_event",
+                names.join(", ")
+            );
             return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
         }
         let picture = draw(&self.stacks, &WriteOptions::default(), &options.look)?;

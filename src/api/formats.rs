@@ -193,7 +193,10 @@ fn write_built_in(profile: &Profile, format: &str, out: &mut dyn Write) -> Resul
     let stacks = changed.as_ref().unwrap_or(&profile.stacks);
     if writer.events == Events::One && stacks.series.len() > 1 {
         let names: Vec<&str> = stacks.series.iter().map(|series| series.name.as_str()).collect();
-        let message = format!("{format} holds one event, but the profile has {}", names.join(", "));
+        let message = format!(
+            "{format} holds one event, but the profile has {}; choose one with Profile::with_event",
+            names.join(", ")
+        );
         return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
     }
     (writer.run)(stacks, &WriteOptions::default(), out)

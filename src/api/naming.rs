@@ -97,7 +97,7 @@ fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Re
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
     let indexed = IndexedProfile::read(&input.bytes, &job)?;
     let Some(pid) = process.or(indexed.header().pid.map(Pid)).or_else(|| only_process(code_map)) else {
-        let message = "does not say which process was profiled; pass the process to add_names";
+        let message = "does not say which process was profiled; pass its process ID to add_names";
         return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
     };
     let borrowed = code_map.to_borrowed();
@@ -132,7 +132,7 @@ fn name_addresses(
     let mut bytes = Vec::new();
     let write = &mut |out: &mut dyn Write| profile.write(&|address| answers.calls(address), out);
     compress(&input.wrappings, &mut bytes, write)?;
-    warnings.extend(answers.counts.warnings("pass the process"));
+    warnings.extend(answers.counts.warnings("pass its process ID to add_names"));
     Ok(NamedFile { bytes, named: answers.counts.named, warnings: warnings.iter().cloned().collect() })
 }
 

@@ -63,10 +63,10 @@ pub(super) struct AnnotateArgs {
     #[arg(long = "by", value_parser = one_of(granularities()), default_value = "instruction", value_name = "WHAT")]
     #[arg(action = clap::ArgAction::Set)]
     by_line: bool,
-    /// Show private source text (as root) or this machine's (for archives)
+    /// Trust the source paths in the recording
     ///
-    /// A recording may name any file as a source. Unless you trust it, jitgraft shows root only files that everybody
-    /// may read, and takes the sources of a packed recording only from its archive.
+    /// A recording may name any file as a source. By default, jitgraft shows root only files that everybody can read,
+    /// and takes the sources of a packed recording only from its archive.
     #[arg(long, hide_short_help = true)]
     trust_sources: bool,
     /// Assembly syntax for x86

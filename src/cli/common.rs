@@ -33,7 +33,7 @@ pub struct Common {
     /// memory do not count. If the limit is reached, the command fails and outputs stay as they were.
     #[arg(long, value_name = "SIZE", global = true, hide_short_help = true)]
     max_memory: Option<MemoryLimit>,
-    /// Fail (status 1) on warnings, or if at least 1% of frames in JIT memory are unnamed
+    /// Fail (status 1) on warnings, or if at least 1% of JIT frames are unnamed
     #[arg(long, global = true, hide_short_help = true)]
     strict: bool,
     /// Print errors only
@@ -141,7 +141,7 @@ pub struct SourceArgs {
     /// It is tried before the usual places. With @PID, it is only used for this process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     perf_map: Vec<OsString>,
-    /// Engine log or core dump to try first
+    /// Log of a runtime, or core dump, to try first
     ///
     /// A directory stands for the logs in it. With @PID, it is only used for this process of the recording. `jitgraft
     /// formats` lists the logs that are read. Repeatable.

@@ -104,7 +104,7 @@ struct LookArgs {
     /// Draw time from left to right, one row per thread
     #[arg(long)]
     flamechart: bool,
-    /// Start stacks at this function; skip others
+    /// Start stacks at this function; omit stacks without it
     ///
     /// Repeatable.
     #[arg(long, value_name = "FUNCTION", conflicts_with_all = ["flamechart", "reverse"])]
@@ -129,10 +129,10 @@ struct LookArgs {
     /// Average width of a letter, relative to the font size
     #[arg(long, value_name = "X", alias = "fontwidth", hide_short_help = true)]
     font_width: Option<f64>,
-    /// Unit of weights, which are then shown in full [default: the event's unit]
+    /// Unit of weights, which are then shown with all digits [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname", hide_short_help = true)]
     count_name: Option<String>,
-    /// Word for frames
+    /// Word to show before function names, such as Function:
     #[arg(long, value_name = "TEXT", alias = "nametype", hide_short_help = true)]
     name_type: Option<String>,
     /// Multiply shown weights by this

@@ -73,7 +73,7 @@ pub(super) struct InputArgs {
     no_merge_tiers: bool,
     #[command(flatten)]
     intervals: IntervalArgs,
-    /// Show recorded branches (perf record -b) as frames; each loop once
+    /// Show recorded branches (perf record -b) as frames, one iteration per loop
     #[arg(long, help_heading = "Filters", hide_short_help = true)]
     branch_stack: bool,
     /// Maximum number of frames in a stack, counted from the innermost

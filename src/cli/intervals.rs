@@ -29,23 +29,24 @@ pub(super) struct IntervalArgs {
     owner: Owner,
     /// Only spans with this name [default: all]
     ///
-    /// A span with an argument that is called like the span, such as Miri's `frame`, is shown by the argument's value.
-    /// Repeatable.
+    /// In stacks, they are shown by what they did, as with --sub-names. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Vec<String>,
-    /// Show spans called NAME by the value of their argument NAME
+    /// Show spans called NAME by what they did: the value of an argument
     ///
-    /// In trace events, spans on tracks with an ID become calls on a thread of their own. Repeatable.
+    /// It is the argument NAME, or `message` of Miri's `frame`, or `detail` in clang's traces. In measureme profiles,
+    /// it is the first argument. In exported trace events, asynchronous spans with such an argument become calls on a
+    /// thread of their own. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     sub_names: Vec<String>,
     /// Add calls shorter than this (such as 2us) to their caller
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     min_duration: Option<u64>,
-    /// Keep one in N calls of a thread; it gets the time of those skipped
+    /// Keep every Nth call of a thread, with the time of the calls skipped before it
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
-    /// Keep one call per this much time of a thread; it gets all that time
+    /// Keep a call of a thread each time its calls add up to TIME; that call gets the sum
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     sample_time: Option<u64>,
 }

@@ -19,7 +19,7 @@ use clap::Args;
     find fleet -name '*.folded' -mtime -1 -print0 | jitgraft merge @- -o day.svg"
 )]
 pub(super) struct MergeArgs {
-    /// Format [default: by the output's name, else pprof for pprof and folded for others]
+    /// Format [default: by the output's name, else pprof if the first input is pprof, else folded]
     #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]

@@ -21,8 +21,9 @@ use std::path::PathBuf;
     after_help = "Examples:\n  jitgraft pack perf.data                      # on the recorded machine: perf.data.tar.zst\n  \
     jitgraft pack --list perf.data               # what would go in\n  \
     jitgraft view perf.data.tar.zst              # anywhere\n\n\
-The archive contains the recording, dumps, maps and logs, and every file that has samples, with its debugging \
-information. Unlike an archive of perf archive, it is complete. Only its owner may read it."
+The archive contains the recording, its dumps, maps and logs, and every file that has samples, with its debugging \
+information. Programs and text files that other users cannot read are left out, unless you pass --include or \
+--with private. Only the owner of the archive can read it."
 )]
 pub(super) struct PackArgs {
     /// The recording [default: stdin if piped, or perf.data]
@@ -44,7 +45,7 @@ pub(super) struct PackArgs {
     /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<OptionalPart>,
-    /// Pack this file if the recording refers to it, even if other users may not read it
+    /// Pack this file if the recording refers to it, even if other users cannot read it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
     /// Only list what would be packed and what would be left out
@@ -65,7 +66,7 @@ fn others() -> [(PossibleValue, OptionalPart); 5] {
         (scripts.help("Scripts with source maps, and the maps"), OptionalPart::Scripts),
         (sources.help("Source files of the lines that have samples"), OptionalPart::Sources),
         (cores.help("Core dumps with names of JIT code; they contain all memory of a process"), OptionalPart::Cores),
-        (private.help("Programs and text files that others may not read"), OptionalPart::Private),
+        (private.help("Programs and text files that other users cannot read"), OptionalPart::Private),
     ]
 }
 

@@ -18,10 +18,11 @@ use std::path::PathBuf;
 
 /// Flags of `stats`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
-    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --to json *.json"
-)]
+#[command(after_help = "By default, measureme profiles are summarized by label and traces by top-level span.\n\n\
+    Examples:\n  jitgraft stats app-0000123.mm_profdata\n  \
+    jitgraft stats --diff old.mm_profdata new.mm_profdata\n  \
+    jitgraft stats --gaps --limit 20 trace.json\n  \
+    jitgraft stats --preset miri --to json *.json")]
 pub(super) struct StatsArgs {
     /// measureme profiles or traces, plain, gzip or zstd; several are merged
     ///
@@ -43,35 +44,37 @@ pub(super) struct StatsArgs {
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
     /// Count, total and spread of top-level spans, by name
-    #[arg(long, help_heading = "Questions")]
+    #[arg(long, help_heading = "Tables")]
     spans: bool,
     /// Count and total of all spans, by name
-    #[arg(long, help_heading = "Questions")]
+    #[arg(long, help_heading = "Tables")]
     all: bool,
-    /// Time of spans called NAME, by the value of their argument NAME
+    /// Time of spans called NAME, by what they did: the value of an argument
     ///
-    /// For clang's traces, by `detail`. Repeatable.
-    #[arg(long, value_name = "NAME", help_heading = "Questions")]
+    /// It is the argument NAME, or `message` of Miri's `frame`, or `detail` in clang's traces. In measureme profiles,
+    /// it is the first argument. Repeatable.
+    #[arg(long, value_name = "NAME", help_heading = "Tables")]
     sub: Vec<String>,
     /// Total and self time of spans, by an argument such as `detail`
     ///
     /// Repeatable.
-    #[arg(long, value_name = "KEY", help_heading = "Questions")]
+    #[arg(long, value_name = "KEY", help_heading = "Tables")]
     by_arg: Vec<String>,
     /// Gaps without any span, longest first
-    #[arg(long, help_heading = "Questions")]
+    #[arg(long, help_heading = "Tables")]
     gaps: bool,
-    /// Questions from a file, or those for `miri` or `clang`
+    /// Print what a file lists, or a built-in list: `miri` or `clang`
     ///
-    /// A file has one question per line, such as `spans` or `by-arg detail`. `clang` is for traces of -ftime-trace.
-    #[arg(long, value_name = "FILE", help_heading = "Questions")]
+    /// A file has one flag per line, without dashes, such as `spans` or `by-arg detail`. `clang` is for traces of
+    /// -ftime-trace.
+    #[arg(long, value_name = "FILE", help_heading = "Tables")]
     preset: Option<PathBuf>,
     /// Compare with this earlier measureme profile
     #[arg(long, value_name = "BEFORE", num_args = 0..=1)]
-    #[arg(help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
+    #[arg(help_heading = "Tables", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
     diff: Option<Option<PathBuf>>,
     /// Show variation between profiles of one program
-    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
+    #[arg(long, help_heading = "Tables", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
     /// Spans that do not count as top-level [default: none; in Miri's traces, frame and step]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
@@ -82,7 +85,7 @@ pub(super) struct StatsArgs {
     /// Repeatable.
     #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
     time: Vec<TimeRanges>,
-    /// The former name of the start of --time
+    /// The former flag for the start of --time
     #[arg(long, value_name = "TIME", value_parser = duration, hide = true)]
     from: Option<u64>,
     /// Count as Perfetto does
@@ -120,7 +123,7 @@ fn piped_input(compare: Compare) -> Result<InPath> {
         InPath::Path(_) | InPath::Found(_) => {
             let remedy = match compare {
                 Compare::Diff => "run jitgraft stats --diff BEFORE AFTER",
-                Compare::Merge | Compare::Runs => "run jitgraft stats trace.json, or pipe a trace into it",
+                Compare::Merge | Compare::Runs => "pass measureme profiles or traces, or pipe one into jitgraft stats",
             };
             Err(Error::usage("no input given").with_remedy(Some(remedy.to_owned())))
         }

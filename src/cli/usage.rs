@@ -115,7 +115,7 @@ formats` lists them). A log next to a dump adds inlined calls and missing code. 
   6. the memory of the recorded process, if it still runs (code registered with GDB's JIT interface)
 
 If the PID in a file's name is not in the recording (such as perf-1.map from a container), the file is used only if \
-its code is where a process was sampled and a second sign, such as its time, shows that it is from this run. \
+its code is where a process was sampled and something else, such as its time, also shows that it is from this run. \
 Otherwise jitgraft prints the option to use it anyway.
 
 Files that belong to other users are used only with --force. Dumps contain times, which tell apart functions that had \

@@ -122,7 +122,7 @@ fn no_text(head: &[u8]) -> Error {
     match formats::detect(head) {
         None => mistaken::unknown_format(head),
         Some(format) => {
-            let message = format!("is a {} file; script reads perf.data and the text of perf script", format.name);
+            let message = format!("is a {} file; script reads perf.data and the output of perf script", format.name);
             let remedy = match format.rewriter {
                 Some(by) => {
                     format!("use jitgraft {} to name its JIT code, or jitgraft report to look at it", by.command)

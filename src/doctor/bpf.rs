@@ -41,7 +41,7 @@ impl BpfFrames {
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let extent = if with_code == 0 {
-            "without code and source lines".to_owned()
+            "without code or source lines".to_owned()
         } else if with_code == all && with_lines == all {
             "with code and source lines".to_owned()
         } else {

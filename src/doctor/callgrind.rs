@@ -138,8 +138,8 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
             FindingKind::NotNamedYet,
             share(nameable),
             format!(
-                "JIT code of {PROCESS} has its names in {}. jitgraft shows them; KCachegrind and callgrind_annotate \
-                 need them in the callgrind file",
+                "the names of the JIT code of {PROCESS} are in {}. jitgraft finds them there, but KCachegrind and \
+                 callgrind_annotate need them in the callgrind file",
                 printable_path(&account.path)
             ),
             format!("jitgraft callgrind {}", printable_path(path)),
@@ -156,7 +156,7 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
                 "the callgrind file has no instruction addresses, so only the entry points of JIT code of {PROCESS} are \
                  known"
             ),
-            "run it again with valgrind --tool=callgrind --dump-instr=yes",
+            "run the program again with valgrind --tool=callgrind --dump-instr=yes",
         );
         found.push(finding.with_process(process));
     }
@@ -187,9 +187,16 @@ fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Findi
     let why = format!("there is no perf-{pid}.map or jit-{pid}.dump next to the file or in /tmp");
     let command = match process.runtime.and_then(|runtime| runtime.valgrind) {
         Some(command) => format!("{command} …"),
-        None => "valgrind --tool=callgrind --dump-instr=yes PROGRAM with the runtime's switch for perf".to_owned(),
+        None => {
+            "valgrind --tool=callgrind --dump-instr=yes PROGRAM, with the option that makes its runtime write a perf \
+             map or jitdump"
+                .to_owned()
+        }
     };
-    let remedy = format!("run it again with {command}, then jitgraft callgrind {}", printable_path(path));
+    let remedy = format!(
+        "run the program again with {command}; then run jitgraft callgrind on the new file instead of {}",
+        printable_path(path)
+    );
     no_dump_or_map(process, share, &why, remedy)
 }
 

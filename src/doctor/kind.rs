@@ -139,8 +139,8 @@ impl FindingKind {
             ),
             Self::Clock => Entry::new(
                 "clock",
-                "the recording was made without `-k mono`, so a dump's times are estimated or not used, and some \
-                 frames may have the name of other code that was at the same address",
+                "a dump or log uses a different clock than the recording (often for lack of `-k mono`), so some frames \
+                 may have the name of other code that was at the same address",
             ),
             Self::CopiesShort => {
                 Entry::new("stack-copies-short", "stacks are larger than perf's copies (`--call-graph dwarf,BYTES`)")
@@ -152,9 +152,10 @@ impl FindingKind {
             ),
             Self::DumpMissing => Entry::new("dump-missing", "the jitdump that a process mapped is gone"),
             Self::FewSamples => Entry::new("few-samples", "there are too few samples for meaningful percentages"),
-            Self::FilesMissing => {
-                Entry::new("files-missing", "files that ran are missing: deleted, on another machine, or in a container")
-            }
+            Self::FilesMissing => Entry::new(
+                "files-missing",
+                "programs or libraries that ran are missing: deleted, on another machine, or in a container",
+            ),
             Self::FramePointers => {
                 Entry::new("frame-pointers", "stacks end early in code without frame pointers").with_threshold(ORDINARY)
             }
@@ -175,8 +176,8 @@ impl FindingKind {
             Self::KernelSymbols => Entry::new("kernel-symbols", "kernel functions have no names"),
             Self::LogClock => Entry::new(
                 "log-clock",
-                "an engine's log is aligned with the recording only approximately, and some frames may have the name \
-                 of other code that was at the same address",
+                "the times of an engine's log are only approximate, so some frames may have the name of other code \
+                 that was at the same address",
             ),
             Self::NoCallChains => Entry::new("no-call-chains", "no call chains were recorded"),
             Self::NoDumpOrMap => Entry::new(
@@ -199,7 +200,7 @@ impl FindingKind {
             ),
             Self::NotNamedYet => Entry::new(
                 "not-named-yet",
-                "a callgrind file has no names yet: `jitgraft callgrind` was not run",
+                "a callgrind file lacks names that `jitgraft callgrind` can add",
             ),
             Self::NotUnwound => {
                 Entry::new("not-unwound", "copied stacks (`--call-graph dwarf`) cannot be unwound completely")
@@ -212,7 +213,9 @@ impl FindingKind {
             Self::Nowhere => {
                 Entry::new("nowhere", "frames have addresses where no code was mapped").with_threshold(MUCH)
             }
-            Self::OtherVersion => Entry::new("other-version", "files that ran exist only in a different version"),
+            Self::OtherVersion => {
+                Entry::new("other-version", "programs or libraries that ran exist only in a different version")
+            }
             Self::RecordingDamaged => Entry::new("recording-damaged", "the recording is damaged or truncated"),
             Self::SamplesLost => Entry::new("samples-lost", "perf did not keep up and lost samples"),
             Self::SourceEmpty => Entry::new("source-empty", "a dump or map contains no code"),
@@ -222,7 +225,7 @@ impl FindingKind {
             }
             Self::SourceMapMisfit => Entry::new(
                 "source-map-misfit",
-                "a script's source map can't be read, belongs to another build, or the script isn't the one that ran",
+                "a script's source map can't be read or belongs to another build, or the script isn't the one that ran",
             ),
             Self::SourceMapMissing => Entry::new(
                 "source-map-missing",
@@ -236,7 +239,7 @@ impl FindingKind {
                  code",
             ),
             Self::SourceOfOtherRun => {
-                Entry::new("source-of-other-run", "a dump or map has addresses that the process never mapped")
+                Entry::new("source-of-other-run", "the addresses in a dump or map don't match the process's JIT code")
             }
             Self::SourceOverwritten => Entry::new(
                 "source-overwritten",
@@ -248,7 +251,7 @@ impl FindingKind {
             ),
             Self::SourceReplaced => Entry::new(
                 "source-replaced",
-                "a process ran another program (exec), whose dump or map overwrote that of the first one",
+                "a process ran another program (exec), which overwrote the dump or map of the first program",
             ),
             Self::SourceTorn => Entry::new("source-torn", "a dump or map is damaged or truncated"),
             Self::StacksTooDeep => {

@@ -130,11 +130,11 @@ fn parse_pid(path: &InPath) -> Option<Pid> {
 /// processes, so they show how many names are missing but not why.
 fn unsupported(format: &Format) -> Error {
     let instead = match format.rewriter {
-        Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),
+        Some(rewriter) => format!("; for this file, `jitgraft {}` reports how much has no name", rewriter.command),
         None => String::new(),
     };
     Error::new(format!(
-        "is a {} file; doctor reads perf.data and callgrind.out, so pass the original recording{instead}",
+        "is a {} file; pass doctor the path of the original perf.data or callgrind.out{instead}",
         format.name
     ))
 }

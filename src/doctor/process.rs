@@ -55,12 +55,12 @@ impl ExaminedProcess {
         };
         match (self.settable_switch, &self.advice, &self.too_old) {
             (Some(switch), ..) if self.passes_on(switch, runtime) => format!(
-                "record it with `{}`: {} (writes {}). If the process has already written that file, pass it with \
-                 --jitdump, --perf-map or --jit-log",
+                "record the program with `{}`, which {} (writes {}). If the process has already written that file, \
+                 pass it with --jitdump, --perf-map or --jit-log",
                 self.record_command(runtime),
-                // The instructions begin with `run`; after the colon, they describe the command: `this runs node with
+                // The instructions begin with `run`; after `which`, they describe the command: `which runs node with
                 // --perf-prof`.
-                switch.instructions(runtime.called).replacen("run ", "this runs ", 1),
+                switch.instructions(runtime.called).replacen("run ", "runs ", 1),
                 switch.leaves.join(", ")
             ),
             (_, Some(advice), _) => {
@@ -117,8 +117,9 @@ impl ExaminedProcess {
             }
         };
         Some(format!(
-            "set {variable} in the environment, which child processes inherit. Options such as {name} are not passed \
-             on to them (python's subprocess and multiprocessing with spawn or forkserver, child_process.spawn)"
+            "set {variable} in the environment, which child processes inherit. They don't inherit options such as \
+             {name} if they are started by, for example, python's subprocess, multiprocessing (with spawn or \
+             forkserver) or node's child_process.spawn"
         ))
     }
 
@@ -136,7 +137,7 @@ impl ExaminedProcess {
             by_map = format!(", or use {}, which only needs a writable directory", switch.name());
         }
         format!(
-            "the directory of the file{name} is probably mounted noexec (check with findmnt -T DIRECTORY) or not \
+            "the directory for this file{name} is probably mounted noexec (check with findmnt -T DIRECTORY) or not \
              writable; let the runtime write to another directory{by_map}"
         )
     }
@@ -150,7 +151,7 @@ impl ExaminedProcess {
     /// if there is no such code.
     pub(super) fn unnamed_remark(&self) -> String {
         match self.runtime.and_then(Runtime::never_names) {
-            Some(unnamed) => format!(" (it never names {unnamed})"),
+            Some(unnamed) => format!(" (never named: {unnamed})"),
             None => String::new(),
         }
     }
@@ -158,9 +159,5 @@ impl ExaminedProcess {
 
 /// A clause that says why a switch in the recorded command did not reach a process that another process started.
 pub(super) fn not_reached(switch: &Switch) -> String {
-    format!(
-        "{} only reached the process that perf started; this process was started by another one, which did not pass it \
-         on",
-        switch.name()
-    )
+    format!("{} only reached the process that perf started and was not passed on to this one", switch.name())
 }

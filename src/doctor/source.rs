@@ -28,10 +28,10 @@ impl SourceFile {
     }
 
     /// A clause with the share of the process's JIT frames that the file names, such as
-    /// `it names 90 of 120 frames (75.0%)`.
+    /// `the file names 90 of 120 JIT frames (75.0%)`.
     pub(super) fn coverage(&self) -> String {
         let share = percent(self.covered as f64, self.frames);
-        format!("it names {} of {} frames ({share:.1}%)", self.covered, self.frames)
+        format!("the file names {} of {} JIT frames ({share:.1}%)", self.covered, self.frames)
     }
 }
 
@@ -66,7 +66,7 @@ pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) 
                 }
             }
             if *lent > 0 {
-                state += &format!(", adds lines and inlined calls to {lent} functions of the jitdump");
+                state += &format!(", adds source lines and inlined calls to {lent} functions of the jitdump");
             }
             state
         }

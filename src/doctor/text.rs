@@ -182,7 +182,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
         writeln!(out, "  {noun} {path}: {functions} so far, {} bytes", source.bytes)?;
     }
     if let Some(leaves) = diagnosis.at_end {
-        writeln!(out, "  It will write {leaves} when it ends.")?;
+        writeln!(out, "  It will write {leaves} when it exits normally.")?;
     }
     write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {

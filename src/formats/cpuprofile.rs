@@ -208,8 +208,9 @@ impl<'a> ProfileMembers<'a> {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
-            let message =
-                format!("has {samples} samples but only {times} times, so weights are counts of samples, not times");
+            let message = format!(
+                "has {samples} samples but only {times} timestamps, so weights are sample counts instead of times"
+            );
             warnings.push(Warning::new(message));
             // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many
             // hits as samples. If there are fewer, hit counts are missing, and the samples are used without times.

@@ -239,12 +239,12 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
         match parse(line) {
             Some((names, weight)) => match scale.parse_weight(weight) {
                 Some(0) if weight.iter().any(|digit| (b'1'..=b'9').contains(digit)) => {
-                    skipped
-                        .add(Error::new("the weight is too small: rounded to millionths, it is 0").at_offset(offset));
+                    skipped.add(Error::new("the weight is too small: with six decimals, it is 0").at_offset(offset));
                 }
                 Some(weight) => each(names, weight),
                 None if scale == Scale::Whole && has_fraction(weight) => {
-                    skipped.add(Error::new("the weight has a fraction, unlike those before").at_offset(offset));
+                    let why = "the weight has a fraction, but the first weights in the file are whole numbers";
+                    skipped.add(Error::new(why).at_offset(offset));
                 }
                 None => skipped.add(Error::new("the weight is too large").at_offset(offset)),
             },

@@ -48,9 +48,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             reader.totals.add(line);
             in_tree = is_header(line);
         } else if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(
-                Error::new("the line lacks a cost center or its shares, or is indented too far").at_offset(offset),
-            );
+            let why = "the line lacks a cost center or its percentages, or is indented too far";
+            skipped.add(Error::new(why).at_offset(offset));
         }
     }
     warnings.extend(skipped.into_warning());

@@ -248,7 +248,7 @@ impl MapReader<'_> {
         {
             return Ok(string);
         }
-        Err(Error::new("is not a source map: the text of a source is not a string"))
+        Err(Error::new("is not a source map: sourcesContent has an entry that is not a string"))
     }
 }
 

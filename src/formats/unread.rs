@@ -30,8 +30,9 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat { name: "a table (Parquet)", remedy: TABLE_REMEDY, signature: Bytes(b"PAR1") },
     UnreadFormat { name: "a table (Arrow)", remedy: TABLE_REMEDY, signature: Is(is_arrow) },
     UnreadFormat {
-        name: "the difference of two profiles (folded stacks with two counts, as difffolded.pl and inferno-diff-folded write it)",
-        remedy: "pass the two profiles themselves to jitgraft flamegraph --diff BEFORE AFTER or jitgraft report \
+        name: "a diff of two profiles (folded stacks with two counts, as written by difffolded.pl and \
+               inferno-diff-folded)",
+        remedy: "pass the two original profiles to jitgraft flamegraph --diff BEFORE AFTER or jitgraft report \
                  --diff BEFORE AFTER",
         signature: Is(has_two_counts),
     },
@@ -42,12 +43,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a callgrind file without the line that names its costs (events:)",
-        remedy: "if its head was cut off, add a line such as events: Ir at the start, with one name per cost",
+        remedy: "if the header was cut off, add a line such as 'events: Ir' at the start, with one name per cost",
         signature: Is(lacks_events),
     },
     UnreadFormat {
         name: "the output of Austin with three metrics per sample (time, idle time and memory)",
-        remedy: "record one of them with austin -i INTERVAL (without --full)",
+        remedy: "record a single metric with austin -i INTERVAL (without --full)",
         signature: Is(|head| head.starts_with(b"# austin: ") && has(head, "\n# mode: full\n")),
     },
     UnreadFormat {
@@ -78,7 +79,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "jitgraft's own JSON output",
-        remedy: "pass the original profile, or export that to pprof (-o x.pb.gz), which jitgraft reads",
+        remedy: "pass the profile it was made from (export to pprof, -o x.pb.gz, for a copy that jitgraft can read)",
         signature: Is(is_own_json),
     },
     UnreadFormat {
@@ -88,12 +89,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a V8 heap profile",
-        remedy: "record a .cpuprofile with node --cpu-prof, or allocations with the pprof package of npm",
+        remedy: "record a .cpuprofile with node --cpu-prof, or allocations with npm's pprof package",
         signature: Words(&["{\"head\"", "\"selfSize\""]),
     },
     UnreadFormat {
-        name: "an answer of the DevTools protocol with a .cpuprofile in it",
-        remedy: "take the profile out of it with jq '(.result // .params // .).profile' FILE > x.cpuprofile",
+        name: "a DevTools protocol message that contains a .cpuprofile",
+        remedy: "extract the profile with jq '(.result // .params // .).profile' FILE > x.cpuprofile",
         signature: Is(|head| {
             let head = &head[..head.len().min(512)];
             let is_inside = Words(&["{\"profile\":{\"nodes\":["]).fits(head)
@@ -104,8 +105,8 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a V8 log (node --prof)",
-        remedy: "record a .cpuprofile with node --cpu-prof, or use perf record with node --perf-prof, which includes \
-                 native code",
+        remedy: "record a .cpuprofile with node --cpu-prof (jitgraft uses a V8 log only to name JIT code in a \
+                 perf.data of the same run: --jit-log FILE)",
         signature: Is(is_v8_log),
     },
     UnreadFormat {
@@ -119,7 +120,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Words(&["{\"label\":", "\"duration\":", "\"markers\":["]),
     },
     UnreadFormat {
-        name: "a timeline of Safari's Web Inspector",
+        name: "a timeline from Safari's Web Inspector",
         remedy: "sample the process on macOS with sample PID, or record it with xctrace record --template 'Time Profiler'",
         signature: Words(&["{\"version\":", "\"recording\":{", "\"instrumentTypes\":["]),
     },
@@ -134,7 +135,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Words(&["{\"program\":", "\"arguments\":[", "\"rts_arguments\":["]),
     },
     UnreadFormat {
-        name: "a flame graph of Pyroscope (flamebearer JSON)",
+        name: "a Pyroscope flame graph (flamebearer JSON)",
         remedy: "download the profile as pprof",
         signature: Is(|head| begins(head, b"{") && has(&head[..head.len().min(512)], "\"flamebearer\"")),
     },
@@ -149,8 +150,8 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(|head| head.starts_with(b"jdk.") && has(first_line(head), " {") && has(head, "\n  startTime = ")),
     },
     UnreadFormat {
-        name: "the stacks of phpspy as text",
-        remedy: "convert it with stackcollapse-phpspy.pl (phpspy), or record a callgrind file with phpspy -c",
+        name: "text stacks from phpspy",
+        remedy: "convert it with stackcollapse-phpspy.pl (phpspy), or record a callgrind file with phpspy -j callgrind",
         signature: Is(is_phpspy),
     },
     UnreadFormat {
@@ -159,9 +160,9 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Bytes(b"FLR\0"),
     },
     UnreadFormat {
-        name: "an async-profiler page",
-        remedy: "record folded stacks with its option -o collapsed, or extract them with jfrconv -o collapsed x.html \
-                 x.folded",
+        name: "an async-profiler HTML page",
+        remedy: "record folded stacks with async-profiler -o collapsed, or extract them with jfrconv -o collapsed \
+                 x.html x.folded",
         signature: Is(|head| begins(head, b"<!doctype html") && has(head, "async-profiler")),
     },
     UnreadFormat {
@@ -233,7 +234,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the text output of ftrace or trace-cmd",
-        remedy: "this text has events but no samples; record stacks of the same events with perf record -g -e EVENT",
+        remedy: "to get stacks for the same events, record them with perf record -g -e EVENT",
         signature: Is(|head| head.starts_with(b"# tracer: ") || is_trace_cmd(head)),
     },
     UnreadFormat {
@@ -242,7 +243,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(is_gprof),
     },
     UnreadFormat {
-        name: "a top-down report of VTune with another delimiter than commas, or without the time of functions",
+        name: "a VTune top-down report that is not comma-separated or lacks the column CPU Time:Self",
         remedy: "export the result with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv \
                  -csv-delimiter comma -r DIR",
         signature: Is(|head| {
@@ -252,7 +253,7 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "a gprof-like report of VTune or Amplifier (gprof-cc)",
+        name: "a gprof-like report from VTune or Amplifier (gprof-cc)",
         remedy: "export the result with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv \
                  -csv-delimiter comma -r DIR",
         signature: Is(|head| begins(head, b"Index ") && has(first_line(head), "CPU Time:")),
@@ -266,8 +267,9 @@ const UNREAD: &[UnreadFormat] = &[
         }),
     },
     UnreadFormat {
-        name: "an HPROF profile of a JVM",
-        remedy: "sample stacks with async-profiler -o collapsed, or perf record and -XX:+PreserveFramePointer",
+        name: "an HPROF profile from a JVM",
+        remedy: "sample stacks with async-profiler -o collapsed, or with perf record and java \
+                 -XX:+PreserveFramePointer",
         signature: Bytes(b"JAVA PROFILE 1."),
     },
     UnreadFormat {
@@ -285,7 +287,7 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Bytes(b"SIMPLEPERF\x01\0"),
     },
     UnreadFormat {
-        name: "a trace of Google Cloud Trace",
+        name: "a trace from Google Cloud Trace",
         remedy: "a Cloud Trace has spans of a distributed system, not of a program; jitgraft reads trace events, pprof profiles \
                  and OpenTelemetry profiles",
         signature: Words(&["{\"projectId\":", "\"traceId\":", "\"spans\":["]),
@@ -306,14 +308,14 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a node --prof-process report",
-        remedy: "record a .cpuprofile with node --cpu-prof (the output of --prof-process --preprocess is not readable \
-                 either)",
+        remedy: "record a .cpuprofile with node --cpu-prof (jitgraft does not read the output of --prof-process \
+                 --preprocess either)",
         signature: Words(&["Statistical profiling result from "]),
     },
     UnreadFormat {
         name: "a JVM thread dump",
-        remedy: "a thread dump shows a single moment; sample stacks with async-profiler -o collapsed, or perf record and \
-                 -XX:+PreserveFramePointer",
+        remedy: "a thread dump shows a single moment; sample stacks with async-profiler -o collapsed, or with perf \
+                 record and java -XX:+PreserveFramePointer",
         signature: Is(|head| has(head, "Full thread dump ")),
     },
     UnreadFormat {
@@ -323,7 +325,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the text output of BCC's profile or offcputime",
-        remedy: "write folded stacks with its option -f",
+        remedy: "run profile or offcputime with -f, which prints folded stacks",
         signature: Is(|head| {
             let is_tool = head.starts_with(b"Sampling at ") || head.starts_with(b"Tracing off-CPU time (us) ");
             is_tool && has(head, " of ")
@@ -349,7 +351,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "trace events, one per line",
-        remedy: "make them a list with jq -s . FILE > x.json",
+        remedy: "combine them into one JSON array with jq -s . FILE > x.json",
         signature: Is(|head| {
             let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
             let is_event = begins(line, b"{\"")
@@ -382,7 +384,8 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "an XHProf or Tideways profile",
-        remedy: "this profile has pairs of functions but no stacks; record a callgrind profile with xdebug.mode=profile",
+        remedy: "this profile has caller/callee pairs but no stacks; record a callgrind profile with \
+                 xdebug.mode=profile",
         signature: Is(|head| begins(head, b"{") && has(head, "==>") && has(head, "\"ct\":")),
     },
     UnreadFormat {
@@ -417,12 +420,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a massif report",
-        remedy: "name its JIT code with jitgraft callgrind, and show it with ms_print",
+        remedy: "to name its JIT code, run jitgraft callgrind; then view the result with ms_print",
         signature: Words(&["desc: ", "time_unit: "]),
     },
     UnreadFormat {
         name: "a DHAT report",
-        remedy: "name its JIT code with jitgraft callgrind, and show it with dh_view.html",
+        remedy: "to name its JIT code, run jitgraft callgrind; then view the result with dh_view.html",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
 ];
@@ -885,7 +888,7 @@ pub(super) mod tests {
         ("GHC eventlog", b"hdrb\0\0\0\x0ahetb"),
         ("jfr print", b"jdk.ExecutionSample {\n  startTime = 10:00:00.000\n  stackTrace = [\n    A.f() line: 5\n"),
         ("phpspy", b"0 strlen <internal>:-1\n1 main /a.php:9\n\n"),
-        ("VTune with another delimiter", b"Function Stack\tCPU Time:Self\tModule\nTotal\t0.5\ta.out\n"),
+        ("VTune top-down report", b"Function Stack\tCPU Time:Self\tModule\nTotal\t0.5\ta.out\n"),
         ("bpftrace", b"Attaching 1 probe...\n\n@stacks[123, a.out, \n    read+5\n    main+7\n]: 12\n"),
         ("a table (Parquet)", b"PAR1\x15\x04\x15\x40\x15"),
         ("a table (Arrow)", b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0"),

@@ -37,7 +37,7 @@ fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let (header, rest) = split_header(bytes);
-    let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no line with the names of the columns"))?;
+    let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no header line with the column names"))?;
     let mut profile = Profile::empty(options.keep);
     profile.about.os = Some(b"Windows".to_vec());
     let mut total_millis = columns.total_millis(rest);

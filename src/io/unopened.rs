@@ -100,7 +100,7 @@ fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
     let what = if there == path { "it".to_owned() } else { there.display().to_string() };
     let mode = owned.mode() & 0o7777;
-    Some(format!("{what} belongs to {owner} (mode {mode:04o}), but jitgraft runs as {us}; {instead}"))
+    Some(format!("{what} belongs to {owner} (mode {mode:04o}), and jitgraft runs as {us}; {instead}"))
 }
 
 /// A user's name, or the numeric ID if it has none on this machine.

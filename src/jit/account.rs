@@ -160,7 +160,7 @@ impl fmt::Display for SourceState {
                     f.write_str(", truncated")?;
                 }
                 if *lent > 0 {
-                    write!(f, ", adds lines to {lent} functions of the jitdump")?;
+                    write!(f, ", adds source lines and inlined calls to {lent} functions of the jitdump")?;
                 }
                 if let Some(clock) = clock {
                     write!(f, "; {clock}")?;

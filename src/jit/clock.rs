@@ -119,8 +119,9 @@ impl DumpTimes {
         }
         // Ticks of a time-stamp counter aren't nanoseconds, so adding an offset to them would be wrong.
         let Some(marker) = self.marker_time.filter(|_| !self.is_tsc) else {
-            let problem =
-                format!("{why}; the jitdump's times were ignored, and each address got the name of its last code");
+            let problem = format!(
+                "{why}; the jitdump's times were ignored, and each address got the name of the last code loaded there"
+            );
             return (Conversion::None, Some(problem));
         };
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's

@@ -20,11 +20,11 @@ use crate::symbolize::code_map::CodeList;
 use rustc_hash::FxHashMap;
 
 /// The warning for a jitdump whose records all have the same time.
-const NO_TIMES: &str =
-    "all records of the jitdump have the same time, so each address got the name of its last code, as with a perf map";
+const NO_TIMES: &str = "all records of the jitdump have the same time, so each address got the name of the last code \
+                        loaded there, as with a perf map";
 
 /// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
-const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
+const CUT_IN_CODE: &str = "the dump is truncated here, in the code of the last function, whose name is complete";
 
 /// Reads a jitdump. If there is a `pool`, its threads parse records ahead of time.
 pub(super) fn read<'data>(

@@ -30,11 +30,12 @@ impl Sign {
     /// Why a file with this evidence was used, as the end of a sentence.
     pub(super) fn reason(self) -> &'static str {
         match self {
-            Self::Asked => "because its code is where the process was sampled",
-            Self::Inode => "because the process had mapped the file, and its code is where the process was sampled",
-            Self::Times => "because its times match the process, and its code is where the process was sampled",
+            Self::Asked => "because the process was sampled in code that the file lists",
+            Self::Inode => "because the process had mapped the file, and was sampled in code that the file lists",
+            Self::Times => "because the file's times match the process, which was sampled in code that the file lists",
             Self::Written => {
-                "because it was written when the recording ended, and its code is where the process was sampled"
+                "because the file was last written during or just after the recording, and the process was sampled in \
+                 code that the file lists"
             }
         }
     }

@@ -186,8 +186,8 @@ fn check_start_time(
     processes: &Processes,
     site: &Site<'_>,
 ) -> Result<(), String> {
-    const REUSED: &str = "another process has its PID by now";
-    let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
+    const REUSED: &str = "another process now has this PID";
+    let began = read_start_time(process_dir, proc).ok_or("the start time of the running process is unknown")?;
     // If the fork was recorded, the start time must be that of the fork.
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
@@ -288,7 +288,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
                 Some(false) => {
                     let addr = mapping.addr.0;
                     return Err(format!(
-                        "the running process maps another file at address {addr:#x} than the recorded process"
+                        "at address {addr:#x}, the running process has a different file mapped than the recorded one"
                     ));
                 }
                 // It can't be determined whether the process still maps the recorded file here, so this mapping isn't

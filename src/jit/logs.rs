@@ -158,7 +158,8 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     match conversion {
         Some(conversion) => (conversion, None),
         None => {
-            let why = "its times can't be related to the recording's; each address got the name of its last code";
+            let why = "its times can't be related to the recording's clock, so each address got the name of the last \
+                       code loaded there";
             (Conversion::None, Some(why.to_owned()))
         }
     }

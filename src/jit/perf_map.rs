@@ -110,7 +110,7 @@ mod tests {
         let text = b"nonsense\n7f00\n7f00 \n7f00 10\n7f00 10 \nffffffffffffffff 2 wraps\n7f00 10 good\n";
         let (entries, said) = names(text);
         assert_eq!(entries, [(0x7f00, 0x10, "good".to_owned())]);
-        let expected = "perf-7.map: at byte 0x0: 6 lines skipped, the first here: line 1 does not start with a \
+        let expected = "perf-7.map: at byte 0x0: 6 lines skipped; the first one: line 1 does not start with a \
                         hexadecimal address";
         assert_eq!(said.unwrap(), expected);
     }

@@ -43,7 +43,7 @@ impl RawCode {
         match Self::open(door, directory)? {
             Some(raw) => Ok(raw),
             None => {
-                let why = "has no file named NAME-NUMBER.bin or like a hexadecimal address";
+                let why = "has no file whose name is NAME-NUMBER.bin or a hexadecimal address";
                 Err(Error::new(why).in_file(directory))
             }
         }

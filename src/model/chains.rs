@@ -75,7 +75,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
     pub fn check(&self) -> Result<()> {
         match (self.places.is_full(), self.tree.is_full()) {
             (false, false) => Ok(()),
-            (true, _) => Err(interner::full("places in code")),
+            (true, _) => Err(interner::full("code locations")),
             (false, true) => Err(interner::full("stacks")),
         }
     }

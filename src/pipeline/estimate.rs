@@ -39,7 +39,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     // `describe` returns nothing for deviations that would be shown as 0.00%.
     let outside_text = outside_text.unwrap_or_else(|| "less than 0.01%".to_owned());
     let inside_text = match inside.and_then(|largest| largest.describe(profile)) {
-        Some(text) => format!(", and for functions that call each other in a cycle, by {text}"),
+        Some(text) => format!("; for functions that call each other in a cycle, by {text}"),
         None => String::new(),
     };
     Some(format!(
@@ -66,6 +66,6 @@ impl<'p> Largest<'p> {
             return None;
         }
         let name = label::function(profile, profile.frame_of(self.deviation.frame));
-        Some(format!("at most {:.2}% of {} in {}", self.percent, self.event, readable(name.as_bytes())))
+        Some(format!("at most {:.2}% of all {} (in {})", self.percent, self.event, readable(name.as_bytes())))
     }
 }

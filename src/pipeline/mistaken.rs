@@ -66,7 +66,11 @@ const KNOWN: &[KnownFile] = &[
         "is a perf map, which has names but no samples",
         "pass the recording it belongs to (perf.data), and this file with --perf-map",
     ),
-    (|head| head.starts_with(b"PERFFILE"), "is a perf.data file of an unknown version", "try the text of perf script"),
+    (
+        |head| head.starts_with(b"PERFFILE"),
+        "is a perf.data file of an unknown version",
+        "run perf script on it, and pass the output",
+    ),
     (
         |head| elf_type(head) == Some(ET_CORE),
         "is a core dump, not a profile",
@@ -107,12 +111,12 @@ const KNOWN: &[KnownFile] = &[
     ),
     (
         |head| begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead "),
-        "is the text of perf report, which has no stacks",
-        "pass perf.data itself, or the text of perf script",
+        "is output of perf report, which has no stacks",
+        "pass perf.data itself, or the output of perf script",
     ),
     (
         |head| contains(head, b"Performance counter stats for"),
-        "is the text of perf stat, which has no stacks",
+        "is output of perf stat, which has no stacks",
         "record a profile with `jitgraft record -- PROGRAM`",
     ),
     (
@@ -167,8 +171,8 @@ mod tests {
             (b"\n<!DOCTYPE HTML><html>", "is a page"),
             (&tar, "is an archive (tar)"),
             (b"\xfd7zXZ\0\0", "xz -d"),
-            (b"# Samples: 4\n# Overhead  Command", "text of perf report"),
-            (b"\n Performance counter stats for 'true':", "text of perf stat"),
+            (b"# Samples: 4\n# Overhead  Command", "output of perf report"),
+            (b"\n Performance counter stats for 'true':", "output of perf stat"),
             (b"{\"a\": 1}", "is JSON"),
             (b"[1]", "is JSON"),
         ];

@@ -711,7 +711,9 @@ fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while let Some(wrapping) = recognize_wrapping(&bytes) {
         if wrappings.len() == MAX_WRAPPINGS {
-            return Err(Error::new(format!("is packed in more than {MAX_WRAPPINGS} layers")));
+            return Err(Error::new(format!(
+                "has more than {MAX_WRAPPINGS} layers of compression, encoding or quoting"
+            )));
         }
         let unpacked = io::spool(unpack_layers(Box::new(&bytes[..]), &[wrapping])?)?;
         bytes = unpacked;

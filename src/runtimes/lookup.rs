@@ -35,7 +35,7 @@ impl NamedRuntime {
             return Ok(Self::CompiledLanguage);
         }
         let remedy = match find_similar(name) {
-            Some(runtime) => format!("jitgraft runtimes {} is about {}", runtime.typed_name(), runtime.name),
+            Some(runtime) => format!("did you mean {} ({})?", runtime.typed_name(), runtime.name),
             None => {
                 let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
                 format!("known runtimes: {}", all.join(", "))

@@ -252,8 +252,8 @@ impl Runtime {
         match self.never_names() {
             Some(unnamed) => format!("there is no way to name {}", unnamed.strip_prefix("all ").unwrap_or(unnamed)),
             None => format!(
-                "{} has options that make it write the names of its code, but none of these options works with this \
-                 process's version or mode of the runtime",
+                "{} has options to write the names of its code, but none of them works with the version or the other \
+                 options of this process",
                 self.name
             ),
         }

@@ -259,7 +259,7 @@ mod tests {
             node.advice().unwrap(),
             "run node with --perf-prof --interpreted-frames-native-stack (writes ./jit-PID.dump), or with \
              --perf-basic-prof (writes /tmp/perf-PID.map), or with --log-code --log-source-position \
-             --interpreted-frames-native-stack, which also has inlined calls (writes ./isolate-*-PID-v8.log)"
+             --interpreted-frames-native-stack; this log also has inlined calls (writes ./isolate-*-PID-v8.log)"
         );
         assert_eq!(RuntimeSet::from_program(b"sbcl").first().unwrap().advice(), None);
     }

@@ -22,7 +22,7 @@ const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 /// A switch for code that LLVM registers with the debugger interface. The registered ELF object is in the memory of the
 /// process, so a core dump of the process has the names.
 const REGISTERED: Switch = Switch {
-    by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
+    by_hand: "take a core dump with `gcore PID` while the process runs (its compiler registers all code for debuggers)",
     leaves: &["./core.PID"],
     stacks: Stacks::Copies,
     ..SWITCH
@@ -82,7 +82,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["./jit-PID.dump"],
             ..SWITCH
         }],
-        unnamed: "V8's own functions (its library is stripped)",
+        unnamed: "V8's own functions (mini-racer's library is stripped)",
         ..V8
     },
     // PythonMonkey is SpiderMonkey in a Python process.
@@ -91,7 +91,7 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "spidermonkey",
         called: "python",
         libraries: &["pythonmonkey.so"],
-        unnamed: "all JavaScript code (its SpiderMonkey is built without --enable-perf)",
+        unnamed: "all JavaScript code (PythonMonkey's SpiderMonkey is built without --enable-perf)",
         ..PLAIN
     },
     // Lupa is LuaJIT in a Python process.
@@ -136,7 +136,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--log-source-position" },
                     Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which also has inlined calls",
+                note: "; this log also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -208,7 +208,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("--log-source-position"),
                     Flag::Word("--interpreted-frames-native-stack"),
                 ],
-                note: ", which also has inlined calls",
+                note: "; this log also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -247,7 +247,7 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--log-source-position" },
                     Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" },
                 ],
-                note: ", which also has inlined calls",
+                note: "; this log also has inlined calls",
                 leaves: &["./isolate-*-PID-v8.log"],
                 ..SWITCH
             },
@@ -369,7 +369,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
             Switch {
-                by_hand: "with `jcmd PID Compiler.perfmap` before it ends",
+                by_hand: "with `jcmd PID Compiler.perfmap` before the JVM exits",
                 leaves: &["/tmp/perf-PID.map"],
                 ..SWITCH
             },
@@ -379,18 +379,19 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("-XX:+LogCompilation"),
                     Flag::Word("-XX:+PreserveFramePointer"),
                 ],
-                note: ", which has times, tiers and inlining, but not the interpreter and stubs",
+                note: "; this log has times, tiers and inlining, but not the interpreter and stubs",
                 leaves: &["./hotspot_pidPID.log"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before it ends, which has tiers",
+                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before the JVM exits; this list \
+                          has tiers",
                 leaves: &["./codelist-PID.txt"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "before JDK 17, with perf-map-agent's create-java-perf-map.sh PID before it ends (its option \
-                          unfold adds inlined calls)",
+                by_hand: "with perf-map-agent's create-java-perf-map.sh PID before the JVM exits, for JDK 16 or older \
+                          (its option unfold adds inlined calls)",
                 leaves: &["/tmp/perf-PID.map"],
                 ..SWITCH
             },
@@ -544,8 +545,9 @@ pub const RUNTIMES: &[Runtime] = &[
             has_frame_per_call: false,
             remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
-            why_uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it \
-                             started (opcache.file_update_protection): let it run longer, or once more",
+            why_uncompiled: "PHP compiles only code that runs often, and no file that changed less than 2 seconds \
+                             before PHP started (opcache.file_update_protection); let the program run longer, or run \
+                             it again",
             flag: None,
         }),
         unnamed: "the interpreter's own functions if php is stripped, and compiled regular expressions, which are \
@@ -606,7 +608,7 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[
             Switch {
                 flags: &[Flag::Word("--profile=jitdump")],
-                note: " (Config::profiler if embedded)",
+                note: " (in a program that embeds it: Config::profiler)",
                 leaves: &["./jit-PID.dump"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -619,15 +621,15 @@ pub const RUNTIMES: &[Runtime] = &[
             },
             Switch {
                 flags: &[Flag::Pair("-D", "debug-info")],
-                by_hand: "(Config::debug_info if embedded), then run gcore PID while it runs",
+                by_hand: "(in a program that embeds it: Config::debug_info), then run gcore PID while the program runs",
                 leaves: &["./core.PID"],
                 stacks: Stacks::Copies,
                 ..SWITCH
             },
         ],
         valgrind: Some(UnderValgrind::program("wasmtime --profile=perfmap")),
-        unnamed: "the host's functions if it is stripped. The output of its own sampler (--profile=guest) is a \
-                  Firefox profile, which jitgraft reads",
+        unnamed: "the host program's functions if that is stripped. Wasmtime's own sampler (--profile=guest) writes a \
+                  Firefox profile, which jitgraft reads, too",
         marked_names: &[
             (
                 Stub,
@@ -662,12 +664,12 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             flags: &[Flag::Word("--profiler=perfmap")],
             since: Some(Version(6, 0)),
-            note: " (a program that embeds it: enable_perfmap in the compiler's configuration)",
+            note: " (in a program that embeds it: enable_perfmap in the compiler's configuration)",
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        unnamed: "all WebAssembly code of older versions, which write no perf map or jitdump and register nothing for \
-                  debuggers",
+        unnamed: "all WebAssembly code before Wasmer 6: older versions write no perf map or jitdump and register \
+                  nothing for debuggers",
         ..PLAIN
     },
     Runtime {
@@ -687,7 +689,7 @@ pub const RUNTIMES: &[Runtime] = &[
         interpreter: Some(Interpreter {
             functions: &["MVM_interp_run"],
             has_frame_per_call: false,
-            remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; interpreted code has no names",
+            remedy: "run the program with MVM_JIT_PERF_MAP=1 in its environment; interpreted code has no names",
             why_uncompiled: "",
             flag: None,
         }),
@@ -727,9 +729,9 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
         ],
-        unnamed: "code compiled ahead of time into PE files that are missing or composite (DOTNET_ReadyToRun=0 makes \
-                  it JIT code). jitgraft does not need perfinfo-PID.map, which lists loaded files like the recording \
-                  does",
+        unnamed: "code compiled ahead of time into PE files that are missing or composite (with DOTNET_ReadyToRun=0, \
+                  it is compiled at run time instead). jitgraft does not need perfinfo-PID.map: the recording lists \
+                  the same files",
         // The names are from GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With
         // DOTNET_PerfMapShowOptimizationTiers=0, names have no tier.
         marked_names: &[
@@ -762,7 +764,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["mono", "mono-sgen"],
         libraries: &["libmonosgen*"],
         switches: &[Switch { flags: &[Flag::Word("--jitmap")], leaves: &["/tmp/perf-PID.map"], ..SWITCH }],
-        unnamed: "code that its map calls `(null)`",
+        unnamed: "code that Mono's map calls `(null)`",
         examples: &[("(null)", None)],
         ..PLAIN
     },
@@ -840,7 +842,7 @@ pub const RUNTIMES: &[Runtime] = &[
             stacks: Stacks::Copies,
             ..SWITCH
         }],
-        unnamed: "interpreted functions if its library is stripped (its own profiler vmprof has them)",
+        unnamed: "interpreted functions if PyPy's library is stripped (its own profiler, vmprof, has them)",
         // The names are those that jitgraft's reader for PyPy's log composes. All code is traced and optimized, except
         // for the backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
@@ -1020,14 +1022,14 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
             Switch {
-                by_hand: "take a core dump with gcore PID while it runs, if it registers code for debuggers (lli and \
-                          MCJIT do)",
+                by_hand: "take a core dump with gcore PID while the program runs, if it registers code for debuggers \
+                          (lli and MCJIT do)",
                 leaves: &["./core.PID"],
                 ..SWITCH
             },
         ],
-        unnamed: "all JIT code of programs that register neither a listener (needs LLVM built with LLVM_USE_PERF) nor \
-                  code for debuggers",
+        unnamed: "all JIT code of programs that register neither code for debuggers nor a listener (which needs an \
+                  LLVM that was built with LLVM_USE_PERF)",
         ..PLAIN
     },
     // PCRE2 compiles regular expressions in `grep -P`, git, PHP and many other programs.

@@ -165,11 +165,11 @@ impl KernelSymbols {
         }
         let which = match is_running {
             None => {
-                "the recording does not say which kernel was running (perf was killed or is still running), and \
+                "the recording does not say which kernel was running (perhaps perf was killed, or still runs), and \
                  nothing proves that it was this machine's"
             }
-            Some(true) => "this machine runs it, but no list of its symbols can be used",
-            Some(false) => "this machine runs a different one",
+            Some(true) => "this machine runs the same kernel, but no list of its symbols can be used",
+            Some(false) => "this machine runs a different kernel",
         };
         warnings.push(Warning::new(format!(
             "no symbols for the recorded kernel: {which}. Kernel functions stay unnamed; pass --kallsyms FILE, a copy \
@@ -195,8 +195,8 @@ impl KernelSymbols {
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
-                "not used: the symbol list lacks _etext and _edata, so the list may belong to another kernel than the \
-                 recorded one, whose code ends at address {recorded:#x}; pass the complete list"
+                "not used: the symbol list lacks _etext and _edata, so nothing shows that it is from the recorded \
+                 kernel, which ends at address {recorded:#x}; pass the complete list"
             )));
         }
         Err(Error::new(format!(
@@ -262,7 +262,8 @@ impl KernelSymbols {
         symbols.extend(previous);
         if !has_addresses {
             return Err(Error::new(
-                "shows no addresses, so kernel functions stay unnamed; run as root, or set kernel.kptr_restrict to 0",
+                "has no function addresses, so kernel functions stay unnamed; read /proc/kallsyms as root, or set \
+                 kernel.kptr_restrict to 0 first",
             ));
         }
         // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
@@ -540,13 +541,13 @@ mod tests {
         assert_eq!(found((Some(1), None, TEXT + 0x20_0000), None), (Some("do_one".into()), vec![]));
         assert_eq!(found((None, Some("6.1"), TEXT), None), (Some("do_one".into()), vec![]));
         let (name, said) = found((Some(2), Some("6.1"), TEXT), None);
-        assert!(name.is_none() && said.len() == 1 && said[0].contains("this machine runs a different one"), "{said:?}");
+        assert!(name.is_none() && said.len() == 1 && said[0].contains("runs a different kernel"), "{said:?}");
         // It is the running kernel, but its list ends elsewhere, or shows no addresses to this user.
         let hidden = "0000000000000000 T _text\n0000000000000000 t do_one\n";
         for (list, recorded) in [(LIST, (None, Some("6.1"), TEXT)), (hidden, (Some(1), Some("6.1"), TEXT))] {
             let (name, said) = found_beside_list(list, recorded, None, Some(0x400));
             let last = said.last().unwrap();
-            assert!(name.is_none() && last.contains("this machine runs it, but"), "{said:?}");
+            assert!(name.is_none() && last.contains("this machine runs the same kernel, but"), "{said:?}");
         }
     }
 

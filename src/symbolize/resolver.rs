@@ -314,7 +314,7 @@ impl Resolver<'_> {
         if too_deep > 0 && self.options.inlines {
             warnings.push(Warning::new(format!(
                 "JIT code has inlined calls that are nested more than {MOST_INLINED} deep ({too_deep} times); the deepest \
-                 calls are not shown and count for their caller"
+                 calls are not shown, and their samples count for the caller"
             )));
         }
     }

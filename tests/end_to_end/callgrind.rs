@@ -367,7 +367,7 @@ fn without_instruction_addresses_it_states_what_that_means() {
     assert!(said.contains("--dump-instr=yes"), "{said}");
     // All cost is booked on what was called; a share that is nearly all would read as if the names were right.
     assert!(
-        said.contains(" by their entry points") && said.contains("not always the functions that caused them"),
+        said.contains(" by their entry points") && said.contains("part of that may be from other functions"),
         "{said}"
     );
     let after = read(&fs::read(case.named()).unwrap());

@@ -99,7 +99,7 @@ fn code_without_a_name_is_told_with_the_command_that_shows_why() {
     // Without a known runtime, code in no file need not be JIT code.
     let (_other, native) = scene(&PROFILE.replace("cmd: php hot.php", "cmd: ./native"), &[]);
     let (_, err) = said(&["report"], &native);
-    assert!(err.contains("90.0% of Ir is in code without a name that belongs to no file; run"), "{err}");
+    assert!(err.contains("90.0% of Ir is in unnamed code outside any file; run"), "{err}");
     // A map of another run names nothing.
     let (_dir, path) = scene(PROFILE, &[("perf-77.map", b"10 20 f\n")]);
     assert!(said(&["report"], &path).1.contains("90.0% of Ir"));

@@ -121,5 +121,5 @@ fn an_input_without_addresses_is_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("perf.data"));
     fs::write(&path, "app 77 2.000000: 1 cycles: \n\t 1 [unknown] (//anon)\n\n").unwrap();
     let said = String::from_utf8(doctor(&[], &path).stderr).unwrap();
-    assert!(said.contains("`jitgraft script` counts"), "{said}");
+    assert!(said.contains("`jitgraft script` reports"), "{said}");
 }

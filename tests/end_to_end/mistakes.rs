@@ -30,8 +30,8 @@ const MISTAKES: &[Mistake] = &[
     ("view below/app.py", 1, &["app.py: is source code", "`jitgraft record -- python below/app.py`"]),
     ("doctor app.js", 1, &["app.js: is source code", "`jitgraft record -- node app.js`"]),
     ("report odd.json", 1, &["odd.json: is JSON in an unknown format", "jitgraft formats"]),
-    ("report report.txt", 1, &["report.txt: is the text of perf report", "perf script"]),
-    ("report report.txt.gz", 1, &["report.txt.gz: is the text of perf report"]),
+    ("report report.txt", 1, &["report.txt: is output of perf report", "perf script"]),
+    ("report report.txt.gz", 1, &["report.txt.gz: is output of perf report"]),
     ("collapse archive.tar.gz", 1, &["archive.tar.gz: is an archive (tar)", "unpack it ("]),
     ("report empty", 1, &["empty: is empty", "its writer was killed"]),
     ("inject empty -o new.data", 1, &["empty: is empty"]),
@@ -44,8 +44,8 @@ const MISTAKES: &[Mistake] = &[
     ("script callgrind.map", 1, &["is a perf map", "with --perf-map"]),
     ("script trace.json", 1, &["is a chrome file; script reads perf.data", "jitgraft report"]),
     ("script old.svg", 1, &["is a picture (SVG)"]),
-    ("script letter", 1, &["is not the text of perf script", "pass perf.data itself"]),
-    ("script letter -o new.txt", 1, &["is not the text of perf script"]),
+    ("script letter", 1, &["is not output of perf script", "pass perf.data itself"]),
+    ("script letter -o new.txt", 1, &["is not output of perf script"]),
     ("pack callgrind.out", 1, &["is a callgrind file; pack reads perf.data", "jitgraft callgrind"]),
     ("pack stacks", 1, &["is a folded file; pack reads perf.data", "jitgraft export"]),
     (
@@ -365,7 +365,7 @@ fn a_file_that_may_not_be_read_shows_whose_it_is() {
     let command = command.current_dir(scene.path("")).stdin(Stdio::null());
     let read = said(&command.args(["report", "perf.data"]).output().unwrap());
     assert!(read.contains("perf.data: cannot open: Permission denied") && read.contains("it belongs to "), "{read}");
-    assert!(read.contains("(mode 0000), but jitgraft runs as "), "{read}");
+    assert!(read.contains("(mode 0000), and jitgraft runs as "), "{read}");
 }
 
 #[test]

@@ -138,7 +138,7 @@ fn an_impossible_recording_is_reported_before_it_runs() {
     let place = Place::new(CYCLES, "");
     place.program("jruby", "");
     let jruby = text(&place.run(&["--dry-run", "--", "jruby", "x.rb"]).stderr);
-    assert!(jruby.contains("jruby starts OpenJDK; to get the names of OpenJDK, add --runtime jruby"), "{jruby}");
+    assert!(jruby.contains("jruby starts OpenJDK; to name the code that OpenJDK runs, add --runtime jruby"), "{jruby}");
     for (typed, replaced) in [("--call-graph=fp", "--call-graph fp"), ("-g", "-g")] {
         let (_, php) = said(CYCLES, &[typed, "--runtime", "php", "--", "app"]);
         assert!(php.contains(&format!("so --call-graph dwarf replaces {replaced}")), "{php}");

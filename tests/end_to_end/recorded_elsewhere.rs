@@ -858,5 +858,5 @@ fn damaged_symbols_of_simpleperf_are_counted() {
     let output = jitgraft(&["collapse"], &path);
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(String::from_utf8_lossy(&output.stdout), "app;good 1000000\n");
-    assert!(told.contains("1 file's symbols skipped"), "{told}");
+    assert!(told.contains("1 symbol table skipped"), "{told}");
 }

@@ -354,7 +354,7 @@ const ATTACKS: &[Attack] = &[
             fs::write(project.path("dist/app.min.js"), format!("{SCRIPT}\n//# debugId=aaaa\n")).unwrap();
             write_map(project, map_of(SCRIPT, TOKENS, &id("bbbb")));
         },
-        said: "its debugId is not the script's",
+        said: "its debugId differs from the script's",
     },
     Attack {
         name: "a map of a later script",
@@ -774,7 +774,7 @@ fn functions_of_third_parties_are_counted() {
     let project = Project::new(SCRIPT, map.as_bytes());
     let (shown, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!(shown, authored());
-    assert!(said.contains("8 functions are third-party code"), "{said}");
+    assert!(said.contains("8 functions are from third-party sources"), "{said}");
     write_map(&project, map.replace("[0]", "[7]"));
     assert_eq!(project.names(&["--source-maps", "auto"]).0, project.generated());
 }

@@ -416,9 +416,12 @@ fn questions_without_an_answer_say_what_there_is() {
         (&["--sub", "nosuch"][..], "no span is named 'nosuch'; spans in this input: step, wait"),
         (
             &["--sub", "wait"],
-            "no span named 'wait' has an argument 'wait'; spans with an argument of the same name: step",
+            "no selected span named 'wait' has an argument that says what it did; spans with such an argument: step",
         ),
-        (&["--by-arg", "file"], "no span has an argument 'file'; arguments of spans in this input: for, line, step"),
+        (
+            &["--by-arg", "file"],
+            "no selected span has an argument 'file'; arguments of spans in this input: for, line, step",
+        ),
         (&["--sub", "a", "--sub", "b"], "no span is named 'a'; spans in this input: step, wait"),
     ] {
         let output = jitgraft(&[&["stats", "-q"], question].concat(), &path);
@@ -475,7 +478,7 @@ fn events_of_unknown_phases_are_counted() {
         assert_eq!(String::from_utf8_lossy(&output.stdout), "thread;f 5000\n");
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.success(), count.is_none(), "{said}");
-        let expected = count.map(|count| format!("{count} without a known phase (ph) ignored"));
+        let expected = count.map(|count| format!("{count} without a known phase (ph), ignored"));
         assert!(expected.is_none_or(|expected| said.contains(&expected)), "{said}");
     }
 }

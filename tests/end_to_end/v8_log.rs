@@ -320,7 +320,10 @@ fn a_log_beside_a_dump_reports_inlined_calls_and_leaves_every_name_as_it_was() {
 fn doctor_states_what_a_log_beside_a_dump_is_good_for() {
     let said = jitgraft(&["doctor", "-i", WITH_DUMP]);
     let line = said.lines().find(|line| line.contains("V8 log")).expect(&said);
-    assert!(line.contains("adds lines and inlined calls to") && line.contains("functions of the jitdump"), "{line}");
+    assert!(
+        line.contains("adds source lines and inlined calls to") && line.contains("functions of the jitdump"),
+        "{line}"
+    );
     assert!(said.contains("jitdump fixtures/v8-log-and-dump/jit-16080.dump"), "{said}");
 }
 

@@ -162,7 +162,7 @@ fn native_code_keeps_its_names_where_the_given_module_may_be_another_one() {
     let directory = directory(&["app.wasm"]);
     fs::write(directory.path().join("other.wasm"), changed(&fs::read(fixture("app.wasm")).unwrap())).unwrap();
     for (lines, maps, why) in [
-        (NATIVE, &["app.wasm", "other.wasm"][..], "matches as well"),
+        (NATIVE, &["app.wasm", "other.wasm"][..], "matches too"),
         (
             "JS:wasm-function[3]-3-turbofan 5\n",
             &["app.wasm"],

@@ -105,7 +105,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
     for ((sum, stated), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != stated {
             warnings.push(Warning::new(format!(
-                "cost lines add up to {sum} {name}, but the header says {stated}; percentages are of {sum}"
+                "cost lines add up to {sum} {name}, but the file states {stated}; percentages are of {sum}"
             )));
         }
     }

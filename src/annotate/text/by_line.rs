@@ -9,7 +9,7 @@ use crate::model::printable::printable;
 /// Writes the source lines that have costs and, if the file is available, the lines around them.
 pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     for unknown in listing.rows.iter().filter(|row| row.source.is_none()) {
-        let row = sheet.costs(listing, unknown.costs.as_ref()).with(" (no line is known)".to_owned(), Paint::Dim);
+        let row = sheet.costs(listing, unknown.costs.as_ref()).with(" (source line unknown)".to_owned(), Paint::Dim);
         sheet.write_row(row)?;
         sheet.write_calls(&unknown.calls)?;
     }

@@ -85,7 +85,7 @@ fn find_raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) 
 fn describe_object(path: &Path, object: &ObjectContents) -> String {
     let ObjectContents { pieces, with_code } = object;
     let code = if *with_code == 0 {
-        "without machine code (a jitdump or --bytecode-dir has it)".to_owned()
+        "without machine code (only a jitdump or --bytecode-dir provides it)".to_owned()
     } else {
         format!("{with_code} with machine code")
     };
@@ -143,13 +143,13 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let details = match header.has_instr {
-        true => format!(", which have {percent:.1}% of the {all} {event} in memory without a file"),
+        true => format!(", which have {percent:.1}% of the {all} {event} outside any file"),
         // Without instruction addresses, code that is entered by a jump counts for the function that jumped there. So
         // `percent` includes cost of code that isn't in the named functions.
         false => format!(
-            " by their entry points. The profile has no instruction addresses, so of the {all} {event} in memory \
-             without a file, {percent:.1}% count for these functions and the rest for their callers, which are not \
-             always the functions that caused them"
+            " by their entry points. They have {percent:.1}% of the {all} {event} outside any file, but part of that \
+             may be from other functions: the profile has no instruction addresses, so code that is reached by a jump \
+             counts for the function that jumped"
         ),
     };
     let mut line = format!("{}: named {}{details}", to.shown().display(), counted(*functions as u64, "function"));
@@ -157,7 +157,7 @@ fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec
         line += &format!("; split {}", counted(stats.split, "block"));
     }
     if stats.synthetic_calls > 0 {
-        line += &format!("; added {} to keep inclusive costs", counted(stats.synthetic_calls, "call"));
+        line += &format!("; added {} so that inclusive costs stay right", counted(stats.synthetic_calls, "call"));
     }
     lines.push(line);
     let (misattributed, cost) = stats.misattributed.total();

@@ -199,5 +199,5 @@ fn path_by_id(id: BuildId, name: &str) -> Option<String> {
 }
 
 fn path_warning(path: &[u8]) -> Warning {
-    Warning::new(format!("{}: not packed, because its path is not UTF-8 or not normalized", readable(path)))
+    Warning::new(format!("{}: not packed, because its path is not UTF-8 or has an empty, . or .. part", readable(path)))
 }

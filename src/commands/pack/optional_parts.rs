@@ -117,4 +117,4 @@ fn open_text(
 }
 
 /// Accepts files whose beginning contains no NUL.
-const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text" };
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };

@@ -24,7 +24,7 @@ pub(super) struct Privacy<'a> {
 }
 
 /// The reason that is shown for a private file that is left out.
-const WHY: &str = "other users cannot read it, and only the recording refers to it";
+const WHY: &str = "it may be private, because other users cannot read it";
 
 impl<'a> Privacy<'a> {
     /// Creates the record of what the user permits. Nothing was left out yet.

@@ -216,7 +216,7 @@ fn unknown_program(program: &[u8]) -> String {
     match runtimes::find_launched_runtime(launcher) {
         Some(runtime) => {
             format!(
-                "{program} starts {0}; to get the names of {0}, add --runtime {launcher} (which selects {0})",
+                "{program} starts {0}; to name the code that {0} runs, add --runtime {launcher} (which selects {0})",
                 runtime.name
             )
         }

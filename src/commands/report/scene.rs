@@ -189,7 +189,7 @@ pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Seri
         let known: Vec<_> = profile.series.iter().map(|series| series.name.as_str()).collect();
         let known = known.join(", ");
         Error::new(format!(
-            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
+            "the input to compare with has no event {name}, only {known}; with --event, choose one that both have"
         ))
     })
 }

@@ -221,8 +221,9 @@ impl<'p> Answers<'p> {
             match (question, answer) {
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) if sums.is_empty() => {
                     let existing = list_some(self.arguments.iter().cloned());
-                    lines
-                        .push(format!("no span has an argument '{key}'; arguments of spans in this input: {existing}"));
+                    lines.push(format!(
+                        "no selected span has an argument '{key}'; arguments of spans in this input: {existing}"
+                    ));
                 }
                 (Question::Action(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
                     lines.push(self.explain_missing_action(name));
@@ -239,11 +240,11 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no span has an argument of the same name (try --by-arg KEY)".to_owned()
+            "no other span has one, either (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans with an argument of the same name: {}", most_frequent(&self.names_with_action))
+            format!("spans with such an argument: {}", most_frequent(&self.names_with_action))
         };
-        format!("no span named '{name}' has an argument '{name}'; {others}")
+        format!("no selected span named '{name}' has an argument that says what it did; {others}")
     }
 
     /// The tables, each with a title that says what question it answers.

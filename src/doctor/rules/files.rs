@@ -119,8 +119,8 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, cont
             FindingKind::Stripped,
             share,
             format!("{} built without symbols or stripped", list_files(&files, "was", "were")),
-            "build with plain go build (no -ldflags=-s, no strip) and record that. Without symbols, C code (cgo) has \
-             no names, and in obfuscated or packed programs, Go functions have none either",
+            "build with plain go build (no -ldflags=-s, no strip) and record the new build. Without symbols, C code \
+             (cgo) has no names; nor do Go functions in obfuscated or packed programs",
         )
         .with_highlight(unnamed_in(&files)),
         FileGroup::Packaged => stripped_packages(&files, share),
@@ -181,13 +181,14 @@ fn build_id(files: &[NamedFile]) -> Option<&str> {
 fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Finding {
     let cause = "[vdso] is a page of the recorded kernel, not a file, and its symbols are not available here";
     let remedy = if kind == DsoKind::Vdso32 {
-        "it is the page of 32-bit processes, whose symbols neither perf nor jitgraft keeps; the functions that call it \
-         have names"
+        "this is the vdso of 32-bit processes; neither perf nor jitgraft saves its symbols. The functions that call it \
+         are named as usual"
     } else if context.origin.is_here {
-        "another kernel is running by now, or perf recorded no build IDs; record again without -B, -z or a pipe"
+        "this machine now runs another kernel, or perf recorded no build IDs (it doesn't with -B, -z or a pipe); \
+         record again without these"
     } else {
-        "run jitgraft pack perf.data on the recorded machine while that kernel is running; the archive keeps its \
-         symbols"
+        "run jitgraft pack perf.data on the recorded machine while it still runs the recorded kernel; the archive \
+         keeps the symbols"
     };
     Finding::new(FindingKind::Vdso, share, cause, remedy)
 }
@@ -201,7 +202,8 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     let (cause, remedy) = if context.examined.resolution.has_given_kernel() {
         (
             "the kernel symbols you passed are not those of the recorded kernel",
-            "pass a copy of the recorded machine's /proc/kallsyms, made by root while the recorded kernel is running",
+            "while the recorded machine still runs the recorded kernel, copy its /proc/kallsyms as root and pass the \
+             copy with --kallsyms",
         )
     } else if is_hidden {
         (
@@ -211,8 +213,8 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     } else {
         (
             "the recorded kernel's symbols are not available here",
-            "pass a copy of the recorded machine's /proc/kallsyms with --kallsyms, made by root (kernel.kptr_restrict \
-             hides addresses from others)",
+            "copy the recorded machine's /proc/kallsyms as root and pass the copy with --kallsyms \
+             (kernel.kptr_restrict hides the addresses from users other than root)",
         )
     };
     Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
@@ -243,7 +245,7 @@ fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'
             printable_path(&path)
         ),
         "run jitgraft inject again on the original recording, with its dumps: jitgraft inject -i perf.data -o \
-         new.data. Or restore the images to that path",
+         new.data. Or put the images back where they were",
     )
     .with_process(&context.process(pid))
     .with_highlight(Highlight::UnnamedImages)
@@ -260,9 +262,9 @@ fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_conta
         (false, false) => format!("{} missing", list_files(files, "is", "are")),
     };
     let remedy = if in_container {
-        "the files are in a container; pass the container's root with --symfs DIR (/proc/PID/root while PID runs)"
+        "the files are in a container; pass its root with --symfs DIR (/proc/PID/root while the process is running)"
     } else if is_deleted {
-        "don't rebuild during a recording; start the new version and record that"
+        "don't rebuild or upgrade during a recording; start the new version and record it"
     } else if same_machine {
         "restore the files that ran, pass a directory that has them at the recorded paths (--symfs DIR), or record \
          again"
@@ -279,10 +281,10 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
     Finding::new(
         FindingKind::OtherVersion,
         share,
-        format!("{} here, but not in the version that ran", list_files(files, "is", "are")),
+        format!("{} not the version that ran", list_files(files, "is", "are")),
         format!(
-            "get the version that ran (perf archive on the recorded machine{debuginfod}), then put it into ~/.debug \
-             or pass its root directory with --symfs DIR. Otherwise, record again"
+            "get the version that ran (perf archive on the recorded machine{debuginfod}), then put it into ~/.debug, \
+             or pass a directory that has it at the recorded path (--symfs DIR). Otherwise, record again"
         ),
     )
     .with_highlight(unnamed_in(files))
@@ -320,8 +322,9 @@ pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
         FindingKind::Stripped,
         share,
         format!("{} built without symbols or stripped", list_files(files, "was", "were")),
-        "build with -g (Rust: debug = true in the profile) and don't strip (no -s), and record that. Or keep the file \
-         with the symbols next to it (objcopy --add-gnu-debuglink), or pass its directory with --debug-dir",
+        "build with -g (Rust: debug = true in the profile), don't strip (no -s), and record the new build. Or, if you \
+         have the symbols in another file, put that next to the stripped one (with objcopy --add-gnu-debuglink) or \
+         pass its directory with --debug-dir",
     )
     .with_highlight(unnamed_in(files))
 }

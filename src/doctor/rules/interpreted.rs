@@ -93,7 +93,8 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
         let letters: Vec<String> = runtime.ignoring_variables.chars().map(|letter| format!("-{letter}")).collect();
         let (letters, otherwise) = (letters.join(" or "), process.mapping_advice(Some(switch)));
         return format!(
-            "if the process was started with {letters}, it ignored the variable; add {flag}. If it wasn't, {otherwise}"
+            "if the process was started with {letters}, it ignored this variable: add the option {flag}. Otherwise, \
+             {otherwise}"
         );
     }
     if let Some(switch) = &attempt.switched_on {

@@ -20,8 +20,8 @@ use crate::symbolize::dso::DsoKind;
 use std::path::Path;
 
 /// The remedy for a jitdump that is truncated, damaged or ends too early.
-const COPY_AGAIN: &str = "copy the whole dump again after the process has exited normally: a process that was killed \
-                          or is still running has not written everything. Or the disk was full";
+const COPY_AGAIN: &str = "copy the whole dump again after the process has exited normally. If the process was killed \
+                          or the disk was full, the dump is incomplete: record again";
 
 /// The path of the perf map that most runtimes write.
 const MAP: &str = "/tmp/perf-PID.map";
@@ -53,7 +53,7 @@ pub(in super::super) fn source_of_other_run(
     kind: Kind,
 ) -> Finding {
     let cause = format!(
-        "{} is not from this run of {PROCESS}: it has addresses that the process never mapped",
+        "{} is probably not from this run of {PROCESS}: its addresses don't match the process's JIT code",
         printable_path(path)
     );
     let remedy =
@@ -86,36 +86,38 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
     let unnamed = process.unnamed_remark();
     match source.kind {
         Kind::PerfMap if is_jvm && given.is_some_and(|switch| switch.at_end) => {
-            "it was written when the JVM exited, so it lacks methods that were freed before. Use -XX:+LogCompilation \
-             (hotspot_pidPID.log) or perf's agent libperf-jvmti.so instead, which log methods as they are compiled"
+            "the map was written when the JVM exited, so it lacks methods that were freed earlier. Instead, use \
+             -XX:+LogCompilation (hotspot_pidPID.log) or perf's agent libperf-jvmti.so, which log methods as they are \
+             compiled"
                 .to_owned()
         }
         // Without such a switch, somebody probably made the JVM write the map at some moment (`jcmd PID
         // Compiler.perfmap`).
-        Kind::PerfMap if is_jvm => "it is a snapshot. `jitgraft record -- java …` makes the JVM \
-                                    write it when the program ends (-XX:+DumpPerfMapAtExit)"
+        Kind::PerfMap if is_jvm => "the map is a snapshot, so it lacks methods that were compiled later or freed \
+                                    earlier. `jitgraft record -- java …` makes the JVM write it when the program \
+                                    ends (-XX:+DumpPerfMapAtExit)"
             .to_owned(),
         Kind::PerfMap => {
             let dump = if process.can_write_dump() { "; a jitdump keeps freed code, too" } else { "" };
             format!(
-                "the map was written before the unnamed code was compiled, or after the code was freed; copy the map \
-                 after the process has ended{dump}{unnamed}"
+                "the map was probably written before the unnamed code was compiled, or after it was freed; copy the \
+                 map after the process has ended{dump}{unnamed}"
             )
         }
         Kind::Log(_) if is_jvm => format!(
-            "HotSpot's logs lack the interpreter, stubs and adapters, but a perf map of the same run has them (jcmd \
-             PID Compiler.perfmap before it ends); pass both: --perf-map FILE@{} --jit-log {}",
+            "HotSpot's logs lack the interpreter, stubs and adapters, but a perf map of the same run has them (run \
+             jcmd PID Compiler.perfmap before the JVM exits). Pass both: --perf-map FILE@{} --jit-log {}",
             process.pid,
             source.printable_path()
         ),
         Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => match given {
             Some(switch) => format!(
-                "the unnamed code must be code that the runtime never logs{unnamed}: {} was on from the start",
+                "{} was on from the start, so the unnamed code must be code that the runtime never logs{unnamed}",
                 switch.name()
             ),
             None => format!(
-                "the unnamed code is code that the runtime never logs{unnamed}, or that it compiled before it began to \
-                 log; switch the log on from the start"
+                "the runtime never logs the unnamed code{unnamed}, or compiled it before logging began; turn logging \
+                 on from the start"
             ),
         },
     }
@@ -131,10 +133,15 @@ pub(in super::super) fn report_missing_dump(
 ) -> Finding {
     let path = printable_path(path);
     let container = inner.map_or_else(String::new, |inner| {
-        format!("; it was written in a container as process {inner} (/proc/{}/root{path} while it runs)", process.pid)
+        format!(
+            "; the process wrote it in a container, as process {inner} (while it runs, copy /proc/{}/root{path})",
+            process.pid
+        )
     });
     let cause = format!("JIT code of {PROCESS} has no names: its jitdump {path} is gone");
-    let remedy = format!("pass its path with --jitdump, or record again and keep it{container}");
+    let remedy = format!(
+        "if you have the dump elsewhere, pass it with --jitdump; otherwise, record again and keep it{container}"
+    );
     unnamed_jit(FindingKind::DumpMissing, process, share, cause, remedy)
 }
 
@@ -222,7 +229,7 @@ impl<'a> UnnamedCode<'a> {
         let path = printable_path(path);
         let others = match fits {
             0 | 1 => String::new(),
-            fits => format!(", like those of {}", counted(*fits as u64 - 1, "more file")),
+            fits => format!(", as do those of {}", counted(*fits as u64 - 1, "more file")),
         };
         self.finding(
             FindingKind::SourceOfOtherProcess,
@@ -233,8 +240,8 @@ impl<'a> UnnamedCode<'a> {
             ),
             format!(
                 "the file's addresses match the unnamed code{others}. If the process ran in a container, it may have \
-                 written this file under another PID; then pass {} {path}@{}. But processes forked from the same \
-                 parent may also have code at these addresses",
+                 written this file under another PID; then pass {} {path}@{}. But the file may also be another \
+                 process's: those forked from the same parent can have code at the same addresses",
                 kind.option(),
                 self.process.pid
             ),
@@ -322,7 +329,7 @@ impl<'a> UnnamedCode<'a> {
             let files = self.files_to_copy(switch);
             format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
         });
-        no_dump_or_map(process, self.share, &format!("the process ran with {name}, but {leaves} is missing"), remedy)
+        no_dump_or_map(process, self.share, &format!("the process ran with {name}, but no {leaves} was found"), remedy)
     }
 
     /// The paths of the files that the switch made the process write, for use in a sentence. If the process was forked,
@@ -335,7 +342,10 @@ impl<'a> UnnamedCode<'a> {
         if ancestor == self.process.pid || !leaves.contains("PID") {
             return own;
         }
-        format!("{} or, if the process wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
+        format!(
+            "{} (or, if the process wrote a file of its own, {own})",
+            leaves.replace("PID", &printable_pid(ancestor))
+        )
     }
 
     /// Of the loaded dumps and maps, the one that names most of the process's frames, with its index in
@@ -388,8 +398,8 @@ impl<'a> UnnamedCode<'a> {
             return self.finding(
                 FindingKind::SourceReplaced,
                 format!(
-                    "{path} only has the names of the last program that {PROCESS} ran: this program overwrote the file \
-                     of the program before it, because exec keeps the PID"
+                    "{path} only has the names of the last program that {PROCESS} ran: exec keeps the PID, so this \
+                     program overwrote the previous one's file"
                 ),
                 "record the two programs separately, or let the first one start the second as a child process (fork)",
             );
@@ -401,7 +411,7 @@ impl<'a> UnnamedCode<'a> {
             return self.finding(
                 FindingKind::SourceOverwritten,
                 format!(
-                    "{path} only has the names of {}, which wrote to the same file as {PROCESS}: {coverage}",
+                    "two runtimes in {PROCESS} wrote to {path}, and only the names from {} are left: {coverage}",
                     runtime.name
                 ),
                 format!("make one of the two runtimes write to another file: {remedies}"),
@@ -421,7 +431,7 @@ impl<'a> UnnamedCode<'a> {
             }
         }
         if let Some(option) = self.find_spoiler() {
-            let cause = format!("{path} lacks some code of {PROCESS}: {coverage}. {option} left it out");
+            let cause = format!("{path} lacks some code of {PROCESS}, which {option} left out: {coverage}");
             let remedy = format!("don't use {option}; {}", self.process.switch_advice());
             return self.finding(FindingKind::SourceIncomplete, cause, remedy).with_change(Some(Change::Program));
         }

@@ -40,10 +40,10 @@ fn explain(account: &MapAccount, share: Share) -> Finding {
         return Finding::new(
             FindingKind::SourceMapMissing,
             share,
-            format!("{script} is minified and has no source map, so its functions have generated names"),
+            format!("{script} is minified and has no source map, so its functions show their minified names"),
             "make the build write a source map (esbuild --sourcemap; webpack devtool: 'source-map'; rollup \
              output.sourcemap; Vite build.sourcemap; tsc sourceMap; swc, Babel sourceMaps; terser --source-map), or \
-             pass it with --source-maps FILE=SCRIPT",
+             pass one that you have with --source-maps FILE=SCRIPT",
         );
     };
     let why = printable(account.trouble.as_deref().unwrap_or_default());

@@ -309,8 +309,8 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
 fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext<'_>) -> String {
     if !stops.in_jit {
         let remedy = if stops.are_here {
-            "these files have no unwind data, but their debugging information may (--debug-dir DIR). Or build them with \
-             -fasynchronous-unwind-tables"
+            "these files have no unwind data, but separate files with their debugging information may; pass the \
+             directory of those with --debug-dir DIR. Or build with -fasynchronous-unwind-tables"
         } else {
             "provide the files that ran (--symfs DIR) or their debugging information (--debug-dir DIR), built with \
              -fasynchronous-unwind-tables"
@@ -345,7 +345,8 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext
              build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
         }
         UnwindingDump::NotRequested if has_perf_prof => {
-            "run it with --perf-prof-unwinding-info as well as --perf-prof, and keep the jitdump with the unwind data"
+            "run the program with --perf-prof-unwinding-info as well as --perf-prof, and keep the jitdump with the \
+             unwind data"
         }
         UnwindingDump::NotRequested => NO_CALLERS,
     };
@@ -385,7 +386,7 @@ pub(in super::super) fn jvm_frame_pointers(
     let why = if are_options_known {
         "the JVM ran without -XX:+PreserveFramePointer"
     } else {
-        "the JVM keeps no frame pointers there (the recording does not have its options)"
+        "the JVM apparently ran without -XX:+PreserveFramePointer (its options are not in the recording)"
     };
     Finding::new(
         FindingKind::JvmFramePointers,
@@ -404,14 +405,14 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let (why, remedy) = match stops.machine {
         EM_X86_64 | EM_AARCH64 => (
             "Go's compiler keeps frame pointers, but the assembly code of its runtime doesn't always",
-            "these callers cannot be recovered, and Go has no option for it; the innermost frames are correct",
+            "these callers cannot be recovered, and Go has no option that would help; the innermost frames are correct",
         ),
         _ => (
             "Go keeps no frame pointers on this architecture",
             "the innermost frames are correct; Go has no option to keep frame pointers here",
         ),
     };
-    let cause = format!("stacks of {PROCESS} end early in {}, built by Go: {why}", list(&stops.files));
+    let cause = format!("stacks of {PROCESS} end early in {}, which Go built: {why}", list(&stops.files));
     stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
 }
 
@@ -432,7 +433,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         match callers {
             Callers::Unknown => NO_CALLERS.to_owned(),
             Callers::InDump => format!(
-                "{DWARF}, and make it write a dump, which has unwind data for its code: {}",
+                "{DWARF}, and make the runtime write a jitdump, which has unwind data for its code: {}",
                 context.process(stops.pid).switch_advice()
             ),
             Callers::Found => DWARF.to_owned(),
@@ -444,7 +445,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         )
     };
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
-    let cause = format!("stacks of {PROCESS} end early in {}, for lack of frame pointers there", stops.describe());
+    let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
@@ -461,8 +462,8 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
     if context.given_switch(stops.pid, runtime).is_some() {
         return None;
     }
-    let cause = format!("stacks of {PROCESS} end early in {}, for lack of frame pointers there", stops.describe());
-    let remedy = format!("turn on {}: code of {} then also keeps frame pointers", switch.name(), runtime.name);
+    let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
+    let remedy = format!("turn on {}, which also makes {}'s code keep frame pointers", switch.name(), runtime.name);
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 

@@ -30,7 +30,8 @@ const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep th
 
 /// The remedy for an engine's log whose times can't be converted any better. It says which names are right
 /// nevertheless.
-const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
+const NO_TIMES: &str =
+    "recording again would not give the log better times; names of code that never moved are correct";
 
 /// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
 /// read; `None` if all of it was read.
@@ -191,7 +192,7 @@ fn clock(
     let path = source.printable_path();
     let effect = match error {
         Some(error) => format!("; its times are estimated to within {:.1} ms", error as f64 / 1e6),
-        None => ", so its times cannot be used and code that moved has wrong names".to_owned(),
+        None => ", so its times cannot be used, and code that moved may have the wrong name".to_owned(),
     };
     let is_log = matches!(source.kind, Kind::Log(_));
     let remedy = match (is_log, is_monotonic) {
@@ -227,13 +228,13 @@ fn log_clock(
     let when = match error {
         Some(error) => {
             format!(
-                "the code at the frames' addresses changed within {:.1} ms, and the log's times are no more precise \
-                 than that",
+                "the code at their addresses changed less than {:.1} ms before or after the sample, and the log's \
+                 times may be off by as much",
                 error as f64 / 1e6
             )
         }
         None => {
-            "the frames' addresses had other code at another time, and it is unknown how precise the log's times are"
+            "other code was at the same addresses at other times, and it is unknown how precise the log's times are"
                 .to_owned()
         }
     };
@@ -243,7 +244,7 @@ fn log_clock(
     let remedy = if !is_best {
         WHEN_IT_BEGAN
     } else if process.can_write_dump() {
-        "a log has no better times; record again with a jitdump, which has exact ones"
+        "recording again would not give the log better times; record with a jitdump instead, which has exact times"
     } else {
         NO_TIMES
     };

@@ -58,12 +58,12 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     let overlaps = sums.overlaps();
     if overlaps > 0 {
         let what = match options.calls.clock {
-            Clock::Wall => "their wall times are not those of each thread",
-            Clock::Active(_) => "active times are estimated",
+            Clock::Wall => "time in which calls overlap counts for each of them",
+            Clock::Active(_) => "active times are estimates",
         };
         warnings.push(Warning::new(format!(
-            "calls that overlap another call with the same thread ID without being nested in it: {overlaps} (perhaps \
-             several threads were recorded with one ID). Each starts a new stack, and {what}"
+            "calls that partly overlap another call with the same thread ID: {overlaps} (perhaps several threads were \
+             recorded with one ID). Each of these calls starts a new stack, and {what}"
         )));
     }
 }

@@ -70,8 +70,8 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let overlaps: u64 = sums.threads.iter().map(|thread| thread.lanes.overlaps()).sum();
     if overlaps > 0 {
         warnings.push(Warning::new(format!(
-            "calls that overlap another call with the same thread ID without being nested in it: {overlaps}; their \
-             time counts twice"
+            "calls that partly overlap another call with the same thread ID: {overlaps}; time in which calls overlap \
+             counts for each of them"
         )));
     }
     let summary = sums.finish(labels.texts.list());

@@ -252,7 +252,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
 fn read_up_to(input: &mut dyn Read, longest: u64, out: &mut Vec<u8>) -> Result<()> {
     input.take(longest + 1).read_to_end(out)?;
     if out.len() as u64 > longest {
-        return Err(Error::new(format!("has a message of more than {longest} bytes")));
+        return Err(Error::new(format!("has an OpenTelemetry message longer than {longest} bytes")));
     }
     Ok(())
 }
@@ -340,7 +340,7 @@ impl<'t> Messages<'_, 't> {
             input.take(4).read_to_end(&mut prefix)?;
             let Some(len) = prefix.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
                 if !prefix.is_empty() {
-                    warnings.push(Warning::new("is truncated in the length of a message"));
+                    warnings.push(Warning::new("is truncated: it ends within the length of a message"));
                 }
                 return Ok(());
             };

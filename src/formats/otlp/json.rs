@@ -69,7 +69,7 @@ impl Visitor<'_> for WholeNumberVisitor {
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<WholeNumber, E> {
-        text.parse().map(WholeNumber).map_err(|_| E::custom("expected a whole number, as a number or as text"))
+        text.parse().map(WholeNumber).map_err(|_| E::custom("expected a whole number, as a JSON number or a string"))
     }
 }
 

@@ -42,7 +42,7 @@ impl ProfilesData {
         let scopes = resources.into_iter().flat_map(|resource| submessages(resource, 2));
         let profiles = scopes.flat_map(|scope| submessages(scope, 2));
         refuse_old(profiles, attributes)?;
-        Self::decode(bytes).map_err(|error| Error::new("has a damaged message").because(error))
+        Self::decode(bytes).map_err(|error| Error::new("cannot decode an OpenTelemetry message").because(error))
     }
 
     /// Checks a message that was read from JSON. Fails if it uses an older version of the protocol.
@@ -59,8 +59,8 @@ impl ProfilesData {
 
 fn no_dictionary() -> Error {
     Error::new(
-        "has no dictionary: it is a profile of a protocol version before 1.7, or no profile but other data of \
-         OpenTelemetry, such as traces or logs",
+        "has no dictionary: it is either a profile from before protocol version 1.7, or other OpenTelemetry data, \
+         such as traces or logs",
     )
 }
 

@@ -89,7 +89,7 @@ impl Decompressor {
         packed.unpacked += end - start;
         if packed.unpacked > self.max_unpacked {
             let message = format!(
-                "zstd data: a record unpacks to more than {} bytes, the size of perf's buffer",
+                "zstd data: a record unpacks to more than {} bytes, which is more than perf packs into one",
                 self.max_unpacked
             );
             return Err(Error::new(message));

@@ -128,16 +128,15 @@ impl<'data> DeferredChains<'data> {
         }
         if let Some(first) = without_chain.first {
             let message = format!(
-                "samples lack their user call chain, because no PERF_RECORD_CALLCHAIN_DEFERRED record has their thread \
-                 and cookie: {}",
+                "samples without their user call chain: {} (no later PERF_RECORD_CALLCHAIN_DEFERRED record has their \
+                 thread and cookie)",
                 without_chain.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
         if let Some(first) = unused.first {
             let message = format!(
-                "call chains in PERF_RECORD_CALLCHAIN_DEFERRED records were ignored, because they belong to no sample: \
-                 {}",
+                "PERF_RECORD_CALLCHAIN_DEFERRED records that were ignored, because they belong to no sample: {}",
                 unused.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));

@@ -375,7 +375,8 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
         return len;
     }
     if header.data.size == 0 {
-        warnings.push(Warning::new("perf was killed before it finished the file; records were read up to the end"));
+        let message = "the file is unfinished (perf was killed or is still running); records were read up to its end";
+        warnings.push(Warning::new(message));
         return len;
     }
     if end > len {

@@ -239,7 +239,7 @@ impl RecordSurvey {
         }
         self.processes.moments.sort_by_key(|moment| moment.time);
         self.processes.markers.sort_by_key(|marker| marker.time);
-        let mut skipped_files = Skipped::new("file's symbols");
+        let mut skipped_files = Skipped::new("symbol table");
         let symbol_files = recording.symbol_files(&mut skipped_files);
         self.processes.recorded_symbols = RecordedSymbols::new(symbol_files, |path| self.first_mapping(path));
         // This must be done before the symbols are sorted, because `bpf` refers to them by their indices in file order.
@@ -265,8 +265,8 @@ impl RecordSurvey {
         for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
             let message = format!(
-                "process {pid} is recorded as forked from process {parent}, but the line of its \
-                 ancestors is a cycle or too long"
+                "process {pid} is recorded as forked from process {parent}, but its chain of parent processes is a \
+                 loop or too long"
             );
             self.skipped.add(Error::new(message));
         }

@@ -94,7 +94,7 @@ fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex
     // The expression must match whole names. The size limit keeps a hostile file from taking much memory.
     let regex = RegexBuilder::new(&format!("^(?:{})$", without_quotes(text))).size_limit(LARGEST).build();
     if regex.is_err() {
-        warnings.push(Warning::new(format!("{field} was ignored: it is not a regular expression")));
+        warnings.push(Warning::new(format!("{field} was ignored: its regular expression is invalid or too large")));
     }
     regex.ok()
 }

@@ -401,7 +401,8 @@ impl PprofReading<'_, '_> {
     fn add_label(&mut self, label: &LabelMessage, labels: &mut BTreeMap<Box<str>, Box<str>>) {
         let key = self.tables.text(label.key);
         if labels.contains_key(key.as_str()) {
-            self.skipped_labels.add(Error::new(format!("a sample has several labels '{key}'")));
+            let why = format!("a sample has several labels '{key}'; only the first was kept");
+            self.skipped_labels.add(Error::new(why));
             return;
         }
         let mut value = self.tables.text(label.str);

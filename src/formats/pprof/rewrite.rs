@@ -265,7 +265,7 @@ impl NewFunctions {
 /// so that the next one can always be computed.
 fn check_free_ids(last: u64, count: u64, what: &str) -> Result<()> {
     match last.checked_add(count) {
-        Some(u64::MAX) | None => Err(Error::new(format!("uses the highest {what} ID, so no {what} can be added"))),
+        Some(u64::MAX) | None => Err(Error::new(format!("has too few unused {what} IDs, so no {what} can be added"))),
         Some(_) => Ok(()),
     }
 }

@@ -121,7 +121,7 @@ impl<'d> Tables<'d> {
 fn decode<M: Message + Default>(value: FieldValue<'_>) -> Result<M> {
     match value {
         FieldValue::Bytes(bytes) => M::decode(bytes).map_err(|error| Error::new("is damaged").because(error)),
-        FieldValue::Number(_) => Err(Error::new("is a number instead of a message")),
+        FieldValue::Number(_) => Err(Error::new("has a number where a message was expected")),
     }
 }
 

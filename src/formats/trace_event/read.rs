@@ -103,7 +103,7 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
 fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
         warnings.push(Warning::new(format!(
-            "skipped {}, because jitgraft reads samples of traces (events with ph P) only from V8",
+            "skipped {}, because jitgraft reads sample events (ph P) only if V8 wrote them",
             counted(samples, "sample")
         )));
     }
@@ -211,15 +211,15 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     } = timeline.oddities;
     let unfinished = timeline.unfinished_count();
     let findings = [
-        (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
-        (misplaced_ends, "span", "that ended before inner spans, which were then ended at the same time"),
-        (unmatched_ends, "end event", "ignored, because no span was open"),
-        (late, "event", "too far out of order to be sorted"),
-        (timeless, "event", "ignored, for lack of a time (ts)"),
+        (unfinished, "span", "without an end, counted up to the thread's last event (perhaps the program was killed)"),
+        (misplaced_ends, "span", "that ended before inner spans, which were cut off at that time"),
+        (unmatched_ends, "end event", "ignored, because no matching span was open"),
+        (late, "event", "too far out of order to be sorted, so spans at that time may be wrong"),
+        (timeless, "event", "without a time (ts), ignored"),
         (endless, "complete span", "(ph X) without a valid duration (dur), counted as zero"),
         (cpu_durations, "complete span", "(ph X) without a duration (dur); the CPU time (tdur) was taken instead"),
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
-        (unknown, "event", "without a known phase (ph) ignored"),
+        (unknown, "event", "without a known phase (ph), ignored"),
     ];
     for (count, what, problem) in findings {
         if count > 0 {

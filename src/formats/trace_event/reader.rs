@@ -128,7 +128,7 @@ impl<R: Read> EventReader<R> {
                     Some(b']') => {
                         self.position += 1;
                         if self.list_continues()? {
-                            self.count_damage("the list of events ends here, but more follows");
+                            self.count_damage("the list of events is closed here, but more events follow");
                         } else {
                             self.part = if object { DocumentPart::Members } else { DocumentPart::End };
                         }
@@ -169,12 +169,12 @@ impl<R: Read> EventReader<R> {
             match self.try_event(each)? {
                 Attempt::Found => return Ok(()),
                 Attempt::Short if unread > MAX_EVENT_LEN => {
-                    return self.resync("it is longer than any event; a bracket is probably missing");
+                    return self.resync("the event is implausibly long; a closing bracket is probably missing");
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.read_up_to_len(2 * unread)? => {}
                 // The event probably lacks a closing bracket, and the events after it may be intact.
-                Attempt::Short => return self.resync("the file ends within it"),
+                Attempt::Short => return self.resync("the file ends within the event"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
         }

@@ -40,7 +40,7 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
             b'}' | b']' => {
                 let opened = if byte == b'}' { b'{' } else { b'[' };
                 if open.pop() != Some(opened) {
-                    return Err(Unrepairable::Damaged("the wrong bracket is closed here", position));
+                    return Err(Unrepairable::Damaged("this bracket does not match the opening bracket", position));
                 }
                 is_after_value = true;
             }

@@ -94,7 +94,7 @@ impl TracepointFormats {
         let text = cursor.bytes(size, "format")?;
         match TracepointFormat::parse(&String::from_utf8_lossy(text), self.kernel.long_size) {
             Some((id, format)) => _ = self.formats.insert(id, format),
-            None => skipped.add(Error::new("the description of a tracepoint is not understood").at_offset(offset)),
+            None => skipped.add(Error::new("jitgraft cannot parse the format of a tracepoint").at_offset(offset)),
         }
         Ok(())
     }

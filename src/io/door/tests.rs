@@ -65,7 +65,7 @@ fn a_link_that_somebody_else_may_have_put_there_is_not_followed() {
         fs::set_permissions(at("place"), fs::Permissions::from_mode(mode)).unwrap();
         assert_eq!(tell(), 0, "{mode:o}");
         let said = refusal(Named::Recording, &paths[1]);
-        assert!(said.contains("is behind the symbolic link") && said.contains("place/up"), "{said}");
+        assert!(said.contains("is reached through the symbolic link") && said.contains("place/up"), "{said}");
         assert_eq!(text(Named::User, &paths[1]).as_deref(), Some("secret"), "what the user types is meant");
     }
     fs::set_permissions(at("place"), fs::Permissions::from_mode(0o755)).unwrap();

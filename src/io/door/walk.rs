@@ -344,7 +344,7 @@ impl Walk {
         }
         if !is_trusted || leads_anywhere && !is_of_output {
             let (owner, shown) = (link.about.uid(), shown(here).join(name));
-            let said = format!("is behind the symbolic link {} (of user {owner})", shown.display());
+            let said = format!("is reached through the symbolic link {} (owned by user {owner})", shown.display());
             return Err(Stop::Refused(Error::new(format!(
                 "{said}, which somebody else may have put there, so it was not followed"
             ))));

@@ -28,8 +28,8 @@ use crate::error::{Error, RefusalReason, Result};
 use crate::model::code::Unwind;
 
 /// The message for an empty file, which doesn't even have a header.
-const EMPTY: &str = "is empty: its process was killed or called _exit before it wrote its buffer, or could not map \
-                     the file (noexec)";
+const EMPTY: &str = "is empty: the process was killed or called _exit before it flushed its buffer, or could not map \
+                     the file (noexec mount)";
 
 /// Length in bytes of the shortest header.
 const HEADER: usize = 40;

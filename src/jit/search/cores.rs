@@ -131,7 +131,7 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
             Some(file) if file_name(&file.path) == file_name(&mapping.path) => same += 1,
             Some(_) => {
                 return Some(format!(
-                    "the dumped process mapped another file at address {addr:#x} than the recorded process"
+                    "at address {addr:#x}, the dumped process had a different file mapped than the recorded one"
                 ));
             }
         }

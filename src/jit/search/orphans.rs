@@ -170,12 +170,12 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
         }
         Verdict::Offered(fit) => Some(offer(fit, file, scene)),
         Verdict::Refused(fit) => {
-            let why = format!("from another run: {}", fit.contradiction.as_deref().unwrap_or_default());
+            let why = format!("from another run, because {}", fit.contradiction.as_deref().unwrap_or_default());
             Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
         }
         Verdict::Unmatched if file.is_from_user => {
             let why =
-                "no process with unnamed JIT code has samples at its addresses; if you know the process, pass FILE@PID";
+                "the file's addresses fit no process with unnamed JIT code; if you know the process, pass FILE@PID";
             let account = not_matched(path.clone(), *kind, UNKNOWN_PROCESS, why.to_owned());
             Some(Step::NotMatched { account, warning: Some(not_matched_warning(path, why)) })
         }
@@ -193,8 +193,8 @@ fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
         _ => String::new(),
     };
     let why = format!(
-        "{named_pid}the file covers {covered} of {samples} samples in JIT memory of process {pid}, but the file \
-         matches several processes, or nothing else shows that it is from this run. To use it, pass {option} {}@{pid}",
+        "{named_pid}the file covers {covered} of {samples} samples in JIT memory of process {pid}, but other files or \
+         processes match as well, or only the addresses match. To use the file, pass {option} {}@{pid}",
         path.display(),
         option = kind.option()
     );

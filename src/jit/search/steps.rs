@@ -101,7 +101,7 @@ impl Candidate<'_> {
         {
             format!("which shares its JIT memory with its parent, process {parent}")
         } else if matches!(named_path.named, Named::Inside(_)) {
-            "which is still running in another mount namespace".to_owned()
+            "which is still running in another mount namespace or chroot".to_owned()
         } else {
             return None;
         };

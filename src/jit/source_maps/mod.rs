@@ -352,7 +352,7 @@ impl MapAccount {
         }
         let third_party = match third_party {
             0 => String::new(),
-            count => format!("; {count} functions are third-party code (ignoreList)"),
+            count => format!("; {count} functions are from third-party sources (ignoreList)"),
         };
         let contradicted = match contradicted {
             0 => String::new(),

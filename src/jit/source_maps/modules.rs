@@ -84,7 +84,7 @@ impl Finder<'_> {
             };
         };
         if let Some((other, _)) = matching.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
-            return refuse(first, &format!("{} matches as well", other.path.display()));
+            return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
         let starts = functions.iter().map(|(start, _)| *start);
         self.combine_files(url, first, indices.iter().copied().zip(starts))
@@ -122,7 +122,7 @@ impl Finder<'_> {
         }
         let Some(&first) = matching.first() else { return first_refusal.unwrap_or(Lookup::Nothing) };
         if let Some(other) = matching.iter().find(|other| !other.module.has_code_of(&first.module)) {
-            return refuse(first, &format!("{} matches as well", other.path.display()));
+            return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
         let indices: BTreeSet<u32> = functions.iter().map(|(index, _)| *index).collect();
         // Native code has no URL for its module, and states indices instead of offsets.

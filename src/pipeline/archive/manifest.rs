@@ -90,7 +90,8 @@ impl Manifest {
         let Versioned { version } = serde_json::from_slice(text).map_err(damaged)?;
         if version != VERSION {
             let message = format!(
-                "has archive format {version}, but this jitgraft reads only {VERSION}; pack the recording again with it"
+                "has archive format {version}, but this version of jitgraft reads only format {VERSION}; pack the \
+                 recording again with this version"
             );
             return Err(Error::new(message));
         }

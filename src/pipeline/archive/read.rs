@@ -143,7 +143,7 @@ fn kind_of(entry: EntryType) -> &'static str {
         EntryType::Symlink | EntryType::Link => "a link",
         EntryType::Char | EntryType::Block => "a device",
         EntryType::Fifo => "a pipe",
-        _ => "an extension of tar",
+        _ => "a special tar entry",
     }
 }
 

@@ -30,7 +30,7 @@ fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnin
     let image = images.get(id)?;
     // `images` only has a file whose build ID is the recorded one. Without a recorded build ID, the hash is compared.
     if file.build_id.is_none() && file.htl_hash != Some(image.htl_hash()) {
-        let message = "not used: it is not the version that ran, because its hash (htlhash) is not that in the profile";
+        let message = "not used: its hash (htlhash) is not the one in the profile, so it is not the version that ran";
         warnings.push(Warning::new(message).in_file(image.path(), None));
         return None;
     }
@@ -54,7 +54,7 @@ impl<'a> Files<'a> {
         let fetch_hint = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
         Some(Warning::new(format!(
             "addresses that stay unnamed, because their files are missing: {addresses} in {}, such as {name}{}. Pass \
-             the files' root with --symfs DIR, or with --debug-dir DIR if they are stored by build ID",
+             the recorded machine's root with --symfs DIR, or a directory of files by build ID with --debug-dir DIR",
             counted(count as u64, "file"),
             fetch_hint.unwrap_or_default()
         )))

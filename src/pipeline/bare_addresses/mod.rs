@@ -188,8 +188,8 @@ impl AddressCounts {
         let mut warnings = Vec::new();
         if several > 0 {
             warnings.push(Warning::new(format!(
-                "{several} of the {named} named addresses had several functions one after the other; the profile has \
-                 no times, so they got the last one's name"
+                "{several} of the {named} named addresses held several functions over time; the profile has no times, \
+                 so each got the name of the last function"
             )));
         }
         if without_process > 0 {

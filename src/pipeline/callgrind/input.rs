@@ -78,7 +78,7 @@ pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let (unnamed, code) = if unnamed_jit >= no_file {
         (unnamed_jit, "JIT code without a name")
     } else {
-        (no_file, "code without a name that belongs to no file")
+        (no_file, "unnamed code outside any file")
     };
     // `max` avoids a division by zero: without any cost, the percentage is 0.
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;

@@ -137,10 +137,10 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
     if !recording.has_tracepoints() {
         return TracepointFormats::default();
     }
-    let mut skipped = Skipped::new("format of tracepoints");
+    let mut skipped = Skipped::new("tracepoint format");
     let formats = match recording.tracing_data() {
         Some(section) => TracepointFormats::parse(&section.bytes, section.offset, &mut skipped),
-        None => Err(Error::new("the recording has none")),
+        None => Err(Error::new("the recording does not contain them")),
     };
     skipped.report(path, warnings);
     formats.unwrap_or_else(|error| {

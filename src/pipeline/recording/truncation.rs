@@ -46,7 +46,10 @@ pub(super) fn describe(examined: &Examined<'_>) -> Option<String> {
         return None;
     }
     let mark = String::from_utf8_lossy(TRUNCATED);
-    Some(format!("{mark} stacks ({percent:.1}% of samples) lack their outer callers, because {}", reason.explain()))
+    Some(format!(
+        "stacks marked {mark} ({percent:.1}% of samples) lack outer callers, mostly because {}",
+        reason.explain()
+    ))
 }
 
 impl Reason {

@@ -80,8 +80,8 @@ pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> 
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
     // `out` isn't committed if this fails, so an output file that exists stays as it is.
     if may_be_other && counts.samples == 0 && counts.named + counts.unresolved + counts.native == 0 {
-        let remedy = "pass perf.data itself, or the text of perf script".to_owned();
-        return Err(Error::new("is not the text of perf script: it has no samples").with_remedy(Some(remedy)));
+        let remedy = "pass perf.data itself, or the output of perf script".to_owned();
+        return Err(Error::new("is not output of perf script: it has no samples").with_remedy(Some(remedy)));
     }
     commit(out, &mut outcome)?;
     outcome.summary.extend(map_remarks);
@@ -406,9 +406,10 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
-        "no dump or map found for process {first}{more}. If this process ID is in fact the ID of a thread, print the \
-         text with perf script -F +pid. If the process was forked, or its dump is elsewhere, print the text with \
-         --show-task-events --show-mmap-events. If the dump has another PID, pass it as FILE@PID"
+        "no dump or map found for process {first}{more}. If {first} is in fact the ID of a thread, run perf script \
+         again with -F +pid. If the process was forked, or its dump is elsewhere, run perf script again with \
+         --show-task-events --show-mmap-events. If the file's name has another PID, pass the file with --jitdump or \
+         --perf-map FILE@PID"
     ))
 }
 
@@ -429,10 +430,10 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
     let Counts { named, ambiguous, unresolved, relative, process_unknown, native, native_left, .. } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {
-        outcome.summary.push(format!("named {native} of {} frames in files", native + native_left));
+        outcome.summary.push(format!("named {native} of {} native frames", native + native_left));
     }
     if jit == 0 && native == 0 {
-        outcome.summary.push("nothing to do: all JIT frames already have names".to_owned());
+        outcome.summary.push("nothing to do: no unnamed JIT frames".to_owned());
         return;
     }
     if jit > 0 {
@@ -441,20 +442,21 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
     }
     if ambiguous > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{ambiguous} of the {named} named frames are at addresses that several functions used one after the \
-             other. The text has no times, so they got the last one's name; print it with -F +time"
+            "{ambiguous} of the {named} named frames are at addresses that held several functions over time. The text \
+             has no times, so each frame got the name of the last function; run perf script again with -F +time"
         )));
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
             "frames stay unnamed, because their addresses are relative to a file and the text has no mappings ({}); \
-             print the text with --show-mmap-events",
+             run perf script again with --show-mmap-events",
             counted(relative, "frame")
         )));
     }
     if process_unknown > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "frames stay unnamed, because the text does not state their process ({}); print the text with -F +pid,tid",
+            "frames stay unnamed, because the text does not state their process ({}); run perf script again with \
+             -F +pid,tid",
             counted(process_unknown, "frame")
         )));
     }

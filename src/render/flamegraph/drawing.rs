@@ -291,7 +291,7 @@ impl Drawing {
         drawing.facts =
             facts(profile, series, options.weight, &drawing.amounts.text(sum_weights(series, options.weight)));
         if chart.left_out > 0 {
-            drawing.facts.push(format!("left out {} without a time", counted(chart.left_out, "sample")));
+            drawing.facts.push(format!("left out {} without a timestamp", counted(chart.left_out, "sample")));
         }
         // On a time axis, the width of a box is a time, even if the event counts something else.
         if chart.begin.is_some() {

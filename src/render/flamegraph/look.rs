@@ -112,6 +112,6 @@ pub struct Difference {
 /// The error for a flame graph of an event that has no samples, or only samples with negative weights.
 pub(super) fn no_samples(series: Option<&Series>) -> Error {
     let has_negative = series.is_some_and(|series| !series.negative.is_empty());
-    let reason = if has_negative { "no weight is above 0" } else { "none match the filters" };
+    let reason = if has_negative { "no weight is above 0" } else { "none were recorded, or none match the filters" };
     Error::new(format!("no samples to draw: {reason}")).with_kind(ErrorKind::NoSamples)
 }

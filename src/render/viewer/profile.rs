@@ -400,7 +400,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed = all.filter(|row| row.time.is_none()).fold(0u64, |sum, row| sum.saturating_add(row.count));
     (rows.clock.is_some() && untimed > 0).then(|| {
-        format!("samples without a time are shown at the end of the time axis ({})", counted(untimed, "sample"))
+        format!("samples without a timestamp are shown at the end of the time axis ({})", counted(untimed, "sample"))
     })
 }
 
@@ -408,7 +408,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
 fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
-        "{} samples are summed by stack, thread and time steps of {}; time ranges snap to these steps",
+        "{} samples are summed by stack, thread and interval of {}; time ranges snap to these intervals",
         grouped(samples as u64),
         length_of(clock.unit())
     ))

@@ -276,8 +276,8 @@ impl SearchOptions {
             // The user typed the path, so the file may have any owner.
             let door = Door { named: Named::User, start: Start::Here, force: true };
             let Some(image) = open_image(door, vmlinux, ELF, warnings) else {
-                let message = "not used: it is not an ELF file. A compressed kernel (vmlinuz) must be decompressed \
-                               first";
+                let message = "not used: it cannot be read as an ELF file. A compressed kernel (vmlinuz) must be \
+                               decompressed first";
                 warnings.push(Warning::new(message).in_file(vmlinux, None));
                 return None;
             };

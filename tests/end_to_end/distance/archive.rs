@@ -188,7 +188,7 @@ fn hostile_archives_are_refused() {
         (
             "pax",
             archive(&manifest("data", 0), |tar| add_special(tar, "x", tar::EntryType::XHeader, 9)),
-            "an extension of tar",
+            "a special tar entry",
         ),
         (
             "name",

@@ -259,7 +259,7 @@ fn an_option_that_leaves_code_out_is_named_and_taken_out() {
     );
     scene.write(&format!("perf-{PID}.map"), map(JIT + 0x200, &["start_thread"]));
     let found = finding(&scene, "source-incomplete");
-    assert!(text(&found, "cause").contains("--perf-basic-prof-only-functions left it out"), "{found:#}");
+    assert!(text(&found, "cause").contains("which --perf-basic-prof-only-functions left out"), "{found:#}");
     let line = pasted(&found, &["node"]);
     assert!(line.contains("node --perf-prof --interpreted-frames-native-stack app.js"), "{line}: {found:#}");
     assert!(!text(&found, "remedy").contains("copy it after"), "{found:#}");
@@ -386,7 +386,7 @@ fn both_maps_that_a_forked_process_may_have_are_named() {
             // The name of its file has no process ID, and the file is no jitdump, which would have been mapped.
             "luajit" => assert!(remedy.starts_with("copy ./luajit.dump "), "{found:#}"),
             _ => assert!(
-                remedy.contains(&format!("copy {parents} or, if the process wrote its own, {own} ")),
+                remedy.contains(&format!("copy {parents} (or, if the process wrote a file of its own, {own}) ")),
                 "{found:#}"
             ),
         }
@@ -411,7 +411,7 @@ fn a_switch_that_keeps_frame_pointers_is_advised_before_copies() {
                 let line = pasted(&found, &["erl"]);
                 assert!(line.ends_with(end) && !line.contains("dwarf"), "{line}: {found:#}");
                 assert!(!command.contains("+JPperf true"), "record adds it: {command}");
-                assert!(text(&found, "remedy").contains("also keeps frame pointers"), "{found:#}");
+                assert!(text(&found, "remedy").contains("keep frame pointers"), "{found:#}");
             }
             None => assert!(!text(&found, "remedy").contains("+JPperf"), "{found:#}"),
         }
@@ -425,7 +425,7 @@ fn what_cannot_be_named_is_said_in_a_sentence() {
         ("/usr/bin/guile", "/usr/lib/x86_64-linux-gnu/libguile-3.0.so.1", "JIT code (Guile writes no perf map"),
         ("/usr/bin/sbcl", "/usr/lib/libzstd.so.1", "Lisp code (SBCL writes no perf map"),
         ("/usr/bin/python3.10", "/opt/taichi_python.cpython-310.so", "kernels (Taichi writes no perf map"),
-        ("/usr/bin/python3.10", "/opt/pythonmonkey.so", "JavaScript code (its SpiderMonkey"),
+        ("/usr/bin/python3.10", "/opt/pythonmonkey.so", "JavaScript code (PythonMonkey's SpiderMonkey"),
         ("/usr/bin/grep", "/usr/lib/libpcre2-8.so.0", "compiled regular expressions (PCRE2 writes no perf map"),
     ] {
         let mut scene = Scene::of(program);
@@ -518,7 +518,8 @@ fn of_two_runtimes_that_write_one_map_the_one_that_lost_its_names_is_told() {
     let java = ["int A.a()", "int A.b()", "int A.c()"];
     let found = finding(&recorded("/x/jre/lib/server/libjvm.so", &java), "source-overwritten");
     assert!(
-        text(&found, "cause").contains("only has the names of OpenJDK") && text(&found, "cause").contains("CPython"),
+        text(&found, "cause").contains("only the names from OpenJDK are left")
+            && text(&found, "cause").contains("CPython"),
         "{found:#}"
     );
     let remedy = text(&found, "remedy");
@@ -752,7 +753,7 @@ fn a_command_changes_what_its_finding_needs() {
     );
     let found = finding(&scene, "source-incomplete");
     assert_eq!(found["command"], Value::Null, "{found:#}");
-    assert!(!text(&found, "remedy").contains("switch the log on"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("turn logging on"), "{found:#}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ fn a_dump_that_ends_in_a_record_is_reported_to_be_cut() {
     scene.write(&named_dump(), &whole[..40 + (56 + NAMES[0].len() + 1 + 0x100) + 30]);
     let (cause, remedy) = scene.first("source-torn");
     assert!(
-        cause.contains("is truncated in the middle of a record") && cause.contains("names 200 of 800 frames"),
+        cause.contains("is truncated in the middle of a record") && cause.contains("names 200 of 800 JIT frames"),
         "{cause}"
     );
     assert!(remedy.contains("copy the whole dump again"), "{remedy}");
@@ -117,7 +117,7 @@ fn a_map_of_another_run_is_known_by_its_addresses() {
     let scene = node();
     scene.write(&named_map(), map(JIT + 0x5000_0000, NAMES));
     let (cause, _) = scene.first("source-of-other-run");
-    assert!(cause.contains("addresses that the process never mapped"), "{cause}");
+    assert!(cause.contains("its addresses don't match the process's JIT code"), "{cause}");
 }
 
 #[test]

@@ -395,5 +395,5 @@ fn twins_are_both_reported() {
         scene.write(&format!("jit-{number}.dump"), dump.into_bytes());
     }
     let (_, remedy) = scene.first("source-of-other-process");
-    assert!(remedy.contains("the file's addresses match the unnamed code, like those of 1 more file"), "{remedy}");
+    assert!(remedy.contains("the file's addresses match the unnamed code, as do those of 1 more file"), "{remedy}");
 }

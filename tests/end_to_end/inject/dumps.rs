@@ -89,15 +89,14 @@ fn cases() -> Vec<Case> {
     let (own, of_99) = ("jit-77.dump", "jit-99.dump");
     let case =
         |what, is_marked, file, bytes, names, told| Case { what, is_marked, files: vec![(file, bytes)], names, told };
-    let one_time = Line("all records of the jitdump have the same time, so each address got the name of its last code");
+    let one_time = Line("all records of the jitdump have the same time, so each address got the name of the last code");
     let torn = Finding("the dump is truncated here", "source-torn");
     let is_damaged = Line("the record is damaged");
     let began =
         Finding("process 77 began at 100.000 s; the jitdump seems to be from another process", "source-refused");
     let ended =
         Finding("process 77 ended at 110.000 s; the jitdump seems to be from another process", "source-refused");
-    let offered =
-        Finding("or nothing else shows that it is from this run. To use it, pass --jitdump", "source-of-other-process");
+    let offered = Finding("or only the addresses match. To use the file, pass --jitdump", "source-of-other-process");
     vec![
         case("sound", true, own, sound(), both, Nothing),
         case("all times are 0", true, own, dump([0; 3]), both, one_time),
@@ -145,7 +144,7 @@ fn cases() -> Vec<Case> {
             of_99,
             sound(),
             both,
-            Line("used for process 77, because its times match the process"),
+            Line("used for process 77, because the file's times match the process"),
         ),
         case("an old one of the same number, mapped", true, own, of_another_run(20), none, began),
         case("an old one of the same number", false, own, of_another_run(20), none, began),
@@ -305,7 +304,7 @@ fn samples_behind_the_last_record_of_a_dump_are_reported() {
     fs::write(dir.path().join("jit-77.dump"), dump([BEGAN, BEGAN + 10, SAMPLED + SECOND / 2])).unwrap();
     let (_, said) = run("inject -i perf.data -o out.data", dir.path());
     // The last function was sampled before it was logged.
-    let words = "90 frames in memory that no dump or map names; 60 of them were sampled before their code was logged or \
+    let words = "90 frames that no dump or map names; 60 of them were sampled before their code was logged or \
                  after it was replaced; 30 of them were sampled after the last record of its jitdump";
     assert!(said.contains(words), "{said}");
 }

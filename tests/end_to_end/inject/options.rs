@@ -195,9 +195,11 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     assert!(more.starts_with(&usual) && more.contains("jitted-77.so") && more.contains("jit-77.dump"), "{more}");
     fs::remove_file(dir.path().join("jit-77.dump")).unwrap();
     let none = said(&[]);
-    assert!(none.contains("process 77 (program): 1 frame in memory that no dump or map names"), "{none}");
+    assert!(none.contains("process 77 (program): 1 frame that no dump or map names"), "{none}");
     assert!(
-        none.contains("1 sample; no process runs a known JIT compiler, although 1 frame ran in memory without a file"),
+        none.contains(
+            "1 sample; no process runs a known JIT compiler, although 1 frame ran in memory that no file backs"
+        ),
         "{none}"
     );
 }

@@ -158,7 +158,7 @@ fn only_the_process_that_was_not_injected_changes() {
     fs::write(at("jit-78.dump"), &two).unwrap();
     let said = jitgraft(&odd, &["-i", "once.data", "-o", "both.data"], None);
     let said = String::from_utf8(said.stderr).unwrap();
-    assert!(said.contains("process 77 was injected before") && !said.contains("process 78 was"), "{said}");
+    assert!(said.contains("JIT code of process 77 was injected before") && !said.contains("process 78 was"), "{said}");
     assert_eq!(names(&at("both.data")), ["first", "other", "first"]);
     let maps = |name: &str| fs::read(at(name)).unwrap().windows(12).filter(|part| part == b"jitted-77.so").count();
     assert_eq!(maps("once.data"), maps("both.data"));

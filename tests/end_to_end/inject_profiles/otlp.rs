@@ -144,7 +144,7 @@ fn locations_have_the_names_that_perf_shows_after_inject() {
         let said = recorded.jitgraft(&["inject", "-i", "bare.otlp", "-o", "injected.otlp"]);
         let injected = recorded.read("injected.otlp");
         assert_only_named(&bare, &injected);
-        assert!(said.contains("unknown fields skipped, the first here: field 77 of"), "{said}");
+        assert!(said.contains("unknown fields skipped; the first one: field 77 of"), "{said}");
         let (whole, bare, injected) = (named(&whole), named(&bare), named(&injected));
         let (mut found, mut left, mut shown) = (0, 0, 0);
         for (at, (address, names)) in injected.iter().enumerate().take(whole.len()) {

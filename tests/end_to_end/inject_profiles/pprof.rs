@@ -143,7 +143,7 @@ fn locations_have_the_names_that_perf_shows_after_inject() {
         let said = recorded.jitgraft(&["inject", "-i", "bare.pb.gz", "-o", "injected.pb.gz"]);
         let injected = unpacked(&recorded.read("injected.pb.gz"));
         assert_only_named(&bare, &injected);
-        assert!(said.contains("unknown fields skipped, the first here: field 77 of Profile"), "{said}");
+        assert!(said.contains("unknown fields skipped; the first one: field 77 of Profile"), "{said}");
         let (whole, bare, injected) = (named(&whole), named(&bare), named(&injected));
         let (mut named, mut left, mut shown) = (0, 0, 0);
         for (id, (address, names)) in &injected {
@@ -175,7 +175,7 @@ fn addresses_that_had_several_functions_are_counted() {
     let recorded = Recorded::of_tiers();
     exported(&recorded);
     let said = recorded.jitgraft(&["inject", "-i", "bare.pb.gz", "-o", "injected.pb.gz"]);
-    assert!(said.contains("named addresses had several functions one after the other"), "{said}");
+    assert!(said.contains("named addresses held several functions over time"), "{said}");
 }
 
 #[test]

@@ -78,8 +78,8 @@ impl Coverage {
             if round == MAX_ROUNDS {
                 let records = counted(hiding_insertions.len() as u64, "inserted mapping record");
                 let message = format!(
-                    "some JIT frames stay unnamed: their code ran again after inject had given its addresses to other \
-                     code ({records})"
+                    "some JIT frames stay unnamed, because their code is hidden by {records} for other code at the \
+                     same addresses"
                 );
                 context.outcome.warnings.push(Warning::new(message).in_file(&input.shown, None));
                 return coverage;

@@ -146,7 +146,7 @@ impl ImageFile {
             // Another program has created an identical file meanwhile, so that one is used.
             Some(unnamed) if is_same(unnamed.file(), &self.path) => {}
             Some(_) => {
-                let error = Error::new("was created by another program in the meantime; run this again");
+                let error = Error::new("was created by another program in the meantime; run jitgraft inject again");
                 return Err(error.in_file(&self.path));
             }
         }

@@ -48,8 +48,7 @@ impl Summary<'_> {
             warnings.push(Warning::new(format!("passed through {samples} unchanged")));
         }
         for pid in &self.survey.injected {
-            let message =
-                format!("process {pid} was injected before, so it has names already; its JIT code is left as it is");
+            let message = format!("JIT code of process {pid} was injected before, so it is left as it is");
             warnings.push(Warning::new(message));
         }
     }
@@ -98,7 +97,7 @@ impl Summary<'_> {
         if *resolved == 0 && !self.has_jit_process() {
             let frames = counted(frames, "frame");
             return format!(
-                "{samples}; no process runs a known JIT compiler, although {frames} ran in memory without a file"
+                "{samples}; no process runs a known JIT compiler, although {frames} ran in memory that no file backs"
             );
         }
         let share = *resolved as f64 * 100.0 / frames as f64;
@@ -193,7 +192,7 @@ impl Summary<'_> {
                 format!("; {count} of them were sampled before their code was logged or after it was replaced")
             });
             format!(
-                "process {pid} ({name}): {} in memory that no dump or map names{}{}{}",
+                "process {pid} ({name}): {} that no dump or map names{}{}{}",
                 counted(*count, "frame"),
                 other_time.unwrap_or_default(),
                 late.unwrap_or_default(),

@@ -55,7 +55,7 @@ impl<'a> Rewriter<'a> {
         self.copy_between(&text[end..]);
         if self.output.ran_out_of_ids {
             return Err(Error::new(format!(
-                "the file already uses the largest possible ID of a name ({}), so no names can be added",
+                "the file already uses the largest possible ID for a name ({}), so no names can be added",
                 u32::MAX
             )));
         }

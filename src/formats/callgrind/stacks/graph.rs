@@ -319,8 +319,8 @@ impl GraphReader {
                     graph.events = events;
                 } else if graph.events != events {
                     return Err(Error::new(
-                        "this part has other events than the first part; its costs were counted as the events of the first \
-                         part, in their order",
+                        "the events of this part differ from those of the first part, but its costs were counted as \
+                         costs of the first part's events, in the same order",
                     ));
                 }
             }
@@ -357,7 +357,7 @@ fn check_excess_costs(fits_events: bool) -> Result<()> {
     if fits_events {
         Ok(())
     } else {
-        Err(Error::new("a line has more costs than there are events; only the first were counted"))
+        Err(Error::new("the line has more costs than there are events, so the surplus costs were ignored"))
     }
 }
 

@@ -39,7 +39,7 @@ impl<'d> Framed<'d> {
     pub(super) fn open(&self) -> Result<Opened<'d>> {
         let bytes = self.whole.get(self.message.clone()).unwrap_or_default();
         if self.form == Form::Damaged {
-            return Err(Error::new("is not a complete message"));
+            return Err(Error::new("the last OpenTelemetry message is incomplete"));
         }
         // Only messages that follow their length may be compressed: see `framing`.
         let is_packed = self.form == Form::LengthPrefixed && bytes.starts_with(ZSTD);

@@ -54,7 +54,7 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
 /// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
 fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
     let index = i32::try_from(table.len())
-        .map_err(|_| Error::new("the dictionary of a message is full, so no names can be added to the message"))?;
+        .map_err(|_| Error::new("the dictionary of an OpenTelemetry message is full, so no names can be added"))?;
     table.push(element);
     Ok(index)
 }

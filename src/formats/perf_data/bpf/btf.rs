@@ -75,9 +75,9 @@ impl Btf {
         let mut after_header = start;
         after_header.bytes(header_len.into(), "BTF header")?;
         let (mut types, mut strings) = (after_header, after_header);
-        strings.bytes(string_offset.into(), "BTF before its strings")?;
+        strings.bytes(string_offset.into(), "BTF data before the strings")?;
         let strings = strings.bytes(string_len.into(), "BTF strings")?;
-        types.bytes(type_offset.into(), "BTF before its types")?;
+        types.bytes(type_offset.into(), "BTF data before the types")?;
         // Even if the types can't be read, the strings are kept: source lines need them.
         let mut functions = Vec::new();
         let types = types.part(type_len.into(), "BTF types");

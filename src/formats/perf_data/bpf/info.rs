@@ -88,8 +88,8 @@ pub(super) fn for_each_program<'data>(
 
 impl<'data> RawProgram<'data> {
     fn read(section: &mut Cursor<'data>) -> Result<Self> {
-        let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of its arrays")?);
-        let array_mask = section.u64("bits of its arrays")?;
+        let (info_len, data_len) = (section.u32("length of bpf_prog_info")?, section.u32("length of BPF arrays")?);
+        let array_mask = section.u64("bits of BPF arrays")?;
         let info = section.part(info_len.into(), "bpf_prog_info")?;
         let data = section.part(data_len.into(), "arrays of bpf_prog_info")?;
         Ok(Self { info, data, array_mask })
@@ -131,7 +131,7 @@ impl<'data> RawProgram<'data> {
                 .error(format!("entries of {name} have {entry_len} bytes, but at least {min_entry_len} are needed")));
         }
         let mut data = self.data;
-        data.bytes(self.u64(data_field), &format!("what is before {name}"))?;
+        data.bytes(self.u64(data_field), &format!("the data before {name}"))?;
         data.bytes(u64::from(count) * u64::from(entry_len), name)
     }
 

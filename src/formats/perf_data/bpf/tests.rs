@@ -298,7 +298,7 @@ fn counts_that_no_file_can_hold_take_no_memory() {
     let (processes, warnings) = survey_of(&programs, &btf(9, Endian::Little));
     assert_eq!(processes.bpf_functions.len(), 2);
     assert!(
-        warnings[0].starts_with("2 BPF tables skipped, the first here: jited_ksyms needs 34359738360 bytes"),
+        warnings[0].starts_with("2 BPF tables skipped; the first one: jited_ksyms needs 34359738360 bytes"),
         "{warnings:?}"
     );
 }

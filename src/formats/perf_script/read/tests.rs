@@ -167,7 +167,7 @@ proptest! {
 fn noise_is_counted_with_its_first_place() {
     let (profile, said) = read_text("\t 7f1 lost (x)\nj 6 1.000002: cycles: \n\t zzz\n\t 7f1 kept (x)\n");
     assert_eq!(folded(&profile, 0), ["kept 1"]);
-    assert_eq!(said, ["at byte 0x0: 2 lines skipped, the first here: a line with a frame has no sample above it"]);
+    assert_eq!(said, ["at byte 0x0: 2 lines skipped; the first one: a line with a frame has no sample above it"]);
 }
 
 #[test]

@@ -83,7 +83,10 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
-            let message = format!("the core dump has only part of the object at {:#x}", entry.symfile);
+            let message = format!(
+                "the object at {:#x} is incomplete in the core dump, or its entry in the list is damaged",
+                entry.symfile
+            );
             log.skipped.add(Error::new(message));
             continue;
         };

@@ -41,10 +41,10 @@ impl<'a> SourceInfo<'a> {
     /// Parses the fields of a `code-source-info` record. The error says what is wrong with them.
     pub(super) fn parse(mut fields: Fields<'a>) -> Result<Self, &'static str> {
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
-        let script = fields.next().and_then(decimal).ok_or("has no script")?;
+        let script = fields.next().and_then(decimal).ok_or("has no script ID")?;
         // Where the function starts and ends in the script isn't needed.
-        fields.next().and_then(decimal).ok_or("has no start")?;
-        fields.next().and_then(decimal).ok_or("has no end")?;
+        fields.next().and_then(decimal).ok_or("has no start position")?;
+        fields.next().and_then(decimal).ok_or("has no end position")?;
         let positions = fields.next().ok_or("is incomplete")?;
         let inlined_calls = fields.next().ok_or("is incomplete")?;
         let functions = fields.next().ok_or("is incomplete")?;

@@ -157,7 +157,7 @@ impl<'a> V8LogReader<'a> {
 
     /// Reads a `script-source` record. Only the text's range in the log is kept.
     fn read_script(&mut self, mut fields: Fields<'a>) -> Result<(), &'static str> {
-        let id = fields.next().and_then(decimal).ok_or("has no number")?;
+        let id = fields.next().and_then(decimal).ok_or("has no script ID")?;
         let name = fields.next().ok_or("has no name")?;
         let text = fields.next().ok_or("has no text")?;
         let start = text.as_ptr().addr() - self.file.as_ptr().addr();

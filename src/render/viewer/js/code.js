@@ -65,7 +65,7 @@ class CodePart {
       tool("lines", [["hot", "hot lines"], ["whole", "whole code"]]),
       tool("percent", [["code", "% of this code"], ["all", "% of the selection"]]),
       nodes.search, nodes.searched,
-      element("span", { class: "hint" }, "↑↓ move · n hottest, N next · Enter follow jump · / search"));
+      element("span", { class: "hint" }, "↑↓ move · n hottest, N next hottest · Enter follow jump · / search"));
     nodes.table = element("div", { id: "code-list" });
     nodes.source = element("div", { id: "code-source", "aria-label": "Source" });
     nodes.machine = element("div", { id: "code-machine", "aria-label": "Machine code", "data-home": "" });
@@ -191,7 +191,7 @@ class CodePart {
         element("h2", {}, "Hottest code"),
         element("p", {}, [
           hidden > 0 ? `Top ${grouped(this.#listings.length)} of ` : "",
-          `${counted(about.codes, "code block")}; the listings have ${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
+          `${counted(about.codes, "code block")}; the listings cover ${percent(cost.listed, cost.totalCount)} of ${this.#counted}s`,
           hidden > 0 ? " (--code N for more)." : ".",
           missing.length > 0 ? ` ${grouped(missing.length)} ${missing.length === 1 ? "has" : "have"} no listing` : "",
           missing.length > 0 ? (whys.length === 1 ? `: ${whys[0]}.` : "; the last column says why.") : "",
@@ -285,7 +285,7 @@ class CodePart {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
           this.#listings.name[listing]), ` ${this.#countText(count)}`);
-      return [element("p", {}, "It was inlined and has no code of its own. Its samples are in"),
+      return [element("p", {}, "It was inlined and has no code of its own. Its samples are in:"),
         element("ul", {}, ...hosts.map(link))];
     }
     const group = this.#page.groups().of[state.selected];
@@ -317,7 +317,7 @@ class CodePart {
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];
-    const told = `Contains ${counted(lines.length, "inlined call")}, at bytecodes of their callers; their addresses were not recorded`;
+    const told = `Contains ${counted(lines.length, "inlined call")} (listed by bytecode offset, because their addresses were not recorded)`;
     return [element("details", { id: "code-expanded", open: "" }, element("summary", {}, told),
       element("pre", {}, lines.join("\n")))];
   }

@@ -75,7 +75,7 @@ export class SourcePane {
       const name = instructions.fileName(file - 1) ?? "", parts = name.split("/");
       // There is little room, and the end of a path tells most.
       const short = parts.length > SHOWN_PARTS + 1 ? `…/${parts.slice(-SHOWN_PARTS).join("/")}` : name;
-      const text = instructions.hasText(file) ? short : `${short} — source text not available`;
+      const text = instructions.hasText(file) ? short : `${short} (source text not available)`;
       return element("div", { class: "source-row file", title: name }, text);
     }
     const cost = (event) => ({

@@ -210,9 +210,9 @@ class DifferencePart {
       `after ${amount(after.total, unit)}${samples(after)}`,
     ];
     if (before.total > 0) words[1] += `, ${relativeChange(before.total, after.total)}`;
-    if (kind === "exact" && before.total !== after.total) words.push("the runs differ in length, so compare amounts");
+    if (kind === "exact" && before.total !== after.total) words.push("the totals differ, so compare amounts, not percentages");
     const gone = picture.gone();
-    if (gone > 0) words.push(`${percent(gone, before.total)} of the earlier time is in calls that are gone`);
+    if (gone > 0) words.push(`${percent(gone, before.total)} of the earlier profile is in calls that no longer occur`);
     return words.join(" · ");
   }
 

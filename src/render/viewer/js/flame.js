@@ -219,7 +219,7 @@ class FlamePart {
       kept.push(
         element(
           "button",
-          { title: `${words} ${name} (click to show all again)`, onclick: () => store.set(changes) },
+          { title: `${words} ${name} (click to undo)`, onclick: () => store.set(changes) },
           `${words} `,
           element("b", {}, name.slice(0, 80)),
           " ✕",

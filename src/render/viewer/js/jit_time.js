@@ -52,7 +52,7 @@ class JitPart {
     nodes.facts = element("p", { id: "jit-facts" });
     nodes.notes = element("div", { id: "jit-notes" });
     nodes.what = list("jit-what", "Measure", [["bytes", "bytes of code"], ["codes", "functions"]]);
-    nodes.how = list("jit-how", "Sum", [["each", "written in each interval"], ["sum", "written so far"]]);
+    nodes.how = list("jit-how", "Sum", [["each", "per interval"], ["sum", "cumulative"]]);
     nodes.charts = element("div", { id: "jit-charts" });
     nodes.tiers = element("div", { id: "jit-tiers" });
     nodes.warm = element("div", { id: "jit-warm" });
@@ -73,8 +73,8 @@ class JitPart {
       this.#bars[id] = new TimeBars(box, { id: `jit-chart-${id}`, label, height, page: this.#page, length });
     };
     chart("written", "Code written, by tier ", 130, this.#nodes.what, " ", this.#nodes.how);
-    chart("again", "Recompiled and moved ", 70);
-    chart("samples", "Samples, by how the innermost program function ran ", 110);
+    chart("again", "Recompilations and moves ", 70);
+    chart("samples", "Samples, by tier of the innermost function of the program ", 110);
   }
 
   draw() {
@@ -113,7 +113,7 @@ class JitPart {
     ];
     const when = ranges.length > 0 ? "In the selected time: " : "";
     this.#nodes.facts.textContent = this.#compilations.length > 0 ? when + words.join(" · ")
-      : `Compile times are unknown; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in total.`;
+      : `When code was compiled is unknown; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in total.`;
   }
 
   /** Notes about what the charts don't include. */
@@ -125,15 +125,15 @@ class JitPart {
     if (untimed > 0) {
       const bytes = about.untimed.reduce((sum, { bytes }) => sum + bytes, 0);
       const why = about.sources.some(({ kind }) => kind === "perf map") ? "perf maps have no times"
-        : "its times are unusable";
-      notes.push(`${counted(untimed, "piece")} of code (${byteCount(bytes)}) of unknown time: ${why}.`);
+        : "the times in the file are unusable";
+      notes.push(`${counted(untimed, "piece")} of code (${byteCount(bytes)}) compiled at an unknown time: ${why}.`);
     }
     if (!about.whole) notes.push("Only the most often compiled functions are shown separately, but all are counted.");
     const axis = this.#axis();
     const before = time.filter((at) => at < axis.from).length;
-    if (before > 0) notes.push(`${piecesWere(before)} compiled before the shown time.`);
+    if (before > 0) notes.push(`${piecesWere(before)} compiled before the time range shown.`);
     const after = time.filter((at) => at > axis.to).length;
-    if (after > 0) notes.push(`${piecesWere(after)} compiled after the shown time.`);
+    if (after > 0) notes.push(`${piecesWere(after)} compiled after the time range shown.`);
     for (const { clock, path } of about.sources) {
       if (clock && clock.startsWith("its times")) notes.push(`${path}: ${clock}.`);
     }
@@ -208,14 +208,14 @@ class JitPart {
       ["interpreted, before the first compilation", sums.before, "before"],
       ["interpreted, although compiled before", sums.later, "later"],
       ["interpreted, never compiled", sums.never, "never"],
-      ["interpreted, compile time unknown", sums.untold, "untold"],
+      ["interpreted, unknown if or when compiled", sums.untold, "untold"],
       ["in the interpreter, function unknown", sums.unknown, "unknown"],
       ...profile.categories.map((category, number) => [swatch(category), sums.compiled[number], category.name]),
       ["outside the program's functions (startup, compiler, garbage collector …)", sums.none, "none"],
     ].filter(([, weight]) => weight > 0);
     const told = rows.map(([what, weight, key]) => [what, shareBar(weight, sums.total), amount(weight, unit), key]);
     if (told.length === 0) return this.#nodes.warm.replaceChildren(element("p", {}, "No samples in the selected time and threads."));
-    const made = codesTable("Program function in each sample", ["innermost function", "share", "weight"],
+    const made = codesTable("Samples, by innermost function of the program", ["innermost function", "share", "weight"],
       told.map(([what, share, weight]) => [what, share, weight]));
     told.forEach(([, , , key], row) => (made.tBodies[0].rows[row].dataset.run = key));
     this.#nodes.warm.replaceChildren(made);
@@ -238,7 +238,7 @@ class JitPart {
         if (codes > 1) made.append(` ×${codes}`);
         return made;
       });
-      const called = number === undefined ? element("span", { title: "in no sample's stack" }, name)
+      const called = number === undefined ? element("span", { title: "not in any sample" }, name)
         : element("button", { class: "target", onclick: () => store.set({ selected: number, code: null, part: "code" }) }, name);
       const cells = [grouped(of.codes), grouped(of.again), element("span", { class: "tiers" }, ...tiers), byteCount(of.bytes),
         writtenAt(of.first * unit), writtenAt(of.last * unit), called];

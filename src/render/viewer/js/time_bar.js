@@ -24,7 +24,7 @@ export class TimeBar {
       onblur: () => this.isWrong && this.show(),
     });
     this.isWrong = false;
-    this.clear = element("button", { id: "time-clear", title: "Count all samples again (Escape)", onclick: actions.clear }, "All");
+    this.clear = element("button", { id: "time-clear", title: "Clear the range, so that all samples count (Escape)", onclick: actions.clear }, "All");
     this.zoom = element("button", { id: "time-zoom", title: "Show only the selected time (or zoom with Ctrl+wheel)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
     this.option = element("code", { id: "time-option", title: "jitgraft report options for the same samples" });
