@@ -54,10 +54,7 @@ const FORMATS: &[(&str, &str)] = &[
 const FLAGS: &[(&str, &str)] = &[
     ("--to", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
     ("--format", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
-    (
-        "-F",
-        "columns of tables cannot be chosen (--to csv has all); in script, -F selects fields; in record, the rate",
-    ),
+    ("-F", "columns of tables cannot be chosen (--to csv has all); in script, -F selects fields; in record, the rate"),
     ("--fields", "columns of tables cannot be chosen (--to csv has all); in script, --fields selects fields"),
     ("--pid", "--pid works with jitgraft export and all commands that show profiles"),
     ("--json", "use --to json, or an output's name that ends in .json"),
@@ -330,7 +327,7 @@ mod tests {
             ("flamegraph --to svg in", Some("(-o FILE) determines its format")),
             ("view --format=html in", Some("(-o FILE) determines its format")),
             ("report -F overhead,sym in", Some("--to csv has all")),
-            ("inject --pid 7 in", Some("export --pid")),
+            ("inject --pid 7 in", Some("--pid works with jitgraft export")),
             ("collapse --group-by pid in", Some("use --by")),
             ("report --no-such-flag", None),
             ("annotate f --percent-limit 5", Some("--percent-limit is a flag of jitgraft report")),

@@ -147,6 +147,6 @@ mod tests {
         push(&mut chains, "ab");
         chains.check().unwrap();
         push(&mut chains, "abc");
-        assert!(chains.check().unwrap_err().to_string().contains("different places"));
+        assert!(chains.check().unwrap_err().to_string().contains("different code locations"));
     }
 }

@@ -786,7 +786,7 @@ mod tests {
             if layers <= MAX_WRAPPINGS {
                 assert_eq!(&unpacked.unwrap()[..], b"main;f 7\n", "{layers}");
             } else {
-                assert!(unpacked.unwrap_err().to_string().contains("in more than 4 layers"));
+                assert!(unpacked.unwrap_err().to_string().contains("more than 4 layers"));
             }
             let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
             encoder.write_all(&bytes).unwrap();
