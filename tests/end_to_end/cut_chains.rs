@@ -223,7 +223,7 @@ fn sentence(scene: &Scene, words: &str) -> String {
     let output = command.output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{words}: {said}");
-    said.lines().find(|line| line.contains("[truncated] stacks")).unwrap_or_default().to_owned()
+    said.lines().find(|line| line.contains("stacks marked [truncated]")).unwrap_or_default().to_owned()
 }
 
 #[test]

@@ -88,7 +88,7 @@ fn a_core_of_another_run_is_not_used_and_said() {
     let output = output(env!("CARGO_BIN_EXE_jitgraft"), &["collapse", "perf.data"], dir.path());
     assert!(!String::from_utf8_lossy(&output.stdout).contains("spin"));
     let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("than the recorded process"), "{said}");
+    assert!(said.contains("different file mapped than the recorded one"), "{said}");
 }
 
 #[test]

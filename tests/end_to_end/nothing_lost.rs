@@ -125,7 +125,7 @@ fn skipped(said: &str) -> u64 {
     for line in said.lines() {
         let words: Vec<&str> = line.split_whitespace().collect();
         for at in 2..words.len() {
-            if words[at].trim_end_matches([':', ',']) == "skipped"
+            if words[at].trim_end_matches([':', ',', ';']) == "skipped"
                 && ["sample", "samples", "line", "lines", "row", "rows"].contains(&words[at - 1])
             {
                 sum += words[at - 2].replace(',', "").parse::<u64>().unwrap_or(0);

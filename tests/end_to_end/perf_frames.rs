@@ -171,9 +171,16 @@ fn addresses_in_data_are_named_after_the_variable_as_in_perf() {
     run("perf", &[&record[..], &["--", "./astray", "40"]].concat(), dir.path());
     let second_frames = |program: &str, options: &[&str]| -> BTreeSet<String> {
         let text = run(program, &[&["script", "-F", "ip,sym,symoff"], options].concat(), dir.path());
-        let samples = text.split("\n\n").map(|sample| sample.lines().map(str::trim).collect::<Vec<_>>());
-        let astray = samples.filter(|frames| frames.len() == 2 && frames[0].contains(" stray+"));
-        astray.filter_map(|frames| Some(frames[1].split_once(' ')?.1.to_owned())).collect()
+        let mut second = BTreeSet::new();
+        for sample in text.split("\n\n") {
+            let frames: Vec<&str> = sample.lines().filter(|line| line.starts_with('\t')).map(str::trim).collect();
+            if let [innermost, frame] = frames[..]
+                && innermost.contains(" stray+")
+            {
+                second.insert(frame.split_once(' ').unwrap().1.to_owned());
+            }
+        }
+        second
     };
     let ours = second_frames(env!("CARGO_BIN_EXE_jitgraft"), &["perf.data"]);
     for variable in ["constant+0x7", "filled+0x0", "filled+0xc", "zeroed+0x14", "[unknown]"] {

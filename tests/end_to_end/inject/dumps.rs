@@ -107,7 +107,7 @@ fn cases() -> Vec<Case> {
             own,
             cut(CODE.len() / 2),
             both,
-            Line("truncated here, in the code of its last"),
+            Line("truncated here, in the code of the last"),
         ),
         case(
             "cut behind the last name",
@@ -115,7 +115,7 @@ fn cases() -> Vec<Case> {
             own,
             cut(CODE.len()),
             both,
-            Line("truncated here, in the code of its last"),
+            Line("truncated here, in the code of the last"),
         ),
         case("cut in the last name", true, own, cut(CODE.len() + 3), ["first", "[unknown]"], torn),
         case("cut in the last header", true, own, cut(RECORD - 30), ["first", "[unknown]"], torn),

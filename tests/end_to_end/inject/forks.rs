@@ -80,7 +80,7 @@ fn messages_call_a_process_after_the_program_that_it_ran_at_last() {
     let injected = printed(&["inject", "-o", output.to_str().unwrap(), "-i"], &input);
     let doctor = printed(&["doctor"], &input);
     for pid in [PID, PID + 1] {
-        assert!(injected.contains(&format!("process {pid} (node): 1 frame in memory")), "{injected}");
+        assert!(injected.contains(&format!("process {pid} (node): 1 frame that no dump")), "{injected}");
         assert!(doctor.contains(&format!("Process {pid} (node), Node.js: 0 of 1 frame")), "{doctor}");
     }
     assert!(doctor.contains(&format!("JIT code of process {PID} and 1 more (node, Node.js) has no names")), "{doctor}");

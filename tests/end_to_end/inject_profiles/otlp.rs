@@ -552,7 +552,7 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
         None,
     );
     let (out, said) = inject(&wrong_hash, &[], ".");
-    assert!(out == wrong_hash && said.contains("its hash (htlhash) is not that in the profile"), "{said}");
+    assert!(out == wrong_hash && said.contains("its hash (htlhash) is not the one in the profile"), "{said}");
     let unversioned = of_file(dir.join("shop").to_str().unwrap(), ("other", "1"), &addresses, None);
     let (out, said) = inject(&unversioned, &[], ".");
     assert!(
