@@ -246,7 +246,7 @@ fn deferred_chains_complete_the_samples_of_their_thread_and_cookie() {
         let output = jitgraft(&["collapse", "--strict"], &path);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(1));
-        assert_eq!(told.matches("record has their thread and cookie: 1").count(), 1, "{told}");
+        assert_eq!(told.matches("samples without their user call chain: 1").count(), 1, "{told}");
         assert!(!told.contains("complete"), "{told}");
         let text = stdout(&["script", "-q", "-F", "ip"], &path);
         assert!(!text.contains("               2\n") && !text.contains("               1\n"), "{text}");
