@@ -257,7 +257,7 @@ fn an_argument_that_no_span_has_is_reported() {
     let text = r#"[{"name":"r","ph":"X","ts":0,"dur":5,"args":{"k":"a"}}]"#;
     for (question, word) in [(["--by-arg", "x"], "'x'"), (["--sub", "r"], "'r'"), (["--sub", "none"], "'none'")] {
         let (told, fails) = said(&[&["stats"][..], &question].concat(), text);
-        assert!(told.contains("no selected span ") && told.contains(word) && fails, "{told}");
+        assert!(told.contains("error: no ") && told.contains(word) && fails, "{told}");
     }
     assert!(!said(&["stats", "--by-arg", "k"], text).0.contains("no selected span"));
 }
