@@ -65,10 +65,10 @@ fn piped_input() -> Result<InPath> {
         }
     }
     let hint = match profiles.iter().min() {
-        Some(first) => format!("the file {first} is in this directory"),
+        Some(first) => format!("the current directory contains {first}"),
         None => "valgrind writes callgrind.out.PID to its current directory".to_owned(),
     };
-    Err(Error::usage(format!("no input given; run jitgraft callgrind callgrind.out.PID ({hint})")))
+    Err(Error::usage(format!("no input given; run jitgraft callgrind FILE ({hint})")))
 }
 
 impl CallgrindArgs {

@@ -49,9 +49,10 @@ pub(super) struct InjectArgs {
     /// Unwind copied user stacks (--call-graph dwarf) into call chains
     #[arg(long)]
     convert_callchain: bool,
-    /// Give each JIT function a unique address, for hotspot and similar tools
+    /// Give each JIT function a unique address, for KDAB hotspot and samply
     ///
-    /// These tools assume that a file is loaded only once. This also unwinds copied user stacks into call chains.
+    /// These viewers assume that every file is loaded only once, so they confuse JIT functions that had the same
+    /// address one after the other. This option also unwinds copied user stacks (--call-graph dwarf) into call chains.
     #[arg(long)]
     relocate: bool,
     /// Remove entries that make perf drop entire call chains (PHP has some)

@@ -163,9 +163,10 @@ pub(super) struct CompareArgs {
     /// are the same function.
     #[arg(long, requires = "diff", help_heading = "Differences", hide_short_help = true)]
     exact_names: bool,
-    /// Weight of one sample, if the input doesn't say (folded stacks: 1 if they count samples)
+    /// Weight of one sample, for inputs that do not state it, such as folded stacks
     ///
-    /// Without it, changes in such inputs cannot be told from noise.
+    /// Pass 1 for folded stacks whose numbers are counts of samples. Without this option, changes in such inputs cannot
+    /// be told from noise.
     #[arg(long, value_name = "N", requires = "diff", help_heading = "Differences", hide_short_help = true)]
     sample_weight: Option<NonZeroU64>,
 }

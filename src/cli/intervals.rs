@@ -29,14 +29,14 @@ pub(super) struct IntervalArgs {
     owner: Owner,
     /// Only spans with this name [default: all]
     ///
-    /// In stacks, they are shown by what they did, as with --sub-names. Repeatable.
+    /// In stacks, these spans appear under the value of an argument, as with --sub-names. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     name: Vec<String>,
-    /// Show spans called NAME by what they did: the value of an argument
+    /// Show spans called NAME under the value of one of their arguments
     ///
-    /// It is the argument NAME, or `message` of Miri's `frame`, or `detail` in clang's traces. In measureme profiles,
-    /// it is the first argument. In exported trace events, asynchronous spans with such an argument become calls on a
-    /// thread of their own. Repeatable.
+    /// This is the argument that has the same name as the span. Miri's `frame` spans have `message` instead, and
+    /// clang's traces have `detail`. In measureme profiles, the first argument is used. In exported trace events,
+    /// asynchronous spans with such an argument become calls on a thread of their own. Repeatable.
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     sub_names: Vec<String>,
     /// Add calls shorter than this (such as 2us) to their caller

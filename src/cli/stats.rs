@@ -49,10 +49,10 @@ pub(super) struct StatsArgs {
     /// Count and total of all spans, by name
     #[arg(long, help_heading = "Tables")]
     all: bool,
-    /// Time of spans called NAME, by what they did: the value of an argument
+    /// Time of spans called NAME, by the value of one of their arguments
     ///
-    /// It is the argument NAME, or `message` of Miri's `frame`, or `detail` in clang's traces. In measureme profiles,
-    /// it is the first argument. Repeatable.
+    /// This is the argument that has the same name as the span. Miri's `frame` spans have `message` instead, and
+    /// clang's traces have `detail`. In measureme profiles, the first argument is used. Repeatable.
     #[arg(long, value_name = "NAME", help_heading = "Tables")]
     sub: Vec<String>,
     /// Total and self time of spans, by an argument such as `detail`

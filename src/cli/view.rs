@@ -38,6 +38,8 @@ pub(super) struct ViewArgs {
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
     /// Number of hottest code blocks to include as machine code; 0: none
+    ///
+    /// A code block is the machine code of one function. If a function was compiled several times, each version counts.
     #[arg(long, value_name = "N", default_value_t = HOTTEST)]
     code: usize,
     /// Include source text from source maps in the page

@@ -12,7 +12,7 @@ const AUTOMATIC_SOURCES: &[(&str, &str)] = &[
     ("PE files (ReadyToRun)", ".NET methods compiled ahead of time; also below --symfs"),
     ("BPF programs", "names, machine code and source lines that perf record saved in perf.data"),
     ("running processes", "objects registered with GDB's JIT interface, as in a core dump"),
-    ("ELF files of a guest", "names for QEMU's guest-0x…; pass --guest FILE if they are not found"),
+    ("QEMU guest programs (ELF)", "names for guest-0x… (user mode); pass --guest FILE if the program is not found"),
 ];
 
 /// Writes the list of formats as text.
@@ -27,7 +27,7 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
         writeln!(out, "{:<14} {:<23} {}", format.name, "not in this build", format.about)?;
     }
     if !LEFT_OUT.is_empty() {
-        writeln!(out, "\nnot in this build: {HAS_ALL}.")?;
+        writeln!(out, "\nTo read or write the formats that are not in this build, {HAS_ALL}.")?;
     }
     writeln!(
         out,

@@ -60,13 +60,14 @@ pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) 
             }
             state += &describe_clock(*clock);
             if let Some(source) = coverage {
-                state += &format!(", names {} frames", source.covered);
+                state += &format!(", names {}", counted(source.covered, "frame"));
                 if source.doubtful > 0 {
                     state += &format!(" ({} of them perhaps wrong)", source.doubtful);
                 }
             }
             if *lent > 0 {
-                state += &format!(", adds source lines and inlined calls to {lent} functions of the jitdump");
+                let functions = counted(*lent, "function");
+                state += &format!(", adds source lines and inlined calls to {functions} of the jitdump");
             }
             state
         }

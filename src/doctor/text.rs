@@ -137,7 +137,7 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     }
     let mut sums: BTreeMap<&str, Sum> = BTreeMap::new();
     for process in others {
-        let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
+        let runtime = process.process.runtime.map_or("no runtime recognized", |runtime| runtime.name);
         let sum = sums.entry(runtime).or_default();
         sum.count += 1;
         sum.named += process.named;
@@ -151,9 +151,9 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
 
 /// Prints a process with its sources of names.
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
-    let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
-    // A process without named code, a known runtime and sources of names is listed only because unnamed code ran in
-    // memory. Nothing shows that a JIT compiler made this code.
+    let runtime = process.process.runtime.map_or("no runtime recognized", |runtime| runtime.name);
+    // If a process has no named code, no known runtime and no source of names, it is listed only because samples are in
+    // memory that no file backs. Nothing shows that a JIT compiler wrote the code there.
     let runs_jit = process.named > 0 || process.process.runtime.is_some() || !process.sources.is_empty();
     let code = if runs_jit { "JIT code" } else { "unnamed code (no file)" };
     let (pid, comm) = (process.process.printable_pid(), readable(process.process.comm.as_bytes()));
@@ -208,12 +208,16 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     write!(out, "{file}: {} {event} of {who}", grouped(*cost))?;
     let jit_percent = percent(jit as f64, *cost);
     if jit == 0 {
-        writeln!(out, ", none of it in JIT code without a name")?;
+        writeln!(out, ", none in unnamed JIT code")?;
     } else if *nameable == 0 {
-        writeln!(out, ", {jit_percent:.2}% of it in JIT code without a name")?;
+        writeln!(out, ", {jit_percent:.2}% in unnamed JIT code")?;
     } else {
         let named_percent = percent(*nameable as f64, jit);
-        writeln!(out, ", {jit_percent:.2}% of it in JIT code; the files below name {named_percent:.2}% of that")?;
+        writeln!(
+            out,
+            ", {jit_percent:.2}% in JIT code that this file does not name; the files below name {named_percent:.2}% of \
+             that"
+        )?;
     }
     write_count(&diagnosis.findings, "share of cost", out)?;
     write_list(&diagnosis.findings, out)?;

@@ -420,12 +420,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a massif report",
-        remedy: "to name its JIT code, run jitgraft callgrind; then view the result with ms_print",
+        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with ms_print",
         signature: Words(&["desc: ", "time_unit: "]),
     },
     UnreadFormat {
         name: "a DHAT report",
-        remedy: "to name its JIT code, run jitgraft callgrind; then view the result with dh_view.html",
+        remedy: "jitgraft callgrind FILE names JIT code in such reports, too; view its output with dh_view.html",
         signature: Words(&["{\"dhatFileVersion\""]),
     },
 ];

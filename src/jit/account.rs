@@ -160,7 +160,8 @@ impl fmt::Display for SourceState {
                     f.write_str(", truncated")?;
                 }
                 if *lent > 0 {
-                    write!(f, ", adds source lines and inlined calls to {lent} functions of the jitdump")?;
+                    let s = if *lent == 1 { "" } else { "s" };
+                    write!(f, ", adds source lines and inlined calls to {lent} function{s} of the jitdump")?;
                 }
                 if let Some(clock) = clock {
                     write!(f, "; {clock}")?;

@@ -250,7 +250,8 @@ fn a_dump_behind_a_linked_directory_is_not_read() {
         let said = scene.told(words);
         assert!(!said.contains(name) && !holds(&scene.outputs(), name), "{words}: {said}");
         assert!(
-            said.contains("which somebody else may have put there, so it was not followed") || words.contains("view"),
+            said.contains("which somebody else may have put there, so the link was not followed")
+                || words.contains("view"),
             "{said}"
         );
     }

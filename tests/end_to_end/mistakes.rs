@@ -70,7 +70,7 @@ const MISTAKES: &[Mistake] = &[
     ("flamegraph stacks -o nowhere/new.svg", 1, &["nowhere/new.svg: cannot write there", "mkdir -p nowhere"]),
     ("flamegraph stacks -o below", 1, &["below: is a directory", "-o below/FILE"]),
     ("inject perf.data -o below", 1, &["below: is a directory"]),
-    ("callgrind", 2, &["no input given", "callgrind.out is in this directory"]),
+    ("callgrind", 2, &["no input given", "the current directory contains callgrind.out"]),
     // Filters that leave nothing.
     (
         "flamegraph --comm progam perf.data",

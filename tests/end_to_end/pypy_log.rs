@@ -143,7 +143,7 @@ fn without_the_log_there_are_not_names_and_with_it_doctor_states_whence_they_are
     let folded = run(jitgraft, &["collapse", "perf.data"], lonely.path());
     assert!(!folded.contains(".py:"), "{folded}");
     let doctor = run(jitgraft, &["doctor", "perf.data"], unpacked(true).path());
-    assert!(doctor.contains("PyPy log") && doctor.contains("names 1050 frames"), "{doctor}");
+    assert!(doctor.contains("PyPy log") && doctor.contains("names 1,050 frames"), "{doctor}");
 }
 
 #[test]

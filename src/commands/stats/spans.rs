@@ -240,7 +240,7 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no other span has one, either (try --by-arg KEY)".to_owned()
+            "no other span has such an argument, either (try --by-arg KEY)".to_owned()
         } else {
             format!("spans with such an argument: {}", most_frequent(&self.names_with_action))
         };

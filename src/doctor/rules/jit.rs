@@ -325,9 +325,9 @@ impl<'a> UnnamedCode<'a> {
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
         }
         let remedy = container_remedy.unwrap_or_else(|| {
-            let at_end = if switch.at_end { " (complete only if the process exits normally)" } else { "" };
+            let at_end = if switch.at_end { "; the process only writes all names if it exits normally" } else { "" };
             let files = self.files_to_copy(switch);
-            format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
+            format!("copy {files} next to the recording, or use --jitdump, --perf-map or --jit-log{at_end}")
         });
         no_dump_or_map(process, self.share, &format!("the process ran with {name}, but no {leaves} was found"), remedy)
     }

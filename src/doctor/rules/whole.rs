@@ -30,8 +30,8 @@ const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep th
 
 /// The remedy for an engine's log whose times can't be converted any better. It says which names are right
 /// nevertheless.
-const NO_TIMES: &str =
-    "recording again would not give the log better times; names of code that never moved are correct";
+const NO_TIMES: &str = "recording again would not give the log better times. Names can only be wrong at addresses \
+                        that held several functions over time";
 
 /// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
 /// read; `None` if all of it was read.
@@ -192,7 +192,7 @@ fn clock(
     let path = source.printable_path();
     let effect = match error {
         Some(error) => format!("; its times are estimated to within {:.1} ms", error as f64 / 1e6),
-        None => ", so its times cannot be used, and code that moved may have the wrong name".to_owned(),
+        None => ", so its times cannot be used, and functions that shared an address may be confused".to_owned(),
     };
     let is_log = matches!(source.kind, Kind::Log(_));
     let remedy = match (is_log, is_monotonic) {
@@ -201,8 +201,8 @@ fn clock(
         (true, true) => NO_TIMES,
         (false, false) => "record with jitgraft record, which uses the clock of jitdumps (-k mono)",
         (false, true) => {
-            "the recording uses CLOCK_MONOTONIC, as it should, but the runtime wrote its jitdump with another clock; \
-             names of code that never moved are correct"
+            "the recording uses CLOCK_MONOTONIC, as it should, but the runtime wrote its jitdump with another clock. \
+             Names can only be wrong at addresses that held several functions over time"
         }
     };
     let cause = format!("{path} uses a different clock than the recording{effect}");

@@ -252,7 +252,7 @@ impl Walk {
         Err(Stop::Failed(io::ErrorKind::IsADirectory.into()))
     }
 
-    /// Walks to a directory for outputs, and creates it and those on the way if they are missing.
+    /// Walks to a directory for outputs. Creates this directory and its parents if they are missing.
     pub(in super::super) fn to_directory(path: &Path) -> Result<File, Stop> {
         // `false`: the walk may leave the directory where it starts.
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
@@ -260,8 +260,8 @@ impl Walk {
             let step = match walk.step(&name) {
                 Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::NotFound => {
                     match mkdirat(walk.here()?, &name, Mode::from_raw_mode(0o777)) {
-                        // Another process may have just created it. Or it is a dangling link, which is followed now, so
-                        // that its target is created.
+                        // `EXIST`: another process has just created an entry of this name. A dangling link doesn't get
+                        // here, because `step` follows it. Then the components of its target are created.
                         Ok(()) | Err(Errno::EXIST) => walk.step(&name)?,
                         Err(error) => return Err(error.into()),
                     }
@@ -344,9 +344,14 @@ impl Walk {
         }
         if !is_trusted || leads_anywhere && !is_of_output {
             let (owner, shown) = (link.about.uid(), shown(here).join(name));
-            let said = format!("is reached through the symbolic link {} (owned by user {owner})", shown.display());
+            let why = if is_trusted {
+                "which stands for a file or directory that a process uses"
+            } else {
+                "which somebody else may have put there"
+            };
             return Err(Stop::Refused(Error::new(format!(
-                "{said}, which somebody else may have put there, so it was not followed"
+                "is reached through the symbolic link {} (owned by user {owner}), {why}, so the link was not followed",
+                shown.display()
             ))));
         }
         let target = readlinkat(&link.file, "", Vec::new())?.into_bytes();

@@ -352,10 +352,12 @@ impl MapAccount {
         }
         let third_party = match third_party {
             0 => String::new(),
+            1 => "; 1 function is from a third-party source (ignoreList)".to_owned(),
             count => format!("; {count} functions are from third-party sources (ignoreList)"),
         };
         let contradicted = match contradicted {
             0 => String::new(),
+            1 => "; 1 function doesn't match the map and keeps its name".to_owned(),
             count => format!("; {count} functions don't match the map and keep their names"),
         };
         Some(format!(
@@ -378,8 +380,10 @@ impl MapAccount {
         }
         let Self { map: Some(map), script, functions, trouble: Some(why), .. } = self else { return None };
         let kind = if map.ends_with(".wasm") { "module" } else { "source map" };
-        Some(Warning::new(format!(
-            "{kind} {map} was not used: {why}. {functions} functions of {script} keep their generated names"
-        )))
+        let functions = match functions {
+            1 => format!("1 function of {script} keeps its generated name"),
+            count => format!("{count} functions of {script} keep their generated names"),
+        };
+        Some(Warning::new(format!("{kind} {map} was not used: {why}. {functions}")))
     }
 }

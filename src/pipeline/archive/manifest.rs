@@ -106,10 +106,11 @@ impl Manifest {
         const MOST_BYTES: u64 = 64 << 30;
         let total = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
         if self.files.len() > MOST_FILES || total > MOST_BYTES {
-            let (files, gib) = (self.files.len(), total >> 30);
+            let (files, gib) = (self.files.len(), total.div_ceil(1 << 30));
             let most = MOST_BYTES >> 30;
-            let message =
-                format!("unpacks to {files} files of {gib} GiB; the limit is {MOST_FILES} files of {most} GiB");
+            let message = format!(
+                "unpacks to {files} files with {gib} GiB in total; the limits are {MOST_FILES} files and {most} GiB"
+            );
             return Err(Error::new(message));
         }
         // A file that is listed thousands of times would be read as often, although the archive contains it only once.

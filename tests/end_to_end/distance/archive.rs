@@ -171,7 +171,7 @@ fn hostile_archives_are_refused() {
         ),
         ("twice", archive(&manifest("data", 0), |tar| (0..2).for_each(|_| add(tar, "data", b""))), "does not list"),
         ("larger", archive(&manifest("data", 0), |tar| add(tar, "data", b"more")), "does not match the manifest"),
-        ("huge", archive(&manifest("data", 65 << 30), |_| {}), "the limit is 100000 files of 64 GiB"),
+        ("huge", archive(&manifest("data", 65 << 30), |_| {}), "the limits are 100000 files and 64 GiB"),
         ("cut", archive(&manifest("data", 0), |_| {}), "data is missing"),
         (
             "link",

@@ -75,7 +75,7 @@ impl Summary<'_> {
         lines.push(match self.inserted {
             0 => format!("{output}: no JIT code to insert"),
             inserted => format!(
-                "{output}: inserted {} for {}, in {} with {}",
+                "{output}: inserted {} for {}; the names are in {} with {}",
                 counted(inserted as u64, "mapping record"),
                 counted(self.images.selection.used_segments as u64, "code range"),
                 counted(self.images.iter().count() as u64, "image"),

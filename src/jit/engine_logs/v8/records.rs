@@ -93,14 +93,14 @@ impl<'a> LogRecord<'a> {
         let mut fields = self.fields();
         let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("has no tag")?;
         let kind = fields.next().and_then(number).ok_or("has no kind")?;
-        let micros = fields.next().and_then(decimal).ok_or("has no time")?;
+        let micros = fields.next().and_then(decimal).ok_or("has no timestamp")?;
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
         let size = fields.next().and_then(decimal).ok_or("has no size")?;
         let rest = fields.0.ok_or("has no name")?;
         if addr.checked_add(size).is_none() {
             return Err("extends beyond the address space");
         }
-        let time = micros.checked_mul(1000).ok_or("has a time that is out of range")?;
+        let time = micros.checked_mul(1000).ok_or("has a timestamp that is out of range")?;
         let mut creation = Creation { tag, kind, time, addr, size, name: rest, function: None, tier: b"" };
         if FUNCTION_TAGS.contains(&tag)
             && let Some((name, id, tier)) = split_function(rest)

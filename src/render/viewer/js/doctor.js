@@ -153,7 +153,7 @@ function processItem({ pid, comm, runtime, jit_frames: frames, named_jit_frames:
     return element("li", {}, words.filter(Boolean).join(" · "));
   };
   return element("section", { class: "process" },
-    element("h3", {}, `Process ${pid} (${comm}), ${runtime ?? "no known runtime"}: `
+    element("h3", {}, `Process ${pid} (${comm}), ${runtime ?? "no runtime recognized"}: `
       + `${grouped(named)} of ${grouped(frames)} frames of JIT code have a name`),
     element("ul", {}, ...sources.map(source)));
 }

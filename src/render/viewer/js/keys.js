@@ -21,7 +21,7 @@ const KEYS = [
     ["Ctrl+A", "select all rows"],
     ["Escape, Delete", "clear the range, so that all samples count"],
   ]],
-  ["Time, with the mouse", [
+  ["Time (mouse)", [
     ["Drag", "select a range; drag its edges to resize it, its inside to move it"],
     ["Ctrl+drag", "add a range"],
     ["Double click", "clear the range, so that all samples count"],
@@ -41,7 +41,7 @@ const KEYS = [
     ["c, C", "copy the name, or the stack"],
     ["Shift+F10", "open the box's menu"],
   ]],
-  ["Flame graph, with the mouse", [
+  ["Flame graph (mouse)", [
     ["Click", "zoom into the box"],
     ["Right click", "open the box's menu"],
     ["Ctrl+wheel, Shift+wheel", "zoom, move"],
