@@ -50,7 +50,7 @@ pub(crate) struct Diagnosis {
     pub(crate) minor: Vec<Finding>,
 }
 
-/// A process with JIT code, or with a file that names its JIT code, and the counts of its JIT frames.
+/// A process that has or may have JIT code (see [`describe_processes`]), and the counts of its JIT frames.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
     pub(super) process: ExaminedProcess,

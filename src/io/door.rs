@@ -38,7 +38,7 @@ use std::path::Path;
 use walk::{Links, is_trusted};
 pub(super) use walk::{OutputName, Place, Stop, Walk, shown};
 
-/// Who named a path. This determines which links are followed, and whose files are trusted.
+/// Who named a path. The answer decides which links are followed, and whose files are trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
     /// The user typed the path. Links are followed as in any program.
@@ -261,8 +261,9 @@ impl Door<'_> {
         self.check_owner(about.uid())
     }
 
-    /// Fails if the rules don't permit files of this user. A marker or an input directory is followed whoever owns the
-    /// file ([`Named`]), and the files of a process's own user are trusted inside its root directory.
+    /// Fails if a file of the user `owner` must not be read. For a file that a recorded process mapped, or that is in
+    /// an input directory, any owner will do (see [`Named`]). Inside the root directory of a process, files of the
+    /// process's user are trusted, too.
     fn check_owner(&self, owner: u32) -> Result<()> {
         let is_anybodys = self.force || matches!(self.named, Named::Marker | Named::Part);
         let is_its_own = matches!(self.start, Start::Inside(root) if root.uid == owner);

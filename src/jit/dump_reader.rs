@@ -107,7 +107,8 @@ fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) 
     }
 }
 
-/// Chooses how to convert the jitdump's times to the recording's clock. Warns if they can't be converted.
+/// Chooses how to convert the jitdump's times to the recording's clock. `is_timed` says whether the jitdump has usable
+/// times ([`has_times`]). Warns if they are unusable or can't be converted.
 fn choose_conversion(
     is_timed: bool,
     times: &DumpTimes,

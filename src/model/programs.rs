@@ -45,8 +45,9 @@ impl<'a> Programs<'a> {
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         let line = self.line(pid, &self.ancestry_for_mappings, |process| !process.mappings.is_empty());
         line.flat_map(|(process, end)| {
-            // `end` is when the next process in the line was forked, or the end of the recording. Only what was mapped
-            // before that, and after the last exec before it, belongs to the program.
+            // For an ancestor, `end` is the fork through which the program was inherited; for the process itself, the
+            // end of the recording. Mappings after `end`, or before the last exec before `end`, don't belong to the
+            // program.
             let execs = process.execs.partition_point(|exec| *exec <= end);
             let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)

@@ -179,8 +179,9 @@ fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
-/// Sums the rows by the groups of their frames. Each row counts once for the total of a group, even if several of its
-/// frames belong to it. Returns the groups with the IDs of their frame parts, in order of appearance.
+/// Sums the rows by the groups of their frames. A row counts once for the total of a group, even if several frames of
+/// its stack belong to the group. Returns the groups in the order in which the walk enters them, each with the ID of
+/// its frame part ([`Group::frame`]).
 fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
@@ -206,7 +207,7 @@ fn sum_frames(
         }
         let gathered = &mut groups[*index as usize].1;
         if step == Step::Leave(stack) {
-            // `open` is how many frames of the group are on the current path; `enter` counts this one.
+            // `open` is the number of the group's frames on the current path. `enter` has counted this frame.
             gathered.open -= 1;
         } else {
             let (own, total) = walk.sums(stack);

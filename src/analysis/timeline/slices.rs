@@ -207,9 +207,9 @@ impl Timeline {
         }
     }
 
-    /// Computes the depths of all slices of some threads from their times; `threads` says for each thread whether it is
-    /// one of them. Of slices with equal times, the first is the outer one. Spans that overlap another one without
-    /// being nested get depth 0 and are counted in `oddities`.
+    /// Computes the depths of slices from their times, for the threads for which `threads` is true. Async slices aren't
+    /// changed. Of slices with equal times, the first is the outer one. A span that overlaps another one without being
+    /// nested gets depth 0 and is counted in `oddities`.
     pub fn nest(&mut self, threads: &[bool]) {
         if let Some(overlaps) = self.nest_in_order(threads) {
             self.oddities.overlaps += overlaps;
@@ -230,8 +230,8 @@ impl Timeline {
         }
     }
 
-    /// Like [`nest`](Self::nest), but requires that each thread's slices are sorted, outer ones first. Returns the
-    /// number of spans that overlap without being nested; `None` if the slices aren't sorted.
+    /// Like [`nest`](Self::nest), but requires that each thread's slices are sorted by time, outer ones first. Returns
+    /// the number of spans that overlap without being nested; `None` if the slices aren't sorted.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
         let mut overlaps = 0;
@@ -430,12 +430,13 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether Miri's interpreted calls in it overlap other spans without being nested. Such calls
-    /// must be kept out of the thread's own stacks.
+    /// For each thread, whether its spans, together with Miri's interpreted calls (`is_frame`), overlap without being
+    /// nested. The calls must then be kept out of the thread's own stacks.
     fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {
             let slice = &self.slices[index as usize];
+            // Miri's interpreted calls are async spans. All other async spans are on tracks of their own.
             if slice.kind == SliceKind::Async && !is_frame(slice) {
                 continue;
             }

@@ -96,7 +96,7 @@ struct CodeRow {
     time: u64,
     category: Category,
     written: WrittenAmount,
-    /// The function's number plus one; 0 for a sum over several functions.
+    /// The function's number among the listed functions, counted from 1; 0 for a sum over several functions.
     function: u32,
     input: u32,
 }
@@ -172,7 +172,8 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
 }
 
 /// The page's section about compiled code in all recordings; `None` if there is no such code. Times on the page count
-/// from `base`, when the first code was written or moved. Codes without a time are only summed by category (`untimed`).
+/// from `base`, the time when the first code was written or moved. Code without a time is only summed by category
+/// (`untimed`).
 pub(super) fn section<'a>(recordings: impl Iterator<Item = &'a CompiledCode>, profile: &Profile) -> Option<Section> {
     let recordings: Vec<&CompiledCode> = recordings.collect();
     let mut codes: Vec<WrittenCode> = Vec::new();
@@ -240,8 +241,8 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
-    /// True if each code range has a row of its own on the page. False if there are more than [`ROWS`], so that most
-    /// are summed.
+    /// True if each code range has a row of its own on the page. False if there are more than [`ROWS`] code ranges.
+    /// Then the code ranges of most functions are summed.
     fn is_whole(&self) -> bool {
         self.codes.len() <= ROWS
     }
@@ -268,7 +269,7 @@ impl Timed<'_> {
             .numbers("input", rows.iter().map(|row| row.input.into()))
             .texts("function.name", functions().map(|function| &function.name))
             .numbers("function.pid", functions().map(|function| u64::try_from(function.pid.0).unwrap_or(0)));
-        // Each row is one code range, so the page can count code ranges and recompilations itself.
+        // If each code range has a row of its own, the page counts code ranges and recompilations itself.
         if self.is_whole() {
             return section;
         }
@@ -277,14 +278,14 @@ impl Timed<'_> {
             .numbers("again", rows.iter().map(|row| row.written.again))
     }
 
-    /// The functions with rows of their own, in order of their first compilation.
+    /// The functions whose code ranges have rows of their own, in order of their first compilation.
     fn listed_functions(&self) -> Vec<u32> {
         let mut counts = vec![0u32; self.functions.len()];
         for code in &self.codes {
             counts[code.function as usize] += 1;
         }
         let mut listed: Vec<u32> = (0..counts.len() as u32).collect();
-        // Too many code ranges for rows of their own: only the functions compiled most often keep theirs.
+        // There are too many code ranges for a row each, so only the functions with the most code ranges are listed.
         if !self.is_whole() {
             listed.sort_by_key(|&function| Reverse(counts[function as usize]));
             listed.truncate(FUNCTIONS);
@@ -293,8 +294,8 @@ impl Timed<'_> {
         listed
     }
 
-    /// The rows ordered by time. `numbers` has for each function its number in the rows; 0 if the function is summed
-    /// with others.
+    /// The rows ordered by time. `numbers` has for each function its number among the listed functions, counted from 1;
+    /// 0 if the function isn't listed. Code of functions that aren't listed is summed.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let last_time = self.codes.last().map_or(0, |last| self.page_time(last.time));
         // The length of a time bucket, which is at least 1.

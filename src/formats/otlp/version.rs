@@ -131,7 +131,8 @@ impl Signs {
                 _ => {}
             }
         }
-        // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10.
+        // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10. If its numbers can't be attributes and no sample
+        // so far points to 1.10, it holds values.
         if let Some(field_2) = field_2 {
             let mut numbers: Vec<u64> = field_2.numbers().collect();
             // Index 0 means "no attribute", so no sample refers to it.
@@ -140,8 +141,8 @@ impl Signs {
             numbers.sort_unstable();
             numbers.dedup();
             let are_distinct = numbers.len() == count;
-            // A sample without timestamps must have values. If field 4 isn't there to hold them, field 2 does. If field
-            // 4 is there, `current` is true, and this doesn't matter.
+            // A sample without timestamps must have values. In 1.10, they are in field 4, which has made `current`
+            // true, so the result doesn't matter. If `current` is false, the values must be in field 2.
             let are_attributes = times > 0 && are_indices && are_distinct;
             self.v1_9 |= !are_attributes && !self.current;
         }

@@ -215,8 +215,8 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns what the records said, sorted by time, and three counts of what could not be read: of records, of BPF
-    /// tables and of symbol files.
+    /// Returns the processes and threads that the records describe, with all lists sorted by time, and counts of what
+    /// could not be read: records, BPF tables and symbol tables, in this order.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {
@@ -224,7 +224,8 @@ impl RecordSurvey {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
         }
-        // An ID that the name of a jitdump has told stays: it is more reliable than counted forks.
+        // Add the process IDs inside of PID namespaces that follow from the number of forks. An ID that is already
+        // known from the name of a jitdump (`jit-PID.dump`) is kept, because it is more reliable.
         for (pid, inner) in std::mem::take(&mut self.namespaces).inner_pids() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }

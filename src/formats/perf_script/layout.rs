@@ -145,9 +145,10 @@ fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
     if is_shifted { Some(tabs) } else { None }
 }
 
-/// True if a text looks like perf script output. Either all its first lines (apart from comments and blank lines) are
-/// one-line samples, or one of them is a record line, a header with a time, a one-line sample, a header directly above
-/// a frame, or a frame that nothing but perf prints.
+/// True if a text looks like perf script output. Of its first lines (see [`first_lines`]), a single one of these kinds
+/// is enough: a record line, a header with a time, a one-line sample with an event, a header directly above a frame, or
+/// a frame that nothing but perf prints. One-line samples without an event look like other texts, so all of the first
+/// lines must then be of the kinds in [`are_eventless_samples`].
 pub fn sniff(head: &[u8]) -> bool {
     let Layout { indent, sample_start } = Layout::detect(head);
     if sample_start == SampleStart::EventlessSample {
@@ -233,7 +234,7 @@ fn is_header_above_frame(line: &[u8], below: &[u8]) -> bool {
     is_whole && is_indented && parse_frame(below).is_some_and(|frame| frame.addr > FIRST_PAGE)
 }
 
-/// True for a one-line sample: header and frame on the same line. The header need not have a time.
+/// True for a one-line sample with an event: header and frame on the same line. The header need not have a time.
 fn is_one_line_sample(line: &[u8]) -> bool {
     let line = line.trim_ascii_end();
     let Some(header) = Header::parse(line) else { return parse_one_line_header(line).is_some() };

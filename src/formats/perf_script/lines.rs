@@ -330,8 +330,8 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
 }
 
-/// Like [`cut`], but a sample at the end of the buffer that is printed on one line is complete with that line. So the
-/// reader of a pipe need not wait for the source line that may follow.
+/// Like [`cut`], but if the buffer ends with a one-line sample, that sample counts as complete. So text from a pipe is
+/// passed on without waiting for a source line that may follow.
 pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];

@@ -210,7 +210,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
     }
 
-    /// Reads a line of the part. `range` is where it is in the part.
+    /// Reads a line of the part. `range` is the line's range of bytes in the part.
     fn read_line(&mut self, line: Line<'t>, range: Range<usize>) {
         let offset = range.start as u64;
         match line {
@@ -236,14 +236,14 @@ impl<'t, 'p> TextReader<'t, 'p> {
             }
             Line::Source(source) => self.read_source_line(source),
             Line::Record => {
-                // The sample's stack isn't remembered by the text of its frames: if that text occurred again, the
-                // record in it would be skipped.
+                // A stack is remembered so that a later sample with the same text gets it without having its lines
+                // read. This text contains a record, which has to be applied each time, so its stack isn't remembered.
                 self.new_frames = None;
                 self.facts.apply(&self.text[range]);
             }
             Line::Other => {}
             Line::Noise(why) => {
-                // As for a record: a line like this has to be counted each time that it occurs.
+                // As with a record, the stack isn't remembered, because this line has to be counted each time.
                 self.new_frames = None;
                 self.skipped.add(Error::new(why).at_offset(offset));
             }

@@ -80,12 +80,13 @@ impl<V> SampleMemo<V> {
         Some((&known.value, &self.texts[known.text.clone()]))
     }
 
-    /// Stores what became of a sample with these frames: a value, and a text, which is passed in two parts.
+    /// Stores what became of a sample with these frames: a value, and a text, which is passed in two parts. When the
+    /// frames occur for the first time, only their hash is stored, because most texts of frames never occur again.
     pub(super) fn add(&mut self, frames: &FramesText<'_>, value: V, text: [&[u8]; 2]) {
         if self.texts.len() > MAX_TEXT || self.samples.len() >= MAX_SAMPLES {
             self.clear();
         }
-        // The first time, only the hash is stored, because most texts of frames never occur again.
+        // `None` in `samples`: the frames occurred once, and only their hash was stored.
         let Some(known) = self.samples.get_mut(&frames.hash) else {
             self.samples.insert(frames.hash, None);
             return;

@@ -259,7 +259,7 @@ impl<R: Read> EventReader<R> {
     }
 
     /// Reads one key and value of the outermost object. Of `traceEvents`, reads only the key and the bracket; the
-    /// events follow in later steps. Fails if the object ends without events.
+    /// events follow in later steps. Fails if the object ends with neither events nor samples.
     fn read_member(&mut self) -> Result<()> {
         match self.next_byte()? {
             Some(b',') => self.position += 1,

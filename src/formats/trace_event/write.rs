@@ -216,8 +216,8 @@ pub(super) fn quote(line: &mut Vec<u8>, text: &[u8]) {
     line.push(b'"');
 }
 
-/// Replaces escaped surrogate pairs by the characters themselves, because a surrogate makes Perfetto reject the whole
-/// trace.
+/// Replaces escaped surrogates: a pair by its character, and a lone one by U+FFFD. An escaped surrogate makes Perfetto
+/// reject the whole trace.
 fn without_surrogates(json: &[u8]) -> Vec<u8> {
     let mut written = Vec::with_capacity(json.len());
     let mut rest = json;

@@ -55,9 +55,9 @@ pub(crate) struct Answers<'m> {
 }
 
 impl<'m> Answers<'m> {
-    /// Looks up all addresses of the profile: those in files in the files' symbols, all others in the code map.
-    /// `search` says where files with native code are; if it is `None`, addresses in files stay unnamed. `default_pid`
-    /// is the process of addresses for which the profile states none.
+    /// Looks up all addresses of the profile. An address in a file is looked up in the file's symbols, any other
+    /// address in the code map. `search` says where files with native code are; if it is `None`, addresses in files
+    /// stay unnamed. `default_pid` is the process of addresses for which the profile states none.
     pub(crate) fn find(
         profile: &dyn Unsymbolized,
         map: &CodeMap<'m>,
@@ -91,7 +91,9 @@ impl<'m> Answers<'m> {
                 None => locate_code(address, default_pid, symbolizer, &mut counts),
             });
         }
-        // Addresses in files that aren't return addresses are looked up as they are.
+        // For a return address, `found` has the location of the byte before, which is in the call. But what the profile
+        // takes for a return address may be an ordinary address: if no call ends there, the address itself is looked
+        // up. That can be found out only for addresses in files.
         let mut returns: Vec<&mut Location> = Vec::new();
         for (address, location) in addresses.iter().zip(&mut found) {
             if let (FrameAddr::Return(_), Some(location @ Location::File(..))) = (address.addr, location) {
@@ -108,8 +110,8 @@ impl<'m> Answers<'m> {
         let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {
-            // `frames` has an entry for each of `locations`, which are sorted and distinct, so the index of a location
-            // is also that of its frames.
+            // `locations` is sorted without duplicates, and `frames` has an entry for each location, in the same order.
+            // So the index of a location is also the index of its frames.
             let index = location.and_then(|location| locations.binary_search(&location).ok());
             if address.file.is_some() {
                 counts.in_files += 1;

@@ -146,11 +146,11 @@ const FIRST_WAITING: usize = 4;
 const MAX_WAITING: usize = 64;
 
 impl TextFilter<'_> {
-    /// Reads a text and writes it with names.
+    /// Reads a text and writes it with names, block by block, so that the text of a running perf is passed on.
     fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let layout = &Layout::detect(input.peek(HEAD)?);
         let buffers = &Spare::default();
-        // `4 * BLOCK`: a buffer that has grown beyond that isn't kept.
+        // A buffer that has grown beyond `4 * BLOCK` isn't kept for reuse.
         let make = &|block: NamedBlock| {
             if let Some(before) = block.before {
                 buffers.give_buffer(before, 4 * BLOCK);
@@ -158,13 +158,14 @@ impl TextFilter<'_> {
             block.bytes
         };
         let take = &mut |bytes: Vec<u8>| {
-            // Whoever reads the output of a pipe sees the text as soon as perf has written it.
+            // Flush each block. If the text comes from a running perf, readers of the output then see it at once.
             out.write_all(&bytes)?;
             out.flush()?;
             buffers.give_buffer(bytes, 4 * BLOCK);
             Ok(())
         };
-        // Blocks end wherever perf pauses. So don't wait for a source line that may follow the last sample.
+        // A source line may follow a one-line sample. If perf pauses after such a sample (`at_pauses`), end the block
+        // there instead of waiting for that line.
         let cut = &|bytes: &[u8]| cut_without_source_lines(bytes, layout);
         let cutting = Cutting { block: BLOCK, cut, longest: LONGEST, at_pauses: true };
         self.run(input, BlockHandling { layout, cutting, buffers, make, take }, warnings)

@@ -15,7 +15,7 @@ pub(in crate::commands::inject) struct CodeSelection<'c, 'data> {
     is_selected: Vec<bool>,
     /// For each use of the code: its first sample, before which the code must be mapped. Ordered by these samples.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// The number of segments that samples use. More segments are selected if the user requested all functions.
+    /// The number of segments that samples use. [`CodeSelection::new`] may have selected more.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
@@ -28,8 +28,9 @@ pub(in crate::commands::inject) struct FirstUse {
 }
 
 impl<'c, 'data> CodeSelection<'c, 'data> {
-    /// Selects the code that samples use. If the options ask for all functions, selects all code except that of
-    /// processes injected earlier. The recording already has mapping records for the code of those.
+    /// Selects the code that samples use. If the options ask for all functions, or if stack copies will be unwound, all
+    /// other code is selected, too, except that of processes that an earlier run injected: the recording already has
+    /// mapping records for their code.
     pub(in crate::commands::inject) fn new(
         codes: &'c CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,
@@ -44,7 +45,7 @@ impl<'c, 'data> CodeSelection<'c, 'data> {
         }
         let used_segments = is_selected.iter().filter(|is_selected| **is_selected).count();
         // `uses` was collected before stack copies were unwound, so it lacks the code that only the unwound call chains
-        // use. To have it, all code is selected.
+        // use. All code is selected, so that this code is among it.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             for (is_selected, segment) in is_selected.iter_mut().zip(codes.segments()) {
                 *is_selected |= !survey.injected.contains(&segment.pid);

@@ -40,8 +40,8 @@ enum StackAddr {
 /// What was found at an address of a stack.
 #[derive(Debug, Clone, Copy)]
 struct StackAnswer {
-    /// The code that perf must be able to name for this address: that of the call and, if it isn't the same, that at
-    /// the return address.
+    /// The code that perf must be able to name for this address: the code with the call and, if the return address is
+    /// in other code, that code as well.
     uses: [Option<UseId>; 2],
     /// What the address is in.
     place: FramePlace,
@@ -343,9 +343,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let code = self.use_code(record, &located);
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
-        // Unlike us, perf looks up the return address itself, not the call before it. Unless the return address is
-        // before the `end` of the call's code, it may be in other code, which may be the only one of the two that has
-        // a name.
+        // Unlike us, perf looks up the return address itself, not the call before it. If no code is known at the call,
+        // or if the call is the last instruction of its code, the return address may be in other code. perf then needs
+        // that code to show a name, so the code counts as used, too.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {

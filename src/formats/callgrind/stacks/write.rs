@@ -38,7 +38,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         sums.add_stacks(event, &mut walk);
     }
-    // `add_stacks` leaves calls without count and cost if a later call in the same stacks got both.
+    // `add_stacks` leaves calls without count and cost if later calls in the same stacks got both.
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }
@@ -81,8 +81,8 @@ struct FunctionCosts {
 }
 
 impl FunctionCosts {
-    /// Removes calls that have neither a count nor a cost. [`CostSums::enter`] leaves such entries if each stack with
-    /// the call also has a later one between the same functions, which was counted instead.
+    /// Removes calls that have neither a count nor a cost. [`CostSums::enter`] leaves such an entry if every stack with
+    /// the call has a later call between the same two functions, because then only the later call is counted.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
@@ -192,10 +192,12 @@ impl<'a> CostSums<'a> {
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
     }
 
-    /// Adds the stacks of an event. If a stack has several calls between the same two functions, only the last one gets
-    /// the count of samples. If a function makes several calls in a stack, only the last one gets the weight. Entering
-    /// a frame adds both to the call that led to it; if a deeper frame turns out to have a later call, entering that
-    /// frame subtracts them again.
+    /// Adds the stacks of an event. In each stack, only the last of all calls from one function to another gets the
+    /// count of samples. A function's weight goes only to the call that its innermost frame makes. If that frame is the
+    /// running one, none of the function's calls gets the weight.
+    ///
+    /// The walk only finds out at deeper frames which calls these are. So [`Self::enter`] adds count and weight to
+    /// every call at first, and takes them back from earlier calls when a function is entered again.
     fn add_stacks(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
@@ -241,9 +243,9 @@ impl<'a> CostSums<'a> {
         function.self_costs.entry(site).or_insert_with(|| vec![0; events])
     }
 
-    /// Enters a frame: adds count and weight to the call that led to it, and subtracts them from earlier calls that it
-    /// replaces (see [`Self::add_stacks`]). `open` holds the frames from the root to the caller; `total` is the sum of
-    /// all stacks that begin with these frames and this one.
+    /// Enters a frame: adds count and weight to the call that led to the frame, and takes them back from earlier calls
+    /// of the same functions (see [`Self::add_stacks`]). `open` holds the frames from the root to the caller. `total`
+    /// is the sum of all stacks that begin with these frames and the entered one.
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
         let function = self.frame_functions[frame.index()];
         let call = open.list.last().map(|caller| CallKey {
@@ -256,18 +258,19 @@ impl<'a> CostSums<'a> {
             calls.count = calls.count.saturating_add(total.count);
             calls.costs[event] = calls.costs[event].saturating_add(total.weight);
         }
-        // Only the last call between two functions is counted, so an earlier one is subtracted again.
+        // Only the last call from `caller` to `function` keeps the count of samples. An earlier one loses it.
         let previous_call = call.and_then(|call| open.last_calls.insert((call.caller, function), call));
         if let Some(previous_call) = previous_call {
             let calls = self.calls_mut(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // If the function is on the stack already, the weight was charged to the call that it made there. The charge is
-        // taken back: its frame entered now makes a later call, or is the running function, which gets the weight as
-        // self cost. The call led to the next frame on the stack; if there is none, it is `call`, by which the function
-        // just called itself.
+        // If the function already has a frame on the stack, the call that this earlier frame made was charged with the
+        // weight. Take the charge back: the new frame either makes a later call, which will be charged instead, or is
+        // the running one, so that the weight is the function's self cost.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
+            // The earlier frame called the frame after it. If it is the last one in `open`, it has just called the new
+            // frame: the function calls itself, by `call`.
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);
             if let Some(charged) = charged {
                 let cost = &mut self.calls_mut(charged).costs[event];

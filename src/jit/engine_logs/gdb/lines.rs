@@ -114,10 +114,12 @@ impl ObjectLines {
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
-        // addr2line's context takes ownership of `dwarf`, so the edges of inlined calls are read before it is created.
+        // The start and end addresses of inlined calls are read first, because addr2line's context takes ownership of
+        // `dwarf`.
         let edges = inlined_edges(&dwarf);
         let context = Context::from_dwarf(dwarf).ok()?;
-        // Each line and each inlined call takes at least one byte of the object, which limits their number.
+        // Each line and each inlined call takes at least one byte of the object. So there can't be more of them than
+        // the object has bytes.
         let mut reader =
             LineProgramReader { context, edges, room: symfile.size, lines: Self { too_deep, ..Self::default() } };
         for function in symfile.functions() {
@@ -194,7 +196,7 @@ struct DwarfFrame {
 
 impl LineProgramReader<'_> {
     /// Reads the lines of a function at all addresses where the line or the inlined calls may change. Stops once `room`
-    /// is used up: the object can't contain so many lines, so it is damaged.
+    /// is used up: an object with more lines and calls than that is damaged.
     fn read_function(&mut self, function: &Function<'_>) -> FunctionLines {
         let mut lines = FunctionLines::default();
         let mut call_indices = FxHashMap::default();

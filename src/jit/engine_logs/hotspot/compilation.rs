@@ -120,7 +120,7 @@ impl CompilationReader {
         }
     }
 
-    /// Adds the code of a compiled method. Earlier code in the same memory is unloaded at the same time.
+    /// Adds the code of a compiled method. Earlier code in the same memory is unloaded at the time of this load.
     fn load(&mut self, method: &Nmethod) {
         // The code must exist before its first sample, so take the earliest time that it can have been installed.
         let time = method.stamp.map(|stamp| stamp.saturating_sub(MOST_DEVIATION));

@@ -56,7 +56,8 @@ export function binning(rows, weights, from, to, bins, reach, unitNs) {
   return { rows, weights, from, to, bins, reach, scale: bins / (to - from), unitNs };
 }
 
-/** Adds one row to `sums[slot + stride × bin]`, spread over the bins that it stands for. */
+/** Adds the weight of one row to `sums[slot + stride × bin]`, spread over the bins of the time that the row stands for.
+ * The part of the weight outside of the job's time is left out. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
   const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
@@ -85,12 +86,14 @@ export function laneActivity(job, tracks, index, sorts, count) {
   return sums;
 }
 
-/** The functions that ran in one lane between a job's ends, with their weights, the heaviest first. */
+/** The functions that ran in one lane during the job's time, each with its weight in that time, the heaviest first.
+ * @returns {[number, number][]} pairs of function and weight */
 export function laneFunctions(job, tracks, index, nodeFunction) {
   const sums = new Map();
   for (const track of tracks) {
     for (let at = index.start[track]; at < index.start[track + 1]; at++) {
       const row = index.row[at], node = job.rows.node[row], sum = [0];
+      // With a stride of 0, all bins are added up in `sum[0]`.
       addToBins(job, row, sum, 0, 0);
       if (sum[0] > 0 && node >= 0) sums.set(nodeFunction[node], (sums.get(nodeFunction[node]) ?? 0) + sum[0]);
     }

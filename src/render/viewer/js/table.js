@@ -15,13 +15,17 @@ const TALLEST = 8e6;
 /** The number of rows that are printed. */
 const PRINTED_ROWS = 200;
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`: creates the table, and redraws it when the state of the page or the size of `root`
+ * changes. */
 export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
   const draw = drawingOf(page, () => root.hidden || table.draw());
+  // The table asks for a redraw itself after scrolling and after keys.
   table.ask = draw;
+  // The search box calls this to move the cursor to the next (1) or previous (−1) match.
   page.walkers.functions = (step) => table.walk(step);
   page.store.subscribe((state, changed) => {
+    // The next drawing scrolls to the selected function.
     if (changed.has("selected")) table.follows = true;
     draw();
   });

@@ -63,7 +63,7 @@ class ShapeBuilder {
     return node;
   }
 
-  /** States that a node stands for this many frames in a row. */
+  /** States that a tree node stands for this many frames in a row. The longest run of the node is kept. */
   addRun(node, frames) {
     if (frames > 1) this.runs.set(node, Math.max(frames, this.runs.get(node) ?? 0));
   }
@@ -224,15 +224,21 @@ function through(profile, shown, group) {
   return marked;
 }
 
-/** The call tree: stacks merged from their roots. */
+/**
+ * The call tree: stacks merged from their roots. With a focus, only samples whose stack contains the focused function
+ * count. Unless `joinsRuns` is false, a caller and callee that are equal and have no name share a tree node (see
+ * `shownNodes`).
+ */
 export function callTreeShape(profile, groups, state, joinsRuns = true) {
   const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const { nodeParent, nodeCount } = profile;
   const builder = new ShapeBuilder(nodeCount);
+  // For each node of the profile, its tree node. Callers have lower indices, so theirs are known first.
   const at = new Int32Array(nodeCount);
   for (let node = 0; node < nodeCount; node++) {
     const above = nodeParent[node] < 0 ? 0 : at[nodeParent[node]];
+    // A node that is hidden or merged into its caller has the caller's tree node.
     at[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
     builder.addRun(at[node], run[node]);
     if (!inside || inside[node]) builder.place[node] = at[node];
@@ -240,7 +246,8 @@ export function callTreeShape(profile, groups, state, joinsRuns = true) {
   return builder.finish(groups, !inside, at);
 }
 
-/** The bottom-up tree: stacks merged from their leaves, with callers below callees. */
+/** The bottom-up tree: stacks merged from their leaves, with callers below callees. Focus and `joinsRuns` are as for
+ * the call tree. */
 export function bottomUpShape(profile, groups, state, joinsRuns = true) {
   const nodes = shownNodes(profile, groups, state, joinsRuns), shown = nodes.group;
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
@@ -264,7 +271,8 @@ function stackEnds(profile) {
   return ends;
 }
 
-/** Adds a stack to a bottom-up tree, from its leaf to its root. Returns the last tree node. */
+/** Adds a stack of the profile to a bottom-up tree, from the stack's leaf to its root. Returns the tree node of the
+ * outermost frame that is shown. */
 function reversedPath(builder, { nodeParent }, { group, run }, node) {
   let place = 0, frames = 0;
   for (let up = node; up >= 0; up = nodeParent[up]) {

@@ -107,7 +107,8 @@ impl ConvertedSamples {
     }
 }
 
-/// Converts all samples with a stack copy.
+/// Converts the stack copies of all samples to call chains. Chunks of the recording are converted in parallel; each
+/// worker has one converter for all its chunks.
 fn convert_samples<'a>(
     survey: &SurveyedRecording<'_>,
     unwinder: &'a Unwinder<'a>,
