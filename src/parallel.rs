@@ -104,7 +104,7 @@ impl Pool {
             sink(result);
             Ok(())
         };
-        // The sink never fails, so neither does this.
+        // `stream` only fails if the sink fails, and this sink never does.
         let _ = self.stream(items, f, sink);
     }
 

@@ -16,7 +16,8 @@ pub(crate) fn input_error(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
-/// The error for a file that can't be opened and that jitgraft searched for, so that the user may not know it.
+/// The error for a file that can't be opened, although jitgraft has found it. The user may not have typed the path, so
+/// there is no hint about mistyped paths, only one about permissions.
 pub(super) fn found_file_error(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input_error(path, error),

@@ -11,14 +11,15 @@
 //! | jitdumps | `search` | `dump_reader`, `load` | [`jitdump`] |
 //! | perf maps | `search` | `load` | [`perf_map`] |
 //! | engines' logs, core dumps | `search` | `logs` | [`engine_logs`] |
-//! | placed ELF objects | `search` | `placed_elf` | |
+//! | ELF objects that the user placed at an address (`--elf`) | `search` | `placed_elf` | |
 //! | the functions of a guest in QEMU | `guest` | `guest` | |
 //! | machine code in a directory (MoarVM) | `raw_code` | `raw_code` | |
 //! | source maps and WebAssembly modules | `source_maps` | `source_maps` | [`crate::formats::source_map`], [`crate::formats::wasm`] |
 //!
-//! Every file is opened through [`crate::io::door`], which checks type, owner and links first. `clock`, `log_clock` and
-//! `log_pairing` date what was read; `native` decides where it may name code in files; `account` keeps what became of
-//! each source.
+//! Every file is opened through [`crate::io::door`], which checks type, owner and links first. `clock` and `log_clock`
+//! convert the times of the sources to the recording's clock. `log_pairing` combines a log with the jitdump or perf map
+//! of the same process. `native` decides at which addresses in mapped files a source without times (such as a perf map)
+//! may name code, so that it doesn't override the files' own symbols. `account` records what became of each source.
 //!
 //! ```text
 //! let found = jit::find(&processes, &options, input_dir, &mut warnings);

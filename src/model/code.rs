@@ -218,7 +218,8 @@ impl<'data> SourceMap<'data> {
         nestings
     }
 
-    /// Replaces generated positions and names by authored ones.
+    /// Replaces positions in generated files, such as bundled JavaScript, by positions in the files that people wrote.
+    /// Also replaces the names of inlined functions by their authored names.
     fn map_to_authored(mut self, authored: &'data dyn AuthoredLines) -> Self {
         for line in &mut self.lines {
             // For generated code such as JavaScript, the discriminator is the column (see `Line`).

@@ -45,18 +45,18 @@ impl<'a> Programs<'a> {
     pub fn mappings(&self, pid: Pid) -> impl Iterator<Item = &'a Mapping> {
         let line = self.line(pid, &self.ancestry_for_mappings, |process| !process.mappings.is_empty());
         line.flat_map(|(process, end)| {
-            // For an ancestor, `end` is the fork through which the program was inherited; for the process itself, the
-            // end of the recording. Mappings after `end`, or before the last exec before `end`, don't belong to the
-            // program.
+            // For an ancestor, `end` is the time of the fork through which the program was inherited; for the process
+            // itself, the end of the recording. Mappings after `end`, and those before the last exec that precedes
+            // `end`, don't belong to the program.
             let execs = process.execs.partition_point(|exec| *exec <= end);
             let last_exec = process.execs[..execs].last().copied().unwrap_or_default();
             process.mappings.iter().filter(move |mapping| last_exec <= mapping.time && mapping.time <= end)
         })
     }
 
-    /// The process and the ancestors that it inherited its program from, youngest first. Those that `can_answer`
-    /// rejects are left out. Each comes with the time up to which its names and mappings apply to the process: for an
-    /// ancestor, the time of the fork.
+    /// The process and the ancestors that it inherited its program from, youngest first. Processes that `can_answer`
+    /// rejects are left out. Each process comes with the time up to which its names and mappings count: for the process
+    /// itself the end of the recording, for an ancestor the time when it forked the next younger process.
     fn line(
         &self,
         pid: Pid,

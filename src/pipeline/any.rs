@@ -197,8 +197,8 @@ fn run_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut paths_and_opened = inputs.iter().map(|path| (path, first.take()));
-    // Workers return `Ok` with sums for small texts, and `Err` with the path of any other input. Such an input is
-    // opened again when it is its turn: if all of a group stayed open, there could be too many open files.
+    // Workers return `Ok` with a profile for small texts, and `Err` with the path of any other input. Such an input is
+    // opened again when its turn comes: if all inputs of a group stayed open, there could be too many open files.
     let read = |group| texts::read_texts(group, options.text_options(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut paths_and_opened), read, |group| {
         for input in group {

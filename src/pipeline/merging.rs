@@ -123,7 +123,7 @@ impl MergedSum {
         }
     }
 
-    /// Adds the sums of the next input, or remembers its error.
+    /// Adds the profile of the next input to the merged one, or remembers the input's error.
     fn add(&mut self, InputSums { profile, outcome }: InputSums) -> Result<()> {
         self.outcome.frames += outcome.frames;
         self.outcome.count_code(outcome.shares);

@@ -1,5 +1,5 @@
 //! Reads many small inputs, several at once per worker. Small folded stacks are concatenated and read as one text: that
-//! reduces the fixed cost per input, and there is one sum to merge instead of many.
+//! reduces the fixed cost per input, and there is one profile to merge instead of many.
 
 use super::complete::{Completion, Origin, complete};
 use super::job::{Job, Outcome};
@@ -17,9 +17,9 @@ use std::path::Path;
 /// The path of an input, and the opened input if it is already open.
 pub(super) type PathAndOpened<'a> = (&'a InPath, Option<Opened>);
 
-/// The sums of one input, or of several inputs that were concatenated and read as one text.
+/// What was read from one input, or from several inputs that were concatenated and read as one text.
 pub(super) struct InputSums {
-    /// The profile with the sums, or the error because of which there is none.
+    /// The profile, in which the samples with equal stacks are added up. An error if the input can't be read.
     pub(super) profile: Result<Profile>,
     pub(super) outcome: Outcome,
 }
@@ -69,9 +69,9 @@ fn size_of(path: &InPath) -> u64 {
     }
 }
 
-/// Reads the inputs in `group`, and returns results in their order. Consecutive inputs of folded stacks are added up in
-/// one sum, which `from_sums` converts to a result. `from_sums` also gets the error of an input that can't be opened.
-/// Any other input is read by `read_other`.
+/// Reads the inputs in `group`, and returns results in the order of the inputs. Consecutive inputs of folded stacks
+/// become one profile, which `from_sums` converts to a result. `from_sums` also gets the error of an input that can't
+/// be opened. Any other input is read by `read_other`.
 pub(super) fn read_texts<'a, T>(
     group: Vec<PathAndOpened<'a>>,
     options: TextOptions<'_>,
@@ -125,7 +125,7 @@ fn may_join(options: TextOptions<'_>) -> bool {
     options.jit_names == JitNames::Raw && !options.completion.filter.asks_time()
 }
 
-/// Folded stacks that were concatenated but not parsed yet, and the sums of those parsed before.
+/// Folded stacks that were concatenated but not parsed yet, and the profiles of those parsed before.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
     /// The name of the format of the concatenated inputs, and the function that opens its reader. `None` before the
@@ -137,7 +137,7 @@ struct FoldedTexts<'a, 'o> {
     text: Vec<u8>,
     /// The inputs in the text, each with the range of its bytes.
     inputs: Vec<(&'a InPath, Range<usize>)>,
-    /// The sums of the texts that have been parsed.
+    /// What was read from the texts that have been parsed, one element per text.
     sums: Vec<InputSums>,
 }
 
@@ -200,7 +200,8 @@ impl<'a> FoldedTexts<'a, '_> {
         }
     }
 
-    /// Reads a text with its reader, and adds up its rows. `input` is its file; `None` if it consists of several.
+    /// Reads a text with the reader that `open` creates, and adds up the rows with equal stacks. `input` is the file
+    /// that the text is from; `None` if the text consists of several files.
     fn sum(&self, open: OpenLines, text: &[u8], input: Option<&Path>, skipped: &mut Skipped) -> InputSums {
         let options = ReadOptions { keep: Keep::Sums, ..self.options.read.clone() };
         let mut reader = open(&options, &text[..text.len().min(HEAD)]);

@@ -76,8 +76,9 @@ fn may_end_in_call(machine: Machine, code: &[u8], has_code: impl Fn(i64) -> bool
     }
 }
 
-/// `call` with a distance, or with the address in a register or in memory. Instructions have any length, so the byte of
-/// a direct call's opcode may be part of another one; its distance then hardly ever leads to code of the same file.
+/// True if the code ends in an x86 call: `call` with a distance, or with the address in a register or in memory.
+/// Instructions have any length, so a byte that looks like the opcode of a direct call may be part of another
+/// instruction. The supposed distance then hardly ever leads to code of the same file (`has_code`).
 fn ends_in_x86_call(code: &[u8], has_code: impl Fn(i64) -> bool) -> bool {
     /// The longest such instruction without prefixes: opcode, ModRM, SIB, and a displacement of 32 bits.
     const LONGEST: usize = 7;
@@ -109,7 +110,7 @@ fn indirect_call_len(code: &[u8]) -> Option<usize> {
     Some(2 + usize::from(has_sib) + displacement)
 }
 
-/// `bl`, `blr`, and the variants of `blr` that check a pointer (`blraaz` …).
+/// True if the instruction is `bl`, `blr`, or a variant of `blr` that checks the pointer (`blraaz` …).
 fn is_aarch64_call(word: u32) -> bool {
     let is_bl = word >> 26 == 0b10_0101;
     let is_blr = word & 0xffff_fc1f == 0xd63f_0000;
@@ -118,9 +119,9 @@ fn is_aarch64_call(word: u32) -> bool {
     is_bl || is_blr || is_checked_blr
 }
 
-/// Thumb and Arm calls, also that of older Arm processors: `mov lr, pc`, followed by any jump. `lr` is then the address
-/// after the jump, because `pc` reads as 8 bytes after the start of the instruction. It isn't known whether the code is
-/// Arm or Thumb code, so a few Arm instructions are taken for a Thumb call.
+/// True if the code ends in a Thumb or Arm call, or in the call of older Arm processors: `mov lr, pc`, followed by any
+/// jump. `lr` is then the address after the jump, because `pc` reads as 8 bytes after the start of the instruction. It
+/// isn't known whether the code is Arm or Thumb code, so a few Arm instructions are taken for a Thumb call.
 fn ends_in_arm_call(code: &[u8]) -> bool {
     const MOV_LR_PC: u32 = 0xe1a0_e00f;
     let before_jump = code.len().checked_sub(8).and_then(|start| code[start..].first_chunk());
@@ -128,7 +129,8 @@ fn ends_in_arm_call(code: &[u8]) -> bool {
     is_by_jump || exidx::ends_in_call(code)
 }
 
-/// `jal` and `jalr` that leave the return address in `ra` or in the alternate link register `t0`, and `c.jalr`.
+/// True if the code ends in a RISC-V call: `c.jalr`, or a `jal` or `jalr` that leaves the return address in `ra` or in
+/// the alternate link register `t0`.
 fn ends_in_riscv64_call(code: &[u8]) -> bool {
     if let Some(bytes) = code.last_chunk() {
         let half = u16::from_le_bytes(*bytes);
@@ -143,7 +145,8 @@ fn ends_in_riscv64_call(code: &[u8]) -> bool {
     is_jump && matches!(word >> 7 & 31, 1 | 5)
 }
 
-/// `brasl`, `bras`, `bas`, `bal`, and `basr`, `balr` and `bassm` unless their register is 0, which means no jump.
+/// True if the code ends in an s390x call: `brasl`, `bras`, `bas` or `bal`, or a `basr`, `balr` or `bassm` whose target
+/// register isn't 0. With register 0, these don't jump.
 fn ends_in_s390x_call(code: &[u8]) -> bool {
     match code {
         [.., 0xc0, registers, _, _, _, _] if registers & 15 == 5 => true,

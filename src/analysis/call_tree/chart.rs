@@ -88,8 +88,8 @@ impl Chart {
             for (row, node) in rows.iter().zip(nodes.by_ref().take(rows.len())) {
                 if timed {
                     let time = row.time.map_or(0, |time| time.0);
-                    // The time before the sample for which it stands: its weight, if that is a time, otherwise the
-                    // usual distance between samples.
+                    // The sample stands for this many nanoseconds before `time`: for its weight if weights are times,
+                    // otherwise for the usual distance between samples.
                     let covers = if weight_is_time { row.weight.max(1) } else { usual };
                     let previous_end = extents.last().map_or(0, |extent| extent.end);
                     extents.push(RowExtent::in_time(node, time, covers, previous_end));
@@ -118,10 +118,11 @@ impl Chart {
 }
 
 impl RowExtent {
-    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `previous_end` is the
-    /// end of the thread's previous sample; 0 if there is none.
+    /// The range of a sample that was taken at `time` and stands for at most `covers` nanoseconds before that time.
+    /// `previous_end` is the end of the range of the thread's previous sample; 0 if there is none.
     fn in_time(node: u32, time: u64, covers: u64, previous_end: u64) -> Self {
-        // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
+        // Timers are sometimes late. If the gap since the previous sample is only slightly longer than `covers`, the
+        // thread wasn't idle, so this sample's range starts where the previous one ends.
         let follows = previous_end > 0 && time.saturating_sub(previous_end) <= covers.saturating_add(covers / 2);
         let start = if follows { previous_end } else { time.saturating_sub(covers).max(previous_end) };
         Self { node, start, end: time.max(previous_end) }

@@ -20,7 +20,7 @@ pub(super) struct RequestedFile {
     /// The recorded path of the file. Readers of the archive will look for it under this path. Empty for the kernel's
     /// symbols.
     pub(super) path: Vec<u8>,
-    /// The path of the file on this machine.
+    /// The path of the file on this machine, for the list of packed files. For the kernel's symbols, a description.
     pub(super) from: PathBuf,
     pub(super) bytes: Bytes,
 }

@@ -164,7 +164,7 @@ fn typed_call_chains(typed: &PerfCommand<'_>) -> Option<String> {
     }
 }
 
-/// The absolute path of the recording's directory.
+/// The absolute path of the directory in which perf writes the recording.
 fn directory(options: &RecordOptions) -> String {
     let parent = options.output.parent().unwrap_or(Path::new(""));
     let here = std::env::current_dir().unwrap_or_default();

@@ -37,7 +37,7 @@ enum FileGroup {
     OwnBuild,
     /// A stripped file that Go's compiler built.
     Go,
-    /// A stripped file from a package.
+    /// A stripped file that comes from a package, or a stripped runtime: the user didn't build it.
     Packaged,
     /// A file with symbols, but none at addresses that ran.
     Symbolless,

@@ -39,7 +39,7 @@ struct StringIndex {
     /// The address plus 1, by ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half
     /// the memory of a map.
     dense: Vec<u64>,
-    /// Entries with high IDs: the metadata, or all entries if IDs are scattered.
+    /// Entries whose IDs are too high for `dense`: the metadata and, if IDs are scattered, other entries.
     sparse: FxHashMap<u64, u64>,
 }
 

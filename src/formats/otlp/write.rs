@@ -138,8 +138,8 @@ fn unix_time(time: Nanos, bucket: Option<i64>, epoch: Option<i128>) -> u64 {
 }
 
 impl WrittenInput {
-    /// The runtimes of a process, recognized by the files that it mapped; if it mapped none, those of the process that
-    /// it was forked from.
+    /// The runtimes of a process, recognized by the files that the process mapped. If it mapped none, the runtimes of
+    /// its nearest ancestor that mapped some.
     fn runtimes(&mut self, pid: Pid, profile: &Profile) -> RuntimeSet {
         let mapped = self.mapped.get_or_insert_with(|| mapped_runtimes(profile));
         profile.about.lineage(pid).find_map(|pid| mapped.get(&pid).copied()).unwrap_or_default()

@@ -119,7 +119,8 @@ impl<R: Read> EventReader<R> {
             DocumentPart::Members => self.read_member(),
             DocumentPart::End => Ok(()),
             DocumentPart::Events { object } => {
-                // This reads the intact events that come next, and returns the byte after them, which is at `position`.
+                // `read_intact_events` reads the intact events that come next, and returns the byte after them, which
+                // is at `position`.
                 match self.read_intact_events(each)? {
                     None => self.part = DocumentPart::End,
                     Some(b',') => self.position += 1,
@@ -140,9 +141,9 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Reads consecutive events that are complete and valid, as far as the buffer has them. This is the usual, fast
-    /// way. Returns the next byte that isn't white space, which may begin an event that [`Self::read_event`] must read;
-    /// `None` at the end of the file.
+    /// Reads consecutive events that are complete and valid, as far as the buffer has them. Most events are read by
+    /// this fast function. Returns the next byte that isn't white space; `None` at the end of the file. If an event
+    /// begins at that byte, [`Self::read_event`] must read the event.
     fn read_intact_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
         let rest = &self.buffer[self.position..];
         let text = valid_prefix(&rest[..rest.len().min(CHECKED_AT_ONCE)]);

@@ -389,8 +389,8 @@ impl<'o> SpanBuilder<'o> {
         ThreadKey { pid, tid }
     }
 
-    /// The ID of a process or thread. One that has a name instead of an ID gets a number far below any ID that a system
-    /// assigns: [`i64::MIN`] plus the number of its name.
+    /// The number that identifies a process or thread: its ID. If the trace has a name instead of an ID, the number is
+    /// [`i64::MIN`] plus the number of the name, far below any ID that a system assigns. [`owner_name`] turns it back.
     fn owner_number(&mut self, owner: Owner<'_>) -> i64 {
         match owner {
             Owner::Number(number) => number,
@@ -633,8 +633,8 @@ impl<'o> SpanBuilder<'o> {
     }
 }
 
-/// The text that the trace has instead of the ID of a process or thread, which [`SpanBuilder::owner_number`] turned
-/// into this number. `None` if the number is an ID.
+/// Converts a number from [`SpanBuilder::owner_number`] back to the text that the trace has instead of the ID of a
+/// process or thread. `None` if the number is an ID that the trace states.
 fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     if number >= 0 {
         return None;

@@ -196,7 +196,8 @@ impl Walk {
                 return Ok(last);
             }
         }
-        // All components are used up: the path, or a link at its end, names no entry of a directory (`/`, `.` or `..`).
+        // No component is left, but no step has returned a file: the path, or the target of a link at its end, is `/`
+        // or `.` or ends with `..`. The result is the directory that the walk is now in.
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
         Place::new(directory, self.is_reachable)
     }
@@ -234,8 +235,8 @@ impl Walk {
             // A missing directory on the way is an error; a missing last component is a new output.
             let existing = if is_last && is_new { None } else { step? };
             // `name` is the output's name if it was the last component and nothing remains after the step. If it was a
-            // link that was followed, the components of the link's target remain. `..` and a link to `/` name no entry
-            // of a directory: `existing` is `None` for them, although nothing is missing.
+            // link that was followed, the components of the link's target remain. After `..` or a link to `/`, nothing
+            // remains either, but an output can't have such a name: `existing` is `None`, although nothing is missing.
             if is_last && walk.remaining.is_empty() && name != ".." && (existing.is_some() || is_new) {
                 let directory = walk.directories.pop().ok_or(Errno::NOENT)?;
                 return Ok(OutputName { directory, name, existing });
@@ -247,8 +248,8 @@ impl Walk {
                 return Err(Stop::Descriptor(number));
             }
         }
-        // The path ends with `..`, or with a link to such a path or to `/`: no entry of a directory is left that an
-        // output could replace.
+        // The path ends with `..`, or with a link to `/` or to a path that ends with `..`. So it leads to a directory,
+        // and gives no name for the output.
         Err(Stop::Failed(io::ErrorKind::IsADirectory.into()))
     }
 

@@ -38,7 +38,8 @@ pub(crate) struct AddressCounts {
     pub(crate) in_files: u64,
     /// Addresses that got a name and are in files. They aren't included in `named`.
     pub(crate) named_in_files: u64,
-    /// Addresses in files that are missing on this machine.
+    /// Addresses in files that couldn't be looked up: the file is missing on this machine, or has nothing at the
+    /// address, or files aren't searched.
     pub(crate) in_missing: u64,
 }
 
@@ -91,9 +92,9 @@ impl<'m> Answers<'m> {
                 None => locate_code(address, default_pid, symbolizer, &mut counts),
             });
         }
-        // For a return address, `found` has the location of the byte before, which is in the call. But what the profile
-        // takes for a return address may be an ordinary address: if no call ends there, the address itself is looked
-        // up. That can be found out only for addresses in files.
+        // For a return address, `found` has the location of the byte before it, which is in the call. But what the
+        // profile takes for a return address may be an ordinary one. If no call ends there, look up the address itself.
+        // This is checked only for addresses in files.
         let mut returns: Vec<&mut Location> = Vec::new();
         for (address, location) in addresses.iter().zip(&mut found) {
             if let (FrameAddr::Return(_), Some(location @ Location::File(..))) = (address.addr, location) {

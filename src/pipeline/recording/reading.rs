@@ -29,8 +29,8 @@ use rustc_hash::FxHashMap;
 /// The maximum number of frames that the kernel records by default (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
-/// The maximum number of chains in a worker's tables. A worker that reaches it starts new tables, so that they don't
-/// become as large as the merged ones.
+/// If a worker's tables have more call chains than this, the worker starts new tables before it reads the next chunk,
+/// so that its tables stay smaller than the merged ones.
 const MOST_CHAINS: usize = 1 << 19;
 
 /// The data and options needed for reading samples.

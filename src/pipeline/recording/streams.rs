@@ -30,8 +30,8 @@ pub(crate) struct PlainStream<'input> {
     base: u64,
     /// Where the records start.
     starts: RecordStarts,
-    /// For each AUXTRACE record that was copied to the temporary file, its offsets there and in the input, in stream
-    /// order.
+    /// For each AUXTRACE record that was copied to the temporary file, its offset in the input and its offset in this
+    /// stream, in stream order.
     auxtrace: Vec<MovedRecord>,
 }
 
@@ -133,7 +133,8 @@ pub(crate) struct PlainRecords {
     auxtrace: Vec<MovedRecord>,
 }
 
-/// An AUXTRACE record that was copied. Its offset matters, because the recording's index of such records refers to it.
+/// The old and new offset of an AUXTRACE record that was copied. They are needed to correct the recording's AUXTRACE
+/// feature, which lists the offsets of all such records.
 #[derive(Debug, Clone, Copy)]
 struct MovedRecord {
     /// The offset of the record in the input.
@@ -168,7 +169,8 @@ impl PlainRecords {
             let end = usize::try_from(record.end() - base).unwrap_or(usize::MAX);
             // The last record may be incomplete.
             let Some(whole) = bytes.get(start..end) else { break };
-            // The index of AUXTRACE records has their offsets in the input.
+            // The recording's AUXTRACE feature lists the offsets that these records have in the input. Both offsets are
+            // kept, so that `PlainStream::auxtrace_offset` can translate the list.
             if record.kind == kind::AUXTRACE {
                 self.auxtrace.push(MovedRecord { from: record.offset, to: self.next_offset });
             }
@@ -183,8 +185,8 @@ impl PlainRecords {
         Ok(())
     }
 
-    /// Copies the records that are compressed in a COMPRESSED record. If it is damaged, copies those before the damage,
-    /// and adds a warning.
+    /// Copies the records that are compressed in a COMPRESSED record. If the COMPRESSED record is damaged, copies the
+    /// records before the damage, and adds a warning.
     fn append_compressed(
         &mut self,
         record: &RawRecord<'_>,

@@ -124,7 +124,7 @@ pub(crate) fn goes_astray(is_nowhere: impl Iterator<Item = bool>) -> bool {
 }
 
 impl FrameLocation {
-    /// True if no code was mapped at the location.
+    /// True if the frame has an address outside of the kernel at which no code was mapped.
     fn is_nowhere(&self, dsos: &Dsos) -> bool {
         match self.location {
             Location::Nothing(_) => {

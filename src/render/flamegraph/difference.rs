@@ -23,11 +23,12 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// The call tree of one event, twice: each node has a weight and a number of samples.
+/// Two call trees of the same event in the same profile. They have the same nodes, so that each node has a weight and a
+/// number of samples.
 struct CountedTrees {
-    /// The tree whose weights the picture shows: the samples' weights or their number, as the user chose.
+    /// The tree whose weights the picture shows: the weights or the numbers of samples, as the user chose.
     tree: CallTree,
-    /// A tree with the same nodes, whose weights are numbers of samples. They tell whether a change may be chance.
+    /// The tree whose weights are numbers of samples. These numbers tell whether a change may be chance.
     samples: CallTree,
 }
 
@@ -48,8 +49,8 @@ impl CountedTrees {
     }
 }
 
-/// The call tree of one event, in which a function has one node per call path. The tiers of a function share a node,
-/// because a function may run in other tiers in the other profile.
+/// The call tree of one event. A function has one node per call path, which is shared by all tiers of the function,
+/// because the function may run in other tiers in the other profile.
 fn build_tree(
     profile: &Profile,
     series: &Series,

@@ -144,9 +144,9 @@ fn find_attribute<'a>(
     None
 }
 
-/// The path of the file with this number in the unit's line table; `None` if there is none. It consists of the
-/// directory in which the compiler ran, the file's directory and its name; an absolute one replaces what comes before
-/// it.
+/// The path of the file with this number in the unit's line table; `None` if there is no such file. The path consists
+/// of the directory in which the compiler ran, the file's directory and the file's name. If a part is absolute, the
+/// parts before it are dropped.
 fn file_path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

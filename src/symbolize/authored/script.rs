@@ -321,10 +321,11 @@ impl AuthoredScript {
         Some(format!("{}{name}", function_text.prefix))
     }
 
-    /// The name that the author gave to a function. `segment` leads to the function in the authored file. The words of
-    /// the function's name in the script are replaced, one by one, by the words that the author wrote for them. `None`
-    /// if this isn't proven for one of the words, or if only a tool gave the function that name. [`Contradiction`] if
-    /// the source map leads to a wrong position for one of the words.
+    /// The name that the author gave to a function. `segment` leads to the function in the authored file. The
+    /// function's name in the script consists of words (`a.b` of two), and each is replaced by the word that the author
+    /// wrote there. `None` if the authored word isn't proven for one of them, or if the author didn't give the function
+    /// the resulting name: a tool bound the function to a variable or property. [`Contradiction`] if the source map
+    /// leads to a wrong position for one of the words.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
         // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool
@@ -340,8 +341,8 @@ impl AuthoredScript {
             // If a dot is before the word, `authored_word` changes this role to `Property`.
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
-            // In the authored file, the function isn't the value of this word: a tool bound it to the word. So the word
-            // isn't the function's name.
+            // In the authored file, the function isn't the value of this word: a tool bound the function to the word.
+            // So the word isn't the function's name.
             if function_text.is_bound
                 && is_last
                 && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
@@ -385,10 +386,10 @@ impl AuthoredScript {
         }
     }
 
-    /// The authored counterpart of one word of a function's name. `word` is the word's byte range in the script. `None`
-    /// if no segment proves a counterpart, [`Contradiction`] if the map leads to a wrong position. `role` is the word's
-    /// role unless a dot is before it (then it is a property). `is_key` is true if the word is the key of a property or
-    /// method.
+    /// The word that the author wrote for one word of a function's name. `word` is the byte range of the name's word in
+    /// the script. `None` if no segment proves an authored word, [`Contradiction`] if the map leads to a wrong
+    /// position. `role` is the word's role, except that a word after a dot always is a property. `is_key` is true if
+    /// the word is the key of a property or method.
     fn authored_word(
         &self,
         word: &Range<usize>,

@@ -253,12 +253,13 @@ impl SegmentIndex {
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
     /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
-        // Without a time, looks at `UNTIMED`, which is almost the end of time. Only a segment that nothing has ended is
-        // live then, and there is at most one at `addr`. If there is none, all segments at `addr` must be compared.
+        // If no time is given, first look for the segment at `addr` that is live at `UNTIMED`, a time later than all
+        // samples. There is at most one: only a segment that never ends is live then. If there is none, `find_last`
+        // (below) compares when the segments at `addr` end.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
-        // The first closure tells which nodes of a tree may have such a segment. The second gets each segment in them
-        // that contains `addr`, and ends the visit by returning true.
+        // The first closure tells which nodes of a tree may have a segment that is live at `moment`. The second closure
+        // gets each segment in these nodes that contains `addr`, and ends the visit by returning true.
         self.visit(
             segments,
             addr,

@@ -20,11 +20,11 @@ use std::num::NonZeroU32;
 /// What kind of memory a frame is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FramePlace {
-    /// In code that a jitdump or perf map describes.
+    /// In code that a jitdump, perf map or other source describes.
     Known,
-    /// In memory that no file backs, at an address where no jitdump or perf map ever has code.
+    /// In memory that no file backs, at an address where no source ever has code.
     Unknown,
-    /// In memory that no file backs, at an address where a jitdump or perf map has code, but for other times.
+    /// In memory that no file backs, at an address where a source has code at other times, but not at the sample's.
     OtherTime,
     /// In a file, or in no mapping at all.
     Elsewhere,
@@ -70,14 +70,14 @@ pub(in crate::commands::inject) struct SampleCounts {
     /// For each event of the recording, the weight of its samples, by the kind of memory that their innermost frame is
     /// in.
     pub(in crate::commands::inject) innermost: Vec<InnermostWeights>,
-    /// The number of frames in code that a jitdump or perf map describes.
+    /// The number of frames in code that a jitdump, perf map or other source describes.
     pub(in crate::commands::inject) resolved: u64,
-    /// The number of frames, by process, in memory that no file backs and where no jitdump or perf map has code.
+    /// The number of frames, by process, in memory that no file backs and where no source has code at the sample's
+    /// time.
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
     /// Of the frames in `unresolved`, the number sampled after the last record of the process's jitdump.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
-    /// Of the frames in `unresolved`, the number at addresses where jitdumps or perf maps have code, but only for other
-    /// times.
+    /// Of the frames in `unresolved`, the number at addresses where a source has code at other times.
     pub(in crate::commands::inject) other_time: BTreeMap<Pid, u64>,
     /// The number of samples whose whole call chain perf drops because of a bad entry.
     pub(in crate::commands::inject) bad_chains: u64,
@@ -93,7 +93,7 @@ pub(in crate::commands::inject) struct SampleCounts {
 pub(in crate::commands::inject) struct InnermostWeights {
     /// The weight of all samples.
     pub(in crate::commands::inject) whole: u64,
-    /// The weight of samples in code that a jitdump or perf map describes.
+    /// The weight of samples in code that a jitdump, perf map or other source describes.
     pub(in crate::commands::inject) known: u64,
     /// The weight of samples, by process, in other memory that no file backs.
     pub(in crate::commands::inject) unknown: BTreeMap<Pid, u64>,

@@ -94,11 +94,12 @@ impl ChainUses {
 /// The number of frames in known JIT code, and in other memory that may hold JIT code.
 #[derive(Debug, Clone, Copy, Default)]
 struct FramesInMemory {
-    /// Frames in code that a jitdump or perf map describes.
+    /// Frames in code that a jitdump, perf map or other source describes.
     known: u64,
-    /// Frames in memory that no file backs, at addresses where no jitdump or perf map ever has code.
+    /// Frames in memory that no file backs, at addresses where no source ever has code.
     unknown: u64,
-    /// Frames in memory that no file backs, at addresses where a jitdump or perf map has code, but for other times.
+    /// Frames in memory that no file backs, at addresses where a source has code at other times, but not at the
+    /// sample's.
     other_time: u64,
 }
 
@@ -344,8 +345,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
         // Unlike us, perf looks up the return address itself, not the call before it. If no code is known at the call,
-        // or if the call is the last instruction of its code, the return address may be in other code. perf then needs
-        // that code to show a name, so the code counts as used, too.
+        // or if the call is the last instruction of its code, the return address may be in other code. perf then shows
+        // the name of the other code, if any, so that code counts as used, too.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {

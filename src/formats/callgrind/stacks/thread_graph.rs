@@ -36,7 +36,8 @@ pub(super) struct LineCost {
     pub(super) cost: u64,
 }
 
-/// How the cost of an event reached each function. Calls that close a cycle are left out.
+/// How the cost of an event reached each function: through which calls, or without a call. Calls that close a cycle are
+/// left out.
 pub(super) struct EventFlow {
     /// Self cost of each function, without its callees.
     pub(super) self_costs: Vec<f64>,
@@ -99,7 +100,7 @@ impl<'g> ThreadGraph<'g> {
         lines
     }
 
-    /// The callees of each function, with the cost of the calls. Calls of a function to itself are left out.
+    /// The callees of each function, each with the cost of the calls to it. Calls of a function to itself are left out.
     fn weighted_callees(&self, event: usize) -> Lists<(u32, f64)> {
         let others = self.calls.iter().filter(|edge| edge.caller != edge.callee);
         let weighted = others.map(|edge| {
@@ -112,8 +113,9 @@ impl<'g> ThreadGraph<'g> {
         Lists::new(self.functions.len(), weighted)
     }
 
-    /// For each function, how much its self cost and that of its calls exceed the cost of the calls to it. This is cost
-    /// from before the recording, or of a function without a caller, such as a thread's first.
+    /// For each function, the part of its inclusive cost (self cost plus the cost of the calls that it makes) that
+    /// exceeds the cost of the recorded calls to it; 0 if there is no excess. A function has an excess if it was called
+    /// before the recording began, or if it has no caller, such as the first function of a thread.
     fn uncalled_costs(&self, event: usize) -> Vec<f64> {
         let self_costs = (0..self.functions.len()).map(|function| self.self_cost(event, function));
         let mut uncalled: Vec<i128> = self_costs.map(|cost| i128::from(cost.unsigned_abs())).collect();

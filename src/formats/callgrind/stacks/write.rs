@@ -38,7 +38,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         sums.add_stacks(event, &mut walk);
     }
-    // `add_stacks` leaves calls without count and cost if later calls in the same stacks got both.
+    // If later calls in the same stacks got both the count and the cost of a call, `add_stacks` leaves an empty entry
+    // for that call.
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }
@@ -193,8 +194,8 @@ impl<'a> CostSums<'a> {
     }
 
     /// Adds the stacks of an event. In each stack, only the last of all calls from one function to another gets the
-    /// count of samples. A function's weight goes only to the call that its innermost frame makes. If that frame is the
-    /// running one, none of the function's calls gets the weight.
+    /// count of samples. Of all calls that a function makes, only the one from its innermost frame gets the weight. If
+    /// the innermost frame is the running one, none of the function's calls gets the weight.
     ///
     /// The walk only finds out at deeper frames which calls these are. So [`Self::enter`] adds count and weight to
     /// every call at first, and takes them back from earlier calls when a function is entered again.
@@ -269,8 +270,8 @@ impl<'a> CostSums<'a> {
         // the running one, so that the weight is the function's self cost.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
-            // The earlier frame called the frame after it. If it is the last one in `open`, it has just called the new
-            // frame: the function calls itself, by `call`.
+            // The earlier frame called the frame after it in `open`. If there is no frame after it, the function has
+            // just called itself, and the charged call is `call`.
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);
             if let Some(charged) = charged {
                 let cost = &mut self.calls_mut(charged).costs[event];

@@ -1,9 +1,10 @@
 //! Writes `.eh_frame` and `.eh_frame_hdr`: the dumps' unwinding information, encoded for the image.
 //!
-//! A dump has one `.eh_frame` per code range, whose pointers are relative to a position directly after that code
-//! ([`Unwind`](crate::model::code::Unwind)). They can't simply be concatenated, because CIEs are referred to by
-//! distance and `pc_begin` is relative to its own position. Instead, each CIE is written once for all FDEs that share
-//! it, and each FDE gets a new header. The call frame instructions are copied, because they are relative to `pc_begin`.
+//! A dump has one `.eh_frame` section per code range. The pointers in a section assume that the section directly
+//! follows its code in memory ([`Unwind`](crate::model::code::Unwind)). These sections can't simply be concatenated,
+//! because an FDE refers to its CIE by distance, and its `pc_begin` is relative to its own position. Instead, each CIE
+//! is written once for all FDEs that share it, and each FDE gets a new header. The call frame instructions are copied,
+//! because they are relative to `pc_begin`.
 //!
 //! Language-specific data and personality routines are left out: they point into the process, and profilers only
 //! unwind.

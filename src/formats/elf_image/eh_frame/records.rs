@@ -57,8 +57,8 @@ fn read_pointer(reader: &mut RecordReader, format: dw::DwEhPe, address_size: u8)
     number.ok()
 }
 
-/// Parses all FDEs of an `.eh_frame`. Its pointers are relative to a position directly after `code`. `None` if it is
-/// malformed or describes other code.
+/// Parses all FDEs of the section `eh_frame`. Its pc-relative pointers assume that the section follows `code` in
+/// memory, at the next multiple of 8. `None` if the section is malformed or describes addresses outside of `code`.
 pub(super) fn parse<'data>(
     eh_frame: &'data [u8],
     code: &Code<'data>,
@@ -95,8 +95,8 @@ pub(super) fn parse<'data>(
 }
 
 impl<'data> Cie<'data> {
-    /// Parses the body of a CIE, which follows its ID. `None` if it is malformed, or has a version or an augmentation
-    /// that we don't know.
+    /// Parses the body of a CIE, which follows the CIE's ID. `None` if the body is malformed, or has a version or an
+    /// augmentation that we don't know.
     fn parse(mut body: RecordReader<'data>, address_size: u8) -> Option<Self> {
         let version = body.read_u8().ok()?;
         let augmentation = body.read_null_terminated_slice().ok()?.slice();
@@ -145,8 +145,8 @@ impl<'data> Cie<'data> {
         Some(())
     }
 
-    /// Encodes the CIE for the image. It says that addresses in FDEs are relative to their own position. The version is
-    /// 1 unless the return register's number is too large for it.
+    /// Encodes the CIE for the image. The encoded CIE says that each address in an FDE is relative to the position of
+    /// that address. The version is 1 unless the return register's number is too large for version 1.
     pub(super) fn encode(&self, target: Target) -> Vec<u8> {
         let wide_register = self.return_register > 0xff;
         let mut body = vec![0; 4]; // the ID of a CIE
@@ -173,8 +173,8 @@ impl<'data> Cie<'data> {
 
 impl<'data> Fde<'data> {
     /// Parses the body of an FDE. `offset` is where the body is in the section: the first field is the start of the
-    /// code, which may be given relative to the field's own position. `None` if it is malformed or describes other
-    /// code.
+    /// described range, which may be relative to the field's own position. `None` if the body is malformed or describes
+    /// addresses outside of `code`.
     fn parse(
         mut body: RecordReader<'data>,
         offset: usize,

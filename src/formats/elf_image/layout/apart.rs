@@ -13,16 +13,17 @@
 //!
 //! Therefore each range of addresses that contains code, but no other file, gets an image, plus one for each time that
 //! its addresses were reused. `.eh_frame` goes before or after the code, wherever addresses are free. All images of a
-//! range have the same base and length: libdw accepts no second module for an address, and then continues with the one
-//! it has. On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own
-//! images, of which there is one per function.
+//! range have the same base and length. So the second image of a range doesn't end the unwinding as an overlapping
+//! module would: libdw takes it for the module that it already has, and goes on with the first image. On recordings of
+//! Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own images, of which there is
+//! one per function.
 
 use super::mirror::{Item, MAX_LAYERS, MIRROR_LIMIT, REGION_GAP, sorted_items};
 use crate::formats::elf_image::slot::Slot;
 use std::ops::Range;
 
-/// The maximum number of groups of code that get an image of their own. If there are more groups, those with the least
-/// code are put together in one additional image.
+/// The maximum number of groups of code that get an image of their own. If there are more groups, those with the fewest
+/// slots are put together in one additional image.
 const MAX_IMAGES: usize = 64;
 
 /// Code that goes into one image.
