@@ -196,10 +196,10 @@ impl Resolver<'_> {
         }
     }
 
-    /// Finds addresses that chains contain as return addresses, but that can't be any, because no call instruction ends
-    /// there (see [`super::calls`]). Such addresses must be looked up as they are. `before` has, for each address, the
-    /// location of the byte before it. The result has an entry for each address: the location of the address itself, or
-    /// `None` if it may be a return address. Only code in files is examined.
+    /// Finds addresses that are in chains as return addresses, but can't be return addresses, because no call
+    /// instruction ends there (see [`super::calls`]). Such addresses must be looked up as they are. `before` has, for
+    /// each address, the location of the byte before it. The result has an entry for each address: the location of the
+    /// address itself, or `None` if it may be a return address. Only code in files is examined.
     pub fn find_uncalled(&self, before: &[Location], pool: &Pool) -> Vec<Option<Location>> {
         let mut dsos = Vec::new();
         for location in before {

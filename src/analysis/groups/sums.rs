@@ -180,8 +180,8 @@ fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
 }
 
 /// Sums the rows by the groups of their frames. A row counts once for the total of a group, even if several frames of
-/// its stack belong to the group. Returns the groups in the order in which the walk enters them, each with the ID of
-/// its frame part ([`Group::frame`]).
+/// its stack belong to the group. Returns the groups in the order in which the walk first enters them, each with the ID
+/// of its frame part ([`Group::frame`]).
 fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,

@@ -209,7 +209,8 @@ pub(super) mod id {
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
         let text: String = or_default(json)?;
-        // Hexadecimal digits are valid Base64, too. If there are as many of them as in an ID, they are taken for one.
+        // Hexadecimal digits may also be valid Base64. If there are as many of them as in an ID, they are read as
+        // hexadecimal.
         if [0, 16, 32].contains(&text.len())
             && let Some(bytes) = hex_bytes(text.as_bytes())
         {

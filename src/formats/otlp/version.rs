@@ -132,7 +132,7 @@ impl Signs {
             }
         }
         // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10. If its numbers can't be attributes and no sample
-        // so far points to 1.10, it holds values.
+        // so far points to 1.10, the version is 1.8 or 1.9.
         if let Some(field_2) = field_2 {
             let mut numbers: Vec<u64> = field_2.numbers().collect();
             // Index 0 means "no attribute", so no sample refers to it.

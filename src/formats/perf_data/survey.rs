@@ -224,8 +224,8 @@ impl RecordSurvey {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
         }
-        // Add the process IDs inside of PID namespaces that follow from the number of forks. An ID that is already
-        // known from the name of a jitdump (`jit-PID.dump`) is kept, because it is more reliable.
+        // Add the process IDs inside of PID namespaces that were found by counting forks. If the name of a jitdump
+        // (`jit-PID.dump`) has already told the ID of a process, that ID is kept, because it is more reliable.
         for (pid, inner) in std::mem::take(&mut self.namespaces).inner_pids() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }

@@ -158,7 +158,7 @@ impl TextFilter<'_> {
             block.bytes
         };
         let take = &mut |bytes: Vec<u8>| {
-            // Flush each block. If the text comes from a running perf, readers of the output then see it at once.
+            // Each block is flushed, so that readers of the output see the text of a running perf at once.
             out.write_all(&bytes)?;
             out.flush()?;
             buffers.give_buffer(bytes, 4 * BLOCK);

@@ -45,7 +45,7 @@ impl<'c, 'data> CodeSelection<'c, 'data> {
         }
         let used_segments = is_selected.iter().filter(|is_selected| **is_selected).count();
         // `uses` was collected before stack copies were unwound, so it lacks the code that only the unwound call chains
-        // use. All code is selected, so that this code is among it.
+        // use. To include that code, all code is selected.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             for (is_selected, segment) in is_selected.iter_mut().zip(codes.segments()) {
                 *is_selected |= !survey.injected.contains(&segment.pid);

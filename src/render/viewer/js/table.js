@@ -20,7 +20,7 @@ const PRINTED_ROWS = 200;
 export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
   const draw = drawingOf(page, () => root.hidden || table.draw());
-  // The table asks for a redraw itself after scrolling and after keys.
+  // Scrolling and key presses in the table also ask for a redraw.
   table.ask = draw;
   // The search box calls this to move the cursor to the next (1) or previous (−1) match.
   page.walkers.functions = (step) => table.walk(step);

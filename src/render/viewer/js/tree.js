@@ -226,7 +226,7 @@ function through(profile, shown, group) {
 
 /**
  * The call tree: stacks merged from their roots. With a focus, only samples whose stack contains the focused function
- * count. Unless `joinsRuns` is false, a caller and callee that are equal and have no name share a tree node (see
+ * count. Unless `joinsRuns` is false, equal frames without a name that follow each other share a tree node (see
  * `shownNodes`).
  */
 export function callTreeShape(profile, groups, state, joinsRuns = true) {
