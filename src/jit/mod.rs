@@ -2,9 +2,9 @@
 //! process IDs, and loads them into one [`CodeMap`](crate::symbolize::code_map::CodeMap).
 //!
 //! A command passes what its input says about processes ([`Processes`](crate::model::process::Processes)) and the
-//! user's options ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns their bytes), from
-//! these the code map, and an account of what became of each source. A missing, untrusted or broken source never
-//! affects the others.
+//! user's options ([`SourceOptions`]). It gets the files that were found ([`Found`], which owns their bytes), the code
+//! map that is built from these files, and an account of what became of each source. A missing, untrusted or broken
+//! source never affects the others.
 //!
 //! | what names code | found by | read by | its format |
 //! |---|---|---|---|

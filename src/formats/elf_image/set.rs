@@ -2,8 +2,9 @@
 //!
 //! An image has a *base*: the address that its first byte would have in the process. The base decides where the code
 //! goes in the image, because perf's unwinders take `address - base` for the offset of everything in a library. If
-//! addresses were reused, several images stand for the same range, one per use. They must have the same base, because
-//! libdw keeps the first one that it sees for the range ([`layout::apart`](super::layout::apart)).
+//! addresses were reused, several images stand for the same range, one per use. These images must have the same base:
+//! libdw then keeps the first image that it sees for the range, instead of refusing to unwind any further
+//! ([`layout::apart`](super::layout::apart)).
 
 use super::eh_frame;
 use super::image::{Addressing, Image};

@@ -147,8 +147,8 @@ impl Walk {
     }
 
     /// Walks along a path that starts with `directory`, which the user typed. The directory may hold another machine's
-    /// root file system, so absolute links are resolved inside of it. Only if there is no such file there are they
-    /// resolved on this machine.
+    /// root file system, so absolute links are resolved inside of the directory. If there is no such file, the walk is
+    /// repeated, and absolute links are resolved on this machine.
     pub(super) fn to_file_below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
         // If the directory is empty, the rest is the whole path, which may be absolute and thus not below it.
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {

@@ -541,7 +541,7 @@ fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
     memchr::memmem::find(line, word).is_some()
 }
 
-/// The authored counterpart of one word of a function's name.
+/// The word that the author wrote for one word of a function's name.
 struct AuthoredWord<'a> {
     text: Cow<'a, str>,
     /// The segment (entry of the source map) that leads from the script to this word in the authored file.
