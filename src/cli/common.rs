@@ -133,18 +133,20 @@ fn doctor_hint(outcome: &Outcome) -> Option<String> {
 pub struct SourceArgs {
     /// Jitdump, or directory of jitdumps, to try first
     ///
-    /// It is tried before the usual places. With @PID, it is only used for this process of the recording. Repeatable.
+    /// `jitgraft help inputs` lists the places that are searched afterwards. With @PID, the path is only used for this
+    /// process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     jitdump: Vec<OsString>,
     /// Perf map, or directory of perf maps, to try first
     ///
-    /// It is tried before the usual places. With @PID, it is only used for this process of the recording. Repeatable.
+    /// `jitgraft help inputs` lists the places that are searched afterwards. With @PID, the path is only used for this
+    /// process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     perf_map: Vec<OsString>,
     /// Log of a runtime, or core dump, to try first
     ///
-    /// A directory stands for the logs in it. With @PID, it is only used for this process of the recording. `jitgraft
-    /// formats` lists the logs that are read. Repeatable.
+    /// A directory stands for the logs in it. With @PID, the path is only used for this process of the recording.
+    /// `jitgraft formats` lists the logs that jitgraft reads. Repeatable.
     #[arg(long, visible_alias = "core", value_name = "PATH[@PID]", value_parser = existing_given())]
     #[arg(hide_short_help = true)]
     jit_log: Vec<OsString>,
@@ -163,12 +165,12 @@ pub struct SourceArgs {
     /// Use it for containers, where processes have other PIDs than outside. Repeatable.
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair, hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
-    /// Show JavaScript and WebAssembly as written
+    /// Use original names for JavaScript and Wasm
     ///
     /// `auto` uses the source maps that scripts name or that are next to them, and WebAssembly modules next to the
-    /// input or in --debug-dir. `off` uses none. A path of a map, a module or a directory of them is tried first.
-    /// FILE=SCRIPT uses the map FILE for this script only, even if it does not seem to fit (with a warning).
-    /// Repeatable. [default: auto in flame graphs, reports, pages, annotate and exports for viewers; off elsewhere]
+    /// input or in --debug-dir. `off` uses none. The path of a map, of a module, or of a directory with maps and
+    /// modules makes jitgraft try these first. FILE=SCRIPT uses the map FILE for this script only, even if the map does
+    /// not seem to fit (with a warning). Repeatable. [default: auto in flame graphs, reports, pages, annotate and exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,
     /// Also use files of other users
@@ -183,7 +185,7 @@ pub(super) struct FileArgs {
     /// Look for recorded files below this root directory
     #[arg(long, value_name = "DIR", value_parser = existing_directory())]
     symfs: Option<PathBuf>,
-    /// Look here first for files by build ID and debugging information
+    /// Directory to search first for debugging information and recorded files (by build ID)
     ///
     /// The directory may have the layout of ~/.debug, of an unpacked archive of perf archive, or of debuginfod's cache.
     /// /usr/lib/debug is searched after it. Repeatable.

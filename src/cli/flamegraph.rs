@@ -67,7 +67,7 @@ struct LookArgs {
     /// Notes to store in the file
     #[arg(long, value_name = "TEXT", hide_short_help = true)]
     notes: Option<String>,
-    /// Palette instead of colors by kind of code
+    /// Color by this palette instead of by kind of code
     ///
     /// java, js, perl, python and rust color by the annotations of a name (see --annotate).
     #[arg(short, long, value_name = "NAME", value_parser = palette(), conflicts_with = "color_diffusion")]
@@ -129,7 +129,7 @@ struct LookArgs {
     /// Average width of a letter, relative to the font size
     #[arg(long, value_name = "X", alias = "fontwidth", hide_short_help = true)]
     font_width: Option<f64>,
-    /// Unit of weights, which are then shown with all digits [default: the event's unit]
+    /// Unit of weights; weights are then shown with all digits [default: the event's unit]
     #[arg(long, value_name = "TEXT", alias = "countname", hide_short_help = true)]
     count_name: Option<String>,
     /// Word to show before function names, such as Function:
@@ -138,13 +138,13 @@ struct LookArgs {
     /// Multiply shown weights by this
     #[arg(long, value_name = "X", hide_short_help = true)]
     factor: Option<f64>,
-    /// Truncate long names on the left
+    /// Cut off the start of long names (default with --style inferno)
     #[arg(long, conflicts_with = "truncate_text_right", hide_short_help = true)]
     truncate_text_left: bool,
-    /// Truncate long names on the right (default)
+    /// Cut off the end of long names (default with --style page)
     #[arg(long, hide_short_help = true)]
     truncate_text_right: bool,
-    /// Break lines in the SVG
+    /// Write the SVG with line breaks and indentation
     #[arg(long, hide_short_help = true, help_heading = "Only for --style inferno (implied by these flags)")]
     pretty_xml: bool,
     /// No zoom or search, only the picture

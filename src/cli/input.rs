@@ -78,7 +78,7 @@ pub(super) struct InputArgs {
     branch_stack: bool,
     /// Maximum number of frames in a stack, counted from the innermost
     ///
-    /// [default: all recorded frames; 127 unwound ones]
+    /// [default: 127 for stacks that jitgraft unwinds; no limit for others]
     #[arg(long, value_name = "N", help_heading = "Filters", hide_short_help = true)]
     max_stack: Option<NonZeroUsize>,
     #[command(flatten)]

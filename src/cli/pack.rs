@@ -40,9 +40,9 @@ pub(super) struct PackArgs {
     /// Pack only symbols and unwind tables of files, not their code
     #[arg(long)]
     symbols_only: bool,
-    /// Pack these files, too
+    /// Pack these kinds of files, too
     ///
-    /// These may reveal more than names.
+    /// Such files may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<OptionalPart>,
     /// Pack this file if the recording refers to it, even if other users cannot read it

@@ -54,13 +54,13 @@ pub(super) struct ReportArgs {
     /// Only code of these files, by name or path
     #[arg(short, long, alias = "dsos", value_name = "NAME,…", value_delimiter = ',', conflicts_with = "tree_of_calls")]
     dso: Vec<String>,
-    /// Only code of this kind (see the column), such as JIT
+    /// Only code of this kind (a value of the column kind), such as JIT
     ///
     /// A runtime or language stands for its kind of code: js for JIT, rust for native. Repeatable.
     #[arg(long, value_name = "KIND", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]
     #[arg(help_heading = "Filters")]
     kind: Vec<String>,
-    /// Only JIT code of this tier (see the column), such as optimized
+    /// Only JIT code of this tier (a value of the column tier), such as optimized
     ///
     /// Repeatable.
     #[arg(long, value_name = "TIER", conflicts_with_all = ["tree_of_calls", "diff"], hide_short_help = true)]

@@ -48,7 +48,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             reader.totals.add(line);
             in_tree = is_header(line);
         } else if !line.is_empty() && !reader.add_line(line) {
-            let why = "the line lacks a cost center or its percentages, or is indented too far";
+            let why = "the line lacks a cost center or percentages, or is indented too far";
             skipped.add(Error::new(why).at_offset(offset));
         }
     }

@@ -50,8 +50,10 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             break;
         }
         if !line.is_empty() && !reader.add_line(line) {
-            skipped
-                .add(Error::new("the line lacks a function or its samples, or is indented wrongly").at_offset(offset));
+            skipped.add(
+                Error::new("the line lacks a function or a number of samples, or is indented wrongly")
+                    .at_offset(offset),
+            );
         }
     }
     // The tree of the last thread ends here. All others ended at the line that began the next thread.

@@ -40,7 +40,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             continue;
         }
         let not_a_function =
-            || Error::new("the line lacks a function or its time, or is indented too far").at_offset(offset);
+            || Error::new("the line lacks a function or a time, or is indented too far").at_offset(offset);
         let Some(line) = columns.parse(line) else {
             skipped.add(not_a_function());
             continue;

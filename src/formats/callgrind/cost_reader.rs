@@ -163,7 +163,7 @@ impl CostReader {
         let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
         Ok(Record::Call {
             caller: self.current_function()?,
-            callee: callee.ok_or_else(|| Error::new("calls= without a valid cfn="))?,
+            callee: callee.ok_or_else(|| Error::new("calls= has no valid cfn= before it"))?,
             count,
             target: call.target,
             cost: call.cost,
@@ -249,7 +249,8 @@ impl CostReader {
             NameField::Plain(name) => (None, self.texts.intern(name)),
         };
         let key = FunctionName { name, file, object };
-        let next = u32::try_from(self.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
+        let next =
+            u32::try_from(self.functions.len()).map_err(|_| Error::new("the file has more than 2^32 functions"))?;
         let function = *self.function_numbers.entry(key).or_insert(next);
         if function == next {
             self.functions.push(key);
@@ -263,7 +264,7 @@ impl CostReader {
     /// The name of an ID that is used before its definition. Fails if the file doesn't define the ID anywhere.
     fn later_name(&self, space: IdSpace, id: u32) -> Result<TextNumber> {
         let name = self.later_names.get(&(space, id)).copied();
-        name.ok_or_else(|| Error::new(format!("id ({id}) is not defined")))
+        name.ok_or_else(|| Error::new(format!("the name ID ({id}) is not defined")))
     }
 }
 
@@ -311,14 +312,14 @@ mod tests {
     fn what_a_call_without_costs_states_is_not_used_for_the_next() {
         let text = "fn=f\ncob=p\ncfn=g\ncalls=1 1\nfn=h\n1 5\ncalls=1 1\n1 6\ncfn=i\ncalls=x 1\n1 2\n";
         let no_line = "a calls= or jump= line is not followed by a line with its position";
-        let expected = ["//f", no_line, "//h", ": 5", "calls= without a valid cfn=", "calls= has no count"];
+        let expected = ["//f", no_line, "//h", ": 5", "calls= has no valid cfn= before it", "calls= has no count"];
         assert_eq!(read_all(&mut CostReader::default(), text), expected);
     }
 
     #[test]
     fn an_undefined_id_does_not_leave_the_name_before_it() {
         let text = "ob=o\nfl=a\nfn=f\nob=(9)\nfl=(9)\nfn=g\n1 5\nfn=(9)\n1 6\n";
-        let undefined = "id (9) is not defined";
+        let undefined = "the name ID (9) is not defined";
         let expected =
             ["o/a/f", undefined, undefined, "//g", ": 5", undefined, "a cost line has no valid fn= line before it"];
         assert_eq!(read_all(&mut CostReader::default(), text), expected);
@@ -341,7 +342,7 @@ mod tests {
             for id in (0..300).chain(model.keys().copied()) {
                 let expected = match model.get(&id) {
                     Some(name) => format!("//f{name}"),
-                    None => format!("id ({id}) is not defined"),
+                    None => format!("the name ID ({id}) is not defined"),
                 };
                 prop_assert_eq!(read_all(&mut reader, &format!("fn=({id})\n")), [expected]);
             }

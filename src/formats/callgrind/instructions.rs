@@ -164,8 +164,10 @@ impl InstructionReader {
             b"positions" => costs.has_addresses |= columns.instr.is_some(),
             b"events" if costs.events.is_empty() => costs.events = event_names(value),
             b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
-            b"totals" => add_costs(value, &mut self.totals).ok_or_else(|| Error::new("totals: are not numbers"))?,
-            b"summary" => add_costs(value, &mut self.summary).ok_or_else(|| Error::new("summary: is not a number"))?,
+            b"totals" => add_costs(value, &mut self.totals)
+                .ok_or_else(|| Error::new("the totals: line has a value that is not a number"))?,
+            b"summary" => add_costs(value, &mut self.summary)
+                .ok_or_else(|| Error::new("the summary: line has a value that is not a number"))?,
             _ => {}
         }
         Ok(())

@@ -84,12 +84,12 @@ impl Decompressor {
         let result = self.decoder.run(&mut input, &mut output);
         let (taken, end) = (input.pos(), output.pos());
         self.plain.truncate(end);
-        result.map_err(|error| Error::new("zstd data").because(error))?;
+        result.map_err(|error| Error::new("cannot decompress the records (zstd)").because(error))?;
         packed.remaining = &packed.remaining[taken..];
         packed.unpacked += end - start;
         if packed.unpacked > self.max_unpacked {
             let message = format!(
-                "zstd data: a record unpacks to more than {} bytes, which is more than perf packs into one",
+                "a compressed record unpacks to more than {} bytes, more than perf packs into one record",
                 self.max_unpacked
             );
             return Err(Error::new(message));
@@ -105,7 +105,7 @@ impl Decompressor {
         records.by_ref().for_each(drop); // walk to the end
         match records.stop() {
             Stop::Next(end) => Ok(usize::try_from(end).map_or(self.plain.len(), |end| end.min(self.plain.len()))),
-            Stop::Damage(error) => Err(Error::new("decompressed records").because(error)),
+            Stop::Damage(error) => Err(Error::new("the decompressed records are damaged").because(error)),
         }
     }
 

@@ -97,9 +97,8 @@ impl Header {
             return Ok(Self::pipe(endian));
         }
         if size < FILE_HEADER {
-            return Err(
-                Error::new(format!("header size is {size}, neither 16 (pipe) nor at least 104 (file)")).at_offset(8)
-            );
+            return Err(Error::new(format!("the header size is {size}, neither 16 (pipe) nor at least 104 (file)"))
+                .at_offset(8));
         }
         if (head.len() as u64) < FILE_HEADER {
             let why = format!(
@@ -147,18 +146,21 @@ impl Header {
         let entry = self.attr_entry_size;
         if entry < ATTR_SIZE_MIN + SECTION {
             let least = ATTR_SIZE_MIN + SECTION;
-            return Err(Error::new(format!("attr size is {entry} bytes, but must be at least {least}")).at_offset(16));
+            return Err(
+                Error::new(format!("the attr size is {entry} bytes, but must be at least {least}")).at_offset(16)
+            );
         }
         if self.attrs.size == 0 || !self.attrs.size.is_multiple_of(entry) {
             let size = self.attrs.size;
-            return Err(Error::new(format!("attrs section has {size} bytes, not a multiple of the attr size {entry}"))
-                .at_offset(32));
+            return Err(Error::new(format!(
+                "the attrs section has {size} bytes, not a multiple of the attr size {entry}"
+            ))
+            .at_offset(32));
         }
         if self.data.offset.checked_add(self.data.size).is_none() {
             let FileSection { offset, size } = self.data;
-            return Err(
-                Error::new(format!("data section at {offset:#x} of {size:#x} bytes ends beyond 2^64")).at_offset(40)
-            );
+            return Err(Error::new(format!("the data section at {offset:#x} of {size:#x} bytes ends beyond 2^64"))
+                .at_offset(40));
         }
         Ok(())
     }
@@ -222,7 +224,7 @@ mod tests {
         assert_eq!(error(b""), "is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());
-        assert_eq!(error(&head), "at byte 0x8: header size is 40, neither 16 (pipe) nor at least 104 (file)");
+        assert_eq!(error(&head), "at byte 0x8: the header size is 40, neither 16 (pipe) nor at least 104 (file)");
         head[8] = 104;
         assert_eq!(
             error(&head),

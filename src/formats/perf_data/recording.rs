@@ -98,7 +98,8 @@ impl Recording {
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
-            let message = format!("attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
+            let message =
+                format!("the attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
             return Err(Error::new(message).at_offset(24)); // where the header states the section
         }
         let entries = read_at(offset, size)?;
@@ -108,8 +109,11 @@ impl Recording {
             let attr = cursor.bytes(entry_size - 16, "attr")?;
             let ids = FileSection::parse(&mut cursor, "ids section")?;
             if ids.end() > len {
-                return Err(Error::new(format!("ids section at {:#x} ends beyond the file's {len} bytes", ids.offset))
-                    .at_offset(base + entry_size - 16));
+                return Err(Error::new(format!(
+                    "the section of event IDs at {:#x} ends beyond the file's {len} bytes",
+                    ids.offset
+                ))
+                .at_offset(base + entry_size - 16));
             }
             self.attrs_end = self.attrs_end.max(ids.end());
             let ids = parse_ids(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
@@ -181,7 +185,7 @@ impl Recording {
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
                 let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
-                let number = number.ok_or_else(|| body.error("feature number is 256 or more"))?;
+                let number = number.ok_or_else(|| body.error("the feature number is 256 or more"))?;
                 // An empty section marks the end of the features.
                 if body.is_empty() {
                     return Ok(true);

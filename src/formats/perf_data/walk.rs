@@ -136,7 +136,9 @@ impl<'data> Records<'data> {
         let offset = self.base.saturating_add(self.position);
         match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {
             // 0 means an impossible size (see `RawRecord::read`).
-            Some(Err(0)) => Stop::Damage(Error::new("record size is less than its 8-byte header").at_offset(offset)),
+            Some(Err(0)) => Stop::Damage(
+                Error::new("the record size is less than the 8 bytes of a record header").at_offset(offset),
+            ),
             _ => Stop::Next(offset),
         }
     }
@@ -190,6 +192,6 @@ mod tests {
         let mut records = Records::new(&bytes, 0x40, Endian::Little);
         assert!(records.next().is_none());
         let Stop::Damage(error) = records.stop() else { panic!("no damage") };
-        assert_eq!(error.to_string(), "at byte 0x40: record size is less than its 8-byte header");
+        assert_eq!(error.to_string(), "at byte 0x40: the record size is less than the 8 bytes of a record header");
     }
 }

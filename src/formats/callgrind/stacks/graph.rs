@@ -319,8 +319,8 @@ impl GraphReader {
                     graph.events = events;
                 } else if graph.events != events {
                     return Err(Error::new(
-                        "the events of this part differ from those of the first part, but its costs were counted as \
-                         costs of the first part's events, in the same order",
+                        "the events of this part differ from those of the first part; this part's costs were \
+                         counted as costs of the first part's events, in the same order",
                     ));
                 }
             }
