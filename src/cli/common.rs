@@ -170,7 +170,8 @@ pub struct SourceArgs {
     /// `auto` uses the source maps that scripts name or that are next to them, and WebAssembly modules next to the
     /// input or in --debug-dir. `off` uses none. The path of a map, of a module, or of a directory with maps and
     /// modules makes jitgraft try these first. FILE=SCRIPT uses the map FILE for this script only, even if the map does
-    /// not seem to fit (with a warning). Repeatable. [default: auto in flame graphs, reports, pages, annotate and exports for viewers; off elsewhere]
+    /// not seem to fit (with a warning). Repeatable. [default: auto in flame graphs, reports, pages, annotate and
+    /// exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,
     /// Also use files of other users

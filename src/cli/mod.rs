@@ -46,7 +46,7 @@ const EXAMPLES: &str = "Examples:\n  jitgraft record -- node app.js       # or j
     jitgraft doctor                      # if names are missing\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
 `jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as \
-\"--jit-names pretty\". Each command uses the ones it supports; flags on the command line override them.";
+\"--jit-names pretty\". Each command uses the default flags that it supports; flags on the command line override them.";
 
 /// Repair and show profiles of programs with just-in-time compiled code
 #[derive(Debug, Parser)]

@@ -38,8 +38,8 @@ pub(super) struct ScriptArgs {
     rename: bool,
     /// Text input: also name native frames
     ///
-    /// The text must come from perf script --show-mmap-events. It has no build IDs, so the files on this machine are
-    /// assumed to be those that ran.
+    /// The text must come from perf script --show-mmap-events. Such text has no build IDs, so jitgraft assumes that the
+    /// files on this machine are those that ran.
     #[arg(long)]
     native: bool,
     /// Print source lines (-F +srcline)

@@ -65,8 +65,8 @@ pub(super) struct StatsArgs {
     gaps: bool,
     /// Print the tables of a list: a file, or `miri` or `clang`
     ///
-    /// A file has one flag per line, without dashes, such as `spans` or `by-arg detail`. `miri` and `clang` are built-in
-    /// lists, for traces of Miri and of clang -ftime-trace.
+    /// A file has one flag per line, without dashes, such as `spans` or `by-arg detail`. `miri` and `clang` are
+    /// built-in lists, for traces of Miri and of clang -ftime-trace.
     #[arg(long, value_name = "FILE", help_heading = "Tables")]
     preset: Option<PathBuf>,
     /// Compare with this earlier measureme profile

@@ -130,8 +130,8 @@ fn parse_version(bytes: &[u8]) -> Result<u32> {
         b"MMPD" => Ok(version),
         // Events, string data and string index. Newer versions have all three in one file.
         b"MMES" | b"MMSD" | b"MMSI" => Err(Error::new(format!(
-            "is one of the three files of measureme file version {version}, which is too old (7 to 9 are supported); \
-             record again with a newer compiler"
+            "is one of the three files that measureme wrote in file version {version} (versions 7 to 9 are \
+             supported); record again with a newer compiler"
         ))
         .at_offset(0)),
         _ => Err(Error::new("is not a measureme profile: it does not start with MMPD").at_offset(0)),

@@ -283,7 +283,7 @@ impl SpeedscopeReading {
             // before it.
             if event.at < last {
                 let message =
-                    format!("event {number} of profile '{}' is earlier than the one before it", one_profile.name);
+                    format!("event {number} of profile '{}' is earlier than the previous event", one_profile.name);
                 self.skipped.add(Error::new(message));
             }
             let now = event.at.max(last);
