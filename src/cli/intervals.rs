@@ -12,8 +12,8 @@ use clap::Args;
 pub(super) struct IntervalArgs {
     /// wall: from start to end; active: only while the thread ran
     ///
-    /// active is for virtual threads that take turns, such as Miri's. It is an estimate if they switch within a
-    /// call.
+    /// active is for virtual threads that take turns, such as Miri's. Active times are estimates if the threads switch
+    /// within a call.
     #[arg(long, default_value = "wall", value_name = "CLOCK", value_parser = one_of(
         [("wall".into(), Clock::Wall), ("active".into(), Clock::Active(Owner::Next))]
     ))]
@@ -46,7 +46,7 @@ pub(super) struct IntervalArgs {
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
-    /// Keep a call of a thread each time its calls add up to TIME; that call gets the sum
+    /// Keep a call each time the calls of its thread add up to TIME; the kept call gets the sum
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     sample_time: Option<u64>,
 }
