@@ -77,8 +77,8 @@ fn add(sum: &mut u64, weight: u64) {
     *sum = sum.saturating_add(weight);
 }
 
-/// True if the frame's function has a name of its own. Names like `[libc.so.6]` don't count, because some tools give
-/// functions without a name that of their module.
+/// True if the frame's function has a name of its own. Names like `[libc.so.6]` don't count, because some tools call
+/// functions without a name after their module.
 fn has_name(profile: &Profile, frame: &Frame) -> bool {
     let name = profile.name_of(frame.name);
     let is_bracketed = !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");

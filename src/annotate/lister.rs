@@ -14,8 +14,8 @@ use crate::symbolize::disasm::{self, Disassembler, Syntax, TargetKind};
 use crate::symbolize::dso::DsoKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names the addresses outside of a function to which its instructions refer. This differs between inputs: a recording
-/// states what was at an address at which time, a callgrind file only which files were mapped.
+/// Names the addresses outside of a function to which its instructions refer. Each kind of input needs its own way: a
+/// recording states what was at an address at which time, a callgrind file only which files were mapped.
 pub(super) trait TargetNames {
     /// Sets the owner of each target, if it can be found out.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings);
@@ -96,8 +96,8 @@ impl Lister<'_> {
     }
 
     /// The listing of one version of a function. Names of call targets and source lines are added later. `number` is
-    /// the version's rank by cost among the `all_versions` versions of the function. The version's address and size are
-    /// those of the disassembled code or, if JIT code is missing, those that its source states.
+    /// the version's rank by cost among the `all_versions` versions of the function. Address and size are taken from
+    /// the disassembled code or, if the bytes of JIT code are missing, from the source that names the code.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),

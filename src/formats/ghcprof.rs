@@ -149,8 +149,8 @@ struct CenterLine<'d> {
     name: &'d [u8],
     module: &'d [u8],
     /// The source file (empty if unknown), and the line and column at which the cost center starts (0 if unknown). The
-    /// constants of a module (`CAF`) have no source position. Their file is the module's name, so that those of several
-    /// modules differ even in formats without modules.
+    /// constants of a module (`CAF`) have no source position. They get the module's name as their file, so that the
+    /// constants of different modules stay distinct even in formats without modules.
     file: &'d [u8],
     start: (u32, u32),
     /// Share of the total in percent, without callees: `time` of the time, `alloc` of the allocated bytes.
@@ -168,8 +168,8 @@ impl<'d> CenterLine<'d> {
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, source, .., last] = words[..] else { return None };
         let (mut file, start) = parse_source(source).unwrap_or_default();
-        // The constants of a module have no source position. With the module as their file, those of several modules
-        // differ.
+        // The constants of a module have no source position. With the module as their file, the constants of different
+        // modules stay distinct.
         if file.is_empty() && (name == b"CAF" || name.starts_with(b"CAF:")) {
             file = module;
         }

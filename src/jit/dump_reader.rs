@@ -169,9 +169,9 @@ impl Pids<'_> {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
-    /// Warns if the header has the ID of another process than the one for which the file is used. Both of that
-    /// process's IDs are accepted: the recorded one, and the one in its own PID namespace. Doesn't warn if the user
-    /// said for which process the file is used.
+    /// Warns if the header has the ID of another process than the one for which the file is used. That process may be
+    /// stated by its recorded ID or by its ID in its own PID namespace. Doesn't warn if the user said for which process
+    /// the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);

@@ -414,7 +414,7 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
         [0xef, 0xbb, 0xbf, ..] => Some(Wrapping::Utf8Mark),
-        // Not UTF-16: these four bytes are the byte order mark of UTF-32, of which the first two are that of UTF-16.
+        // The byte order mark of UTF-32. Its first two bytes are the mark of UTF-16, so it has to be tested first.
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),

@@ -233,7 +233,7 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last
-    /// one.
+    /// label.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
         let labels = &self.roots[root as usize].0;
         let tree = &mut self.tree;

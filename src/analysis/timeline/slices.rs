@@ -118,7 +118,7 @@ impl Slice {
 struct Nesting {
     /// The start and end of each open slice, outermost first.
     open: Vec<(i64, i64)>,
-    /// The sort key of the previous slice, by which a slice that is out of order is noticed.
+    /// The sort key of the previous slice, to notice a slice that is out of order.
     last: Option<(i64, Reverse<i64>)>,
 }
 

@@ -184,7 +184,8 @@ impl CostReader {
                 return Ok(Some(Record::Function(function)));
             }
             Keyword::Cfn => {
-                // If the name is invalid, the next call has no callee, rather than that of an earlier `cfn=` line.
+                // If the name is invalid, the next call has no callee. The callee of an earlier `cfn=` line would be
+                // wrong.
                 self.callee = None;
                 let (object, file) = (self.cob.unwrap_or(self.object), self.cfi.unwrap_or(self.file));
                 self.callee = Some(self.function(field, object, file)?);
@@ -195,7 +196,8 @@ impl CostReader {
                 // Never returns here: `keyword` comes from a `Line::Name`, and all keywords of such lines have a
                 // namespace.
                 let Some(space) = keyword.space() else { return Ok(None) };
-                // If the ID isn't defined, make the empty text current: the previous object or file no longer is.
+                // If the ID isn't defined, the empty text becomes current, because the previous object or file no
+                // longer applies.
                 let text = self.object_or_file(space, field);
                 self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
                 text?;
@@ -204,8 +206,8 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, that of the next callee. `keyword` is the
-    /// keyword of the line that sets `text`.
+    /// Makes `text` the current object or file or, for `cob=` and `cfi=`, the next callee's object or file. `keyword`
+    /// is the keyword of the line that sets `text`.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,

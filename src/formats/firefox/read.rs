@@ -220,8 +220,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 impl ReadFile {
-    /// The libraries that shared tables refer to: those of the file. If the file has none, those of the threads,
-    /// provided that all threads have the same. Otherwise empty, because it is unclear which thread's list is meant.
+    /// The libraries that shared tables refer to: the file's list or, if the file has none, the list that all threads
+    /// have in common. Empty if the threads' lists differ, because it is unclear which thread's list is meant.
     fn shared_libs(&self) -> &[Lib] {
         let of_first = self.threads.first().map_or(&[][..], |thread| &thread.libs);
         if self.libs.is_empty() && self.threads.iter().all(|thread| thread.libs == of_first) {

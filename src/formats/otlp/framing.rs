@@ -280,8 +280,7 @@ impl<'t> Messages<'_, 't> {
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),
-            // The warning quotes the error that was added first, so the one of the first message has to come before the
-            // others.
+            // The warning quotes the error that was added first, so the first message's error is put before the others.
             Some(error) => {
                 let mut skipped = Skipped::new("message");
                 skipped.add(error);

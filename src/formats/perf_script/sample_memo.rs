@@ -37,12 +37,12 @@ impl<'t> FramesText<'t> {
 
 /// What is remembered of each distinct text: a value, and a text that belongs to it.
 ///
-/// A sample is only remembered when its text has come twice, because most texts of programs that never repeat a call
-/// chain would be copied for nothing.
+/// A text is only remembered when it occurs for the second time. Otherwise, all texts of a program that never repeats
+/// a call chain would be copied for nothing.
 #[derive(Debug)]
 pub(super) struct SampleMemo<V> {
     /// By the hash of the text of the frames. Of two texts with the same hash, the last one is remembered. `None` if
-    /// the hash has come only once.
+    /// the hash has occurred only once.
     samples: FxHashMap<u64, Option<Remembered<V>>>,
     /// All texts that are remembered, one after the other.
     texts: Vec<u8>,

@@ -73,7 +73,7 @@ enum ProfileId {
 
 /// V8's profile of one thread.
 struct V8Profile {
-    /// The ID of that thread, as far as known: until the event `Profile` is read, that of a thread which wrote a chunk.
+    /// The thread's ID. Until the event `Profile` is read, the ID of a thread that wrote a chunk.
     tid: i64,
     chunks: ProfileChunks,
 }

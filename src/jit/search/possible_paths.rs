@@ -35,8 +35,8 @@ impl<'a> Scene<'a> {
         paths.extend(self.path_in_container(marker.pid, &marker.path));
         paths.push(NamedPath::new(&marker.path, Named::Marker));
         paths.extend(self.usual_paths_of_dump(name));
-        // If several processes mapped different files at this path, two kinds of paths are left: those at which the
-        // file with the marker's inode is, and the path in the process's own container, which isn't ambiguous.
+        // If several processes mapped different files at this path, a path only counts if the file there is the one
+        // with the marker's inode, or if the path is in the process's own container, where it isn't ambiguous.
         if self.markers.is_contested(marker) {
             paths.retain(|named_path| {
                 matches!(named_path.named, Named::Inside(_)) || self.is_marker_file(named_path, marker)

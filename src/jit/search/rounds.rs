@@ -92,8 +92,8 @@ pub(super) fn maps_of_parents<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// If a perf map was found for a process, plans to use it also for each process without a perf map that shares JIT
-/// memory with the first: the map names the code of both.
+/// If a perf map was found for a process, plans to use the map also for each process that has no perf map and shares
+/// JIT memory with the first process: the map names the code of both.
 pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (pid, memory) in sharing_processes_without_map(search) {
@@ -159,7 +159,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 /// Copies the code that running processes without any source have registered with GDB's JIT interface, and plans to use
 /// the copies.
 pub(super) fn registered_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
-    // The copies are core dumps, so they are read like these.
+    // The copies are core dumps, so the reader of core dumps reads them.
     let Some((log, _)) = LogId::find_by_name("core").next() else { return Vec::new() };
     let kind = Kind::Log(log);
     let mut steps = Vec::new();

@@ -1,8 +1,9 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
-//! Each worker assigns its own IDs to code locations, chains and threads. It keeps them from chunk to chunk, so that
-//! for each chunk, it only passes on what is new. A call chain that it has read before is taken from a memo
-//! (`chain_memo`). Otherwise its frames are looked up one by one, most of them in a cache ([`RecentAnswers`]).
+//! Each worker assigns its own IDs to code locations, chains and threads. The worker keeps these IDs from chunk to
+//! chunk, so that for each chunk, it only passes on what is new. A call chain that the worker has read before is taken
+//! from a memo (`chain_memo`). The frames of other chains are looked up one by one, most of them in a cache
+//! ([`RecentAnswers`]).
 
 use super::branches::{lbr_chain, put_branch_history};
 use super::chain_memo::{ChainKey, ChainMemo};
@@ -149,7 +150,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         counted: &Counted,
     ) -> SampleChunk {
         // Starting again with empty tables bounds the memory of each worker. The merged tables keep all chains. `sent`
-        // is reset as well, by which `take_chunk` notices that the tables are new.
+        // is reset as well, which tells `take_chunk` that the tables are new.
         if self.samples.chains.len() > MOST_CHAINS {
             *self = Self::new(self.context, self.worker);
         }

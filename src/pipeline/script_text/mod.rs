@@ -245,9 +245,9 @@ impl TextFilter<'_> {
         }
     }
 
-    /// Names frames in blocks until a block needs names that aren't loaded and `max_waiting` blocks, with that one, are
-    /// kept for the next round, or until the end of the text. `pending` are the blocks that the previous round didn't
-    /// pass on; they come before those that the feeder returns.
+    /// Names frames block by block, until the end of the text or until `max_waiting` blocks are kept for the next
+    /// round: the first block that needs names that aren't loaded, and all blocks after it. `pending` are the blocks
+    /// that the previous round kept. They come before the blocks that the feeder returns.
     fn run_round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
@@ -269,8 +269,9 @@ impl TextFilter<'_> {
             }
             return Ok(round);
         }
-        // The gate stops reading when enough blocks wait for names. If the program that writes the text has paused, it
-        // first waits until all blocks are done, because reading then may take long, and stops if any waits for names.
+        // The gate stops reading when enough blocks wait for names. If the program that writes the text has paused, the
+        // next read may take long. So the gate first waits until all blocks have been processed, and stops if any of
+        // them waits for names.
         let gate = Gate::new(pending.len());
         let fresh = std::iter::from_fn(|| if gate.may_read(feeder.blocks.paused) { feeder.next_block() } else { None });
         self.job.pool.stream_with(
@@ -293,8 +294,8 @@ impl TextFilter<'_> {
     }
 }
 
-/// The process whose names the first waiting block needs; `None` if it needs those of several processes. Only the first
-/// block counts, because which others are in the same round depends on the number of threads.
+/// The process whose names the first waiting block needs; `None` if the block needs names of several processes. Only
+/// the first block counts, because which others are in the same round depends on the number of threads.
 fn first_needed(needs: &[(Needs, RecordLineFacts)]) -> Option<Pid> {
     let (needs, _) = needs.iter().find(|(needs, _)| !needs.pids.is_empty())?;
     if needs.pids.len() == 1 { needs.pids.first().copied() } else { None }
@@ -310,8 +311,8 @@ struct Round<T> {
 }
 
 impl<T> Round<T> {
-    /// Receives a block, in the order of the text. Passes it on if it is done and all blocks before it are; otherwise
-    /// keeps it for the next round.
+    /// Receives a block, in the order of the text. Passes the block on if it and all blocks before it are done;
+    /// otherwise keeps it for the next round.
     fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
             Work::Done(result, counts) if self.again.is_empty() => {
@@ -352,8 +353,8 @@ struct Worker<'a, 'n, T> {
 }
 
 impl<T> Worker<'_, '_, T> {
-    /// Names the frames of a block that hasn't been processed. If it needs names that haven't been looked up yet,
-    /// returns it unchanged with what it needs.
+    /// Names the frames of a block that hasn't been processed. If the block needs names that haven't been looked up
+    /// yet, returns the block unchanged, with what it needs.
     fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
         let Work::Raw(Block { bytes, facts, offset }) = work else { return work };
         let mut out = self.buffers.take_empty();

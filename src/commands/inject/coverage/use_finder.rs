@@ -124,7 +124,7 @@ impl FramesInMemory {
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// From this address on, there may be other code. It is the end of the code segment or, if other code may be in the
+    /// The address from which on there may be other code: the end of the code segment or, if other code may be in the
     /// segment, the address after the one that was looked up.
     end: Addr,
 }
@@ -245,8 +245,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let cached_chain = key.and_then(|(key, time)| self.chains.get(&key, time));
         let ChainCounts { frames, bad_entries, innermost } = match cached_chain {
             Some(cached) => {
-                // `again` becomes the first and last sample that repeated the chain. The chain's code is told about
-                // them at once, when the chain leaves the cache.
+                // `again` becomes the first and last sample that repeated the chain. Both are added to the uses of the
+                // chain's code only when the chain leaves the cache.
                 cached.again.get_or_insert(record.as_use()).join(record.as_use());
                 cached.counts
             }
@@ -345,8 +345,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
         // Unlike us, perf looks up the return address itself, not the call before it. If no code is known at the call,
-        // or if the call is the last instruction of its code, the return address may be in other code. perf then shows
-        // the name of the other code, if any, so that code counts as used, too.
+        // or if the return address isn't before the `end` of that code, the return address may be in other code. perf
+        // then shows the name of the other code, if any, so that code counts as used, too.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
@@ -469,8 +469,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         Lasting { answer: Some(UsedCode { id, end }), holds: epoch_number.holds }
     }
 
-    /// The number of a segment's epoch ([`CodeEpoch`]) at the moment `now`, and the range of times in which it is the
-    /// same.
+    /// The number of a segment's epoch ([`CodeEpoch`]) at the moment `now`, and the range of times in which the number
+    /// stays the same.
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.symbolizer.codes.segment(id);
         let Epoch { number, last, next } = match shadowings {

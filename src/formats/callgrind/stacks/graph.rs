@@ -150,7 +150,7 @@ impl CallGraph {
     fn derive_events(&mut self, skipped: &mut Skipped) {
         let mut remaining = std::mem::take(&mut self.formulas);
         let too_many = remaining.split_off(MAX_FORMULAS.min(remaining.len()));
-        // Each round adds the events whose formulas only need those of earlier rounds.
+        // Each round adds the events whose formulas only need the file's events and those added in earlier rounds.
         loop {
             let count_before = remaining.len();
             remaining.retain(|(name, formula)| {
@@ -243,8 +243,8 @@ struct GraphReader {
     thread: usize,
     /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// Index of the current function in the thread's self costs; `None` until it has some. A function has many lines
-    /// with costs, so this saves looking it up for each of them.
+    /// Index of the current function in the thread's self costs; `None` until the function has any. A function has many
+    /// lines with costs, so the index saves looking up the function for each line.
     current_costs: Option<usize>,
     /// The costs of the current line, one per event.
     line_costs: Vec<i64>,
@@ -261,8 +261,8 @@ impl GraphReader {
         self.current_costs = None;
     }
 
-    /// Adds a record to the graph of the current thread. Fails if a cost is not a number, or if a line has more costs
-    /// than there are events; in the latter case, the costs that fit are added nevertheless.
+    /// Adds a record to the graph of the current thread. Fails if a cost is not a number. Also fails if a line has more
+    /// costs than there are events, but only after adding the costs that fit.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value),

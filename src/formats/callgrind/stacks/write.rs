@@ -1,10 +1,10 @@
 //! Writes stacks as a callgrind file: self costs by instruction and line, and the calls between each pair of functions.
 //!
 //! Sampled stacks have no call counts, so the number after `calls=` is the number of samples that contain the call.
-//! Readers compute a function's inclusive cost as its own cost plus that of the calls it makes. To make this equal the
-//! weight of the stacks that contain the function, the weight of a stack is charged to only one of the calls that a
-//! function makes in it: the last one. The function that was running gets the weight as self cost, and none of its
-//! calls is charged. So earlier calls of a recursion are written with a cost of 0.
+//! Readers compute a function's inclusive cost as its own cost plus the cost of the calls that it makes. The sum has to
+//! equal the weight of the stacks that contain the function. So the weight of a stack is charged to only one of the
+//! calls that a function makes in the stack: the last one. The function that was running gets the weight as self cost,
+//! and none of its calls is charged. So earlier calls of a recursion are written with a cost of 0.
 //!
 //! If the input already has a call graph, its calls are written as they are.
 

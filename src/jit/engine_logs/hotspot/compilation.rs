@@ -12,18 +12,18 @@
 //! ```
 //!
 //! **Addresses.** `address` is the start of a header, `entry` the start of the code, `size` the size of everything.
-//! After the instructions and their stubs comes data, as far as it is in the code cache: up to JDK 22 all of it, since
-//! then hardly any. Offsets of data that is elsewhere are nonsense, beyond `size` or negative. Code thus ends at the
-//! first data, as in a perf map.
+//! After the instructions and their stubs comes data, as far as it is in the code cache: up to JDK 22 all data, in
+//! later versions hardly any. Offsets of data that is elsewhere are nonsense, beyond `size` or negative. Code thus ends
+//! at the first data, as in a perf map.
 //!
 //! **Clock.** Stamps are seconds since the JVM started, in whole milliseconds. `time_ms` is the wall-clock time of the
 //! start (computed as the current time minus the elapsed time, both truncated to milliseconds:
 //! `defaultStream::init_log` in share/utilities/ostream.cpp). Times are therefore accurate to [`MOST_DEVIATION`]. Code
-//! is assumed to exist that much earlier. Early does no harm, because freed memory is not reused immediately; late
-//! would be wrong.
+//! is assumed to exist that much earlier. A time that is too early does no harm, because freed memory is not reused
+//! immediately. With a time that is too late, the first samples in the code would get a wrong name or none.
 //!
 //! **Removal.** Code that is "made not entrant" still runs to its end, and its freeing is not logged. But once other
-//! code overlaps an older code range, all of the older one is gone.
+//! code overlaps an older code range, all of the older range is gone.
 //!
 //! **Pitfalls.** The parts that compiler threads write (`compilation_log`, with the inlined calls) are in separate
 //! files, `/tmp/hs_cTHREAD_pidPID.log`, until the JVM exits. A JVM that was killed leaves all `nmethod` elements, but
