@@ -145,10 +145,10 @@ fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
     if is_shifted { Some(tabs) } else { None }
 }
 
-/// True if a text looks like perf script output. Of its first lines (see [`first_lines`]), a single one of these kinds
+/// True if a text looks like perf script output. Of its first lines (see `first_lines`), a single one of these kinds
 /// is enough: a record line, a header with a time, a one-line sample with an event, a header directly above a frame, or
 /// a frame that nothing but perf prints. One-line samples without an event resemble lines of other texts, so they only
-/// count if all of the first lines are of the kinds in [`are_eventless_samples`].
+/// count if all of the first lines are of the kinds in `are_eventless_samples`.
 pub fn sniff(head: &[u8]) -> bool {
     let Layout { indent, sample_start } = Layout::detect(head);
     if sample_start == SampleStart::EventlessSample {

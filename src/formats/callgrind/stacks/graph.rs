@@ -150,7 +150,8 @@ impl CallGraph {
     fn derive_events(&mut self, skipped: &mut Skipped) {
         let mut remaining = std::mem::take(&mut self.formulas);
         let too_many = remaining.split_off(MAX_FORMULAS.min(remaining.len()));
-        // Each round adds the events whose formulas only need the file's events and those added in earlier rounds.
+        // Each round adds the events whose formulas only need events that exist by then: the file's, and derived ones
+        // that were added before.
         loop {
             let count_before = remaining.len();
             remaining.retain(|(name, formula)| {
@@ -175,7 +176,7 @@ impl CallGraph {
         }
     }
 
-    /// Adds an event, with its cost in all functions, lines and calls.
+    /// Adds a derived event, and computes its cost in all functions, lines and calls.
     fn add_derived(&mut self, name: &[u8], derived: &DerivedEvent) {
         let event = self.events.len();
         self.events.push(name.to_vec());
