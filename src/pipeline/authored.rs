@@ -33,7 +33,7 @@ pub(super) fn apply_to_scripts(
     apply_to(Functions::OfScripts, profile, options, input_dir, outcome);
 }
 
-/// The functions that get authored names.
+/// The functions to which source maps are applied: their generated names are replaced by those in the authored source.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Functions {
     OfScripts,
@@ -41,8 +41,9 @@ enum Functions {
     All,
 }
 
-/// Applies source maps to the functions of scripts and, if `which` is [`Functions::All`], to WebAssembly functions in
-/// native code, whose source maps are found by the functions' names.
+/// Replaces names, files and lines of generated code by those of the authored source, as source maps state them.
+/// Changes the functions of scripts and, if `which` is [`Functions::All`], WebAssembly functions in native code. Source
+/// maps of the latter are found by the functions' names.
 fn apply_to(
     which: Functions,
     profile: &mut Profile,
@@ -68,8 +69,9 @@ fn apply_to(
     }
 }
 
-/// The function of a frame as V8 would describe it (script, line, column), from the frame's name or its other fields.
-/// `None` if it isn't a function of a script.
+/// The function of a frame in the form in which source maps are asked for it: name, script, and the line and column
+/// where it starts. They are taken from the frame's fields or, if those lack the start, from its name. `None` if the
+/// frame isn't a function of a script.
 fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = find_start(profile, frame) else {
@@ -87,8 +89,8 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
 /// WebAssembly, SpiderMonkey stores the byte offset as the line, and V8 as the column.
 ///
 /// If the start has no column but the frame has, the frame's column is used, because profilers for Node.js store the
-/// start of the function there instead of the executed position. If it is the executed position after all, it doesn't
-/// match the script's text, and is ignored later.
+/// start of the function there instead of the executed position. If it is the executed position after all, no function
+/// starts there in the script's text, so it is ignored later.
 fn find_start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),

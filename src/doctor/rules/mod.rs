@@ -22,8 +22,10 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// All problems of the recording. Those that affect most of it come first, apart from the moves at the end. `damage`
-/// describes the part of the recording that could not be read.
+/// Finds all problems of the recording, and lists those that affect the largest part of it first. There are two
+/// exceptions to this order: a problem whose solution may solve others is moved before them (`move_names_up`), and
+/// missing call chains always come first (`move_chains_up`). `damage` describes the part of the recording that could
+/// not be read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));
@@ -90,7 +92,8 @@ fn move_names_up(found: &mut Vec<Finding>) {
     }
 }
 
-/// Removes findings that are only consequences of other findings, so that users don't look for a second cause.
+/// Removes findings that are only consequences of other findings, so that users don't look for a second cause. Minor
+/// findings aren't a reason to remove others.
 fn remove_consequences(found: &mut Vec<Finding>) {
     let mut has_broken_chains = false;
     let mut unnamed_pids = FxHashSet::default();

@@ -59,15 +59,17 @@ pub(crate) struct JitEntry<'data> {
 }
 
 impl<'m, 'data> CodeNames<'m, 'data> {
-    /// Determines which code of process `pid` was in memory at the end of the run. `object` is the name of the object
+    /// Determines which code of process `pid` was in memory at the end of the run: where pieces of code were at the
+    /// same address one after another, the last one is visible and hides the others. `object` is the name of the object
     /// file (`ob=`) to which the output attributes the code.
     pub(crate) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
         let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
-        // Add code without a time first: code with a time is more reliable and hides it. Code of a perf map that a
-        // later line of the same map hides has no segment, but makes a name ambiguous. So take all code of such
-        // sources, not only their segments.
+        // Add code without a time first: code with a time is more reliable and hides it. A segment is an address range
+        // where the code map shows a piece of code. If a later line of a perf map hides an earlier one, the earlier
+        // code has no segment, but it makes the name ambiguous. So take all code of such sources, not only their
+        // segments.
         let untimed_origins: FxHashSet<OriginId> =
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
@@ -254,6 +256,8 @@ impl<'m, 'data> Painter<'m, 'data> {
         // There are fewer than 2³² entries, because each belongs to one of the code map's changes, which are numbered
         // with 32 bits.
         let next = self.entries.len() as u32;
+        // Most code is only at one address and has one entry, which is in `first_entries`. Only moved code has further
+        // entries, in `moved_entries`.
         let first = self.first_entries[id.0 as usize];
         let index = match first {
             Some(first) if self.entries[first as usize].addr == addr => return first,
@@ -285,9 +289,9 @@ fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
     sorted.is_sorted_by(|before, after| before.end <= after.start).then_some(sorted)
 }
 
-/// Makes names unique, because functions of one name are one function in a callgrind file: if several functions
-/// have the same name, the address where a function was loaded is appended to its name. A function without a name gets
-/// one. `visible` are the indexes of visible entries.
+/// Makes names unique, because functions of one name are one function in a callgrind file: if several functions have
+/// the same name, the address where a function was loaded is appended to its name. A function without a name is called
+/// `(no name)`. `visible` are the indexes of visible entries.
 fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
     let shared = find_shared_names(map, entries, visible);
     for entry in entries.iter_mut() {
@@ -306,8 +310,9 @@ fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: i
     }
 }
 
-/// The names that several functions have, among the entries with the indexes `visible`. A function that is listed twice
-/// or was moved is still one function, because its code was loaded at one address.
+/// Returns the names that belong to several functions, among the entries with the indexes `visible`. Entries with the
+/// same name are several functions only if their code was loaded at different addresses. If code was listed twice, or
+/// was moved after it was loaded, its entries have the same load address, so they count as one function.
 fn find_shared_names<'data>(
     map: &CodeMap<'data>,
     entries: &[JitEntry<'_>],
@@ -318,6 +323,7 @@ fn find_shared_names<'data>(
     let mut first_with_name: HashTable<u32> = HashTable::with_capacity(entries.len());
     let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
     let name_of = |entry: u32| map.name(entries[entry as usize].id);
+    // The address where the code was loaded, even if it was moved later.
     let addr_of = |entry: u32| map.code(entries[entry as usize].id).addr;
     for entry in visible {
         let name = name_of(entry);

@@ -12,8 +12,8 @@ use crate::model::Tid;
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// One of the events for which a sample counts, and the sample's weight for it. If perf read a group of events with
-/// their leader (`perf record -e '{…}:S'`), a sample of the leader counts for all of them.
+/// One of the events that a sample is a sample of, and its weight for this event. If perf read a group of events with
+/// their leader (`perf record -e '{…}:S'`), a sample of the leader is one of each event in the group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     /// The index of the event in the recording.
@@ -22,7 +22,7 @@ pub(crate) struct Member {
     pub(crate) period: u64,
 }
 
-/// For each sample with counter values, in the order of a chunk, the events for which it counts.
+/// For each sample with counter values, in the order of a chunk, the events that it is a sample of.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     /// The events of all samples, one sample after the other.
@@ -32,8 +32,9 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Computes the weights for each chunk of records. Returns an empty list if no event records counter values.
-    /// Includes samples that a filter drops, because the next sample's counters are compared with theirs.
+    /// Computes the weights of samples with counter values, for each chunk of records. Returns an empty list if no
+    /// event records counter values. Samples that a filter drops are included, because the next sample's counters are
+    /// compared with theirs.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.has_field(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
@@ -46,8 +47,8 @@ impl Counted {
         counted
     }
 
-    /// The events, with weights, for which a sample with counter values counts. `index` numbers such samples within the
-    /// chunk.
+    /// The events that a sample with counter values is a sample of, with its weight for each. `index` numbers such
+    /// samples within the chunk.
     pub(super) fn members(&self, index: usize) -> &[Member] {
         let end = self.ends.get(index).copied().unwrap_or(0);
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -55,9 +56,9 @@ impl Counted {
     }
 }
 
-/// The only event for which a sample without counter values counts: its own. The weight is the sample's period. If that
-/// wasn't recorded, it is the fixed period of the event, or 1 if the event is sampled at a fixed frequency, because
-/// periods then vary.
+/// The only event that a sample without counter values is a sample of: its own event. The weight is the sample's
+/// period. If that wasn't recorded, it is the fixed period of the event, or 1 if the event is sampled at a fixed
+/// frequency, because periods then vary.
 pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -72,7 +73,9 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    /// Determines the events for which each sample with counter values counts.
+    /// Lists, for each sample with counter values, the events that it is a sample of, each with its weight. In a group
+    /// of events, a sample of the leader is also one of every other event whose counter grew. Samples without counter
+    /// values are skipped.
     fn count_chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
         for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
@@ -84,9 +87,9 @@ impl Counters<'_> {
         counted
     }
 
-    /// Adds the events for which a sample counts to `members`, each with the amount by which its counter has grown
-    /// since the previous sample. Counters that didn't change are left out. If the values come without the IDs of their
-    /// counters, the sample only counts for its own event.
+    /// Adds to `members` the events that a sample with counter values is a sample of. The weight for each event is the
+    /// amount by which its counter has grown since the previous sample. Counters that didn't change are left out. If
+    /// the values come without the IDs of their counters, the sample is only one of its own event.
     fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();

@@ -155,14 +155,15 @@ impl<'p> EventRows<'p> {
         }
     }
 
-    /// The number of rows that would be left if samples were summed with this clock.
+    /// The number of rows that [`EventRows::sum`] would return with this clock.
     fn count(&self, clock: PageClock) -> usize {
         let key = |index: &usize| self.row(*index, Some(clock)).key();
         self.order.chunk_by(|one, next| key(one) == key(next)).count()
     }
 
-    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`EventRows::sort_by_stack`]
-    /// must have made rows with equal keys neighbors.
+    /// Converts the times of rows to the clock's units. Rows that then have the same time, stack, thread and
+    /// instruction are summed to one. Returns the sums in order of time. [`EventRows::sort_by_stack`] must have been
+    /// called, so that rows to be summed are neighbors.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {
@@ -180,7 +181,8 @@ impl<'p> EventRows<'p> {
 }
 
 impl PageClock {
-    /// Makes the clock for `count` samples. `None` if the profile has an input in which no sample has a time.
+    /// Makes the clock for a profile with `count` samples. It starts at the first sample, and its unit is a nanosecond,
+    /// or a microsecond if there are many samples. `None` if the profile has an input in which no sample has a time.
     fn new(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;
@@ -195,8 +197,9 @@ impl PageClock {
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MAX_SUMS`] rows are left.
-    /// If there is no such unit, the clock's unit spans the whole time.
+    /// Makes the clock's unit longer, so that at most [`MAX_SUMS`] rows are left when rows are summed per unit of time.
+    /// Returns the clock with the shortest such unit that is 1, 2 or 5 times a power of ten. If no such unit is long
+    /// enough, the unit spans the whole time.
     fn coarsen(self, samples: &[EventRows<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));

@@ -452,7 +452,8 @@ fn describe_track(track: &&Track) -> serde_json::Value {
     })
 }
 
-/// The kinds of code in the order in which legends list them. Each has its color as a CSS variable.
+/// Describes the kinds of code for the page, in the order of its legends. `name` includes the tier of JIT code, `kind`
+/// doesn't. `letter` is part of the names of the CSS variables that have the kind's colors, such as `--code-LETTER`.
 fn describe_categories() -> Vec<serde_json::Value> {
     let mut categories = Vec::new();
     for category in Category::ALL {
