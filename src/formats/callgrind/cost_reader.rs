@@ -125,8 +125,8 @@ impl CostReader {
         reader
     }
 
-    /// Reads the next line. Returns `None` if the line only names something for the lines after it, or has no costs,
-    /// such as a jump or a comment.
+    /// Reads the next line and returns its record: a header, a function (`fn=`), a self cost or a call. `None` if the
+    /// line only names something for the lines after it, or has no costs, such as a jump or a comment.
     pub(super) fn read<'a>(&mut self, line: Result<Line<'a>>) -> Result<Option<Record<'a>>> {
         match line {
             Ok(Line::Header { word, value }) => Ok(Some(Record::Header { word, value })),

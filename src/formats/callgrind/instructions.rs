@@ -87,7 +87,8 @@ pub struct CostedInstruction {
     pub line: u64,
 }
 
-/// Reads a whole file. Lines that cannot be understood are skipped with a warning.
+/// Reads the costs and calls of each instruction from a whole file. Lines that cannot be understood are skipped with a
+/// warning.
 pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCosts {
     let mut reader = InstructionReader { names: CostReader::with_definitions(bytes), ..InstructionReader::default() };
     let (mut decoder, mut skipped) = (PositionDecoder::default(), Skipped::new("line"));

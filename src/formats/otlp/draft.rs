@@ -140,7 +140,8 @@ impl Draft {
         ProfileIndex { resource, profile: profiles.len() - 1 }
     }
 
-    /// Adds an observation to the sample with this identity, which is created if it is new.
+    /// Adds an observation (a weight, a count and perhaps a time) to the sample with this identity, which is created if
+    /// it is new. `same_time` says whether observations of one sample at the same time are added up or kept apart.
     pub(super) fn observe(
         &mut self,
         index: ProfileIndex,

@@ -80,8 +80,8 @@ impl StackWriter {
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
         }
-        // `pieces` numbers mappings from 1 in the order of their first use, and `place` reports the new ones. Appending
-        // these keeps `mappings` in the same order.
+        // `pieces` numbers the mapped pieces of modules from 1 in the order of their first use, and `place` reports the
+        // new ones. A mapping is appended to `mappings` for each, so `mappings` has the same order.
         let mut new_pieces = Vec::new();
         let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));

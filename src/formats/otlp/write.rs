@@ -160,7 +160,7 @@ impl WrittenInput {
         owner
     }
 
-    /// The index of the resource for a thread's process.
+    /// The index of the resource for a thread's process. Adds the resource to the message if it is new.
     fn resource(&mut self, track: &Track, profile: &Profile, draft: &mut Draft) -> usize {
         let attributes = self.facts.attributes(track);
         let Self { facts, has_written_lost, known, .. } = self;

@@ -59,7 +59,7 @@ pub enum BranchEnds {
 
 /// Appends a branch to `out`: its two ends, then its flags, each followed by a slash.
 pub fn write_branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &BranchLine<'_>) {
-    // As in perf, a blank precedes the address of a branch, but not its symbol.
+    // As in perf, a blank precedes a branch that is printed with addresses, but not one that is printed with symbols.
     if ends == BranchEnds::Addresses {
         out.push(b' ');
     }

@@ -52,10 +52,10 @@ fn is_indented_field(text: &[u8], columns: usize) -> bool {
     if is_dump || is_page_size(first) || is_branch_line(text) {
         return true;
     }
-    // A number is a physical address if it is alone on its line or precedes a page size. A frame without a symbol is a
-    // number, too, but stands further to the right.
-    let is_alone = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
-    is_hex(first) && is_alone
+    // A number is a physical address if a page size follows it, or if it is alone on a line that is no longer than an
+    // address column. A frame without a symbol is also a number alone on its line, but ends further to the right.
+    let ends_as_expected = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
+    is_hex(first) && ends_as_expected
 }
 
 /// True for a line of branches. The functions' names in it may contain blanks, so each word is tested for the form of a

@@ -72,7 +72,8 @@ impl<'a> Frame<'a> {
         let is_other_line = match line[0] {
             // A line with a second tab may be an instruction. Few lines have one, so test that first.
             b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
-            // perf pads a thread ID less than an address, so a short line that only holds a number is a thread ID.
+            // perf pads a thread ID to fewer columns than an address, so a short line that only holds a number is a
+            // thread ID.
             _ => is_header(line) || line.len() < ADDRESS_WIDTH && is_number(line.trim_ascii()),
         };
         if is_other_line { None } else { Some(frame) }
@@ -154,8 +155,9 @@ fn is_header(line: &[u8]) -> bool {
     if header.time.is_some() {
         return true;
     }
-    // A command name, if there is one, decides. Without one, a frame such as `401745 Builtin: Load (x)` also looks like
-    // a thread ID and an event. But only in a one-line sample does a padded address follow the event.
+    // With a command name and an event, the line is a header. Without a command name, a frame such as
+    // `401745 Builtin: Load (x)` also seems to have a thread ID and an event. But only in a one-line sample does a
+    // padded address follow the event.
     header.event.is_some() && (!header.comm.is_empty() || is_padded_address(header.tail, ADDRESS_WIDTH))
 }
 
@@ -205,7 +207,8 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
         {
             let tail = &line[fields_end..];
             let frame = Frame::parse_in_line(tail)?;
-            // If the fields hold an event (`eventless_header` returns `None`), the line has a usual header.
+            // If the fields hold an event, the line has a usual header. Then `eventless_header` returns `None`, and so
+            // does this function.
             return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
         }
         fields_end = start + word.len();

@@ -73,9 +73,9 @@ impl PartReader {
         self
     }
 
-    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` is what the lines of
-    /// records other than samples say about processes and mappings, as far as they come before the part. Returns a
-    /// count of the lines that were skipped because they are neither a part of a sample nor a record.
+    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` is what the record lines
+    /// before the part (of records other than samples) say about processes and mappings. Returns a count of the lines
+    /// that were skipped because they are neither a part of a sample nor a record.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         // The memo of frame lines grows from part to part, so it is emptied if it is too large.
         self.lines.make_room();
@@ -357,7 +357,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         // The text doesn't show which runtimes the processes use, so the tier is only found if the name alone shows it.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
         // A Java symbol may list the calls that were inlined into its method, and `push_frames` makes a frame of each.
-        // Of all inlined calls, `frame_kind` takes only these for JIT code, and labels mark them as inlined.
+        // These are the only inlined calls whose kind is `Jit`. `from_joined_name` makes labels show that they are
+        // inlined.
         let from_joined_name = frame.inlined && is_jit;
         self.part.profile.frame(stacks::Frame {
             module,
@@ -368,8 +369,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         })
     }
 
-    /// Ends the open sample with the stack of an earlier sample whose frames have the same text. Returns false if there
-    /// was none; then the frames must be read, and the stack will be remembered.
+    /// If the frames of an earlier sample have the same text, ends the open sample with that sample's stack and returns
+    /// true. Otherwise, returns false: the frames must be read, and their stack will be remembered.
     fn end_known_sample(&mut self, frames: &FramesText<'t>) -> bool {
         let Some((&stack, _)) = self.part.samples.get(frames) else {
             self.new_frames = Some(*frames);
@@ -385,7 +386,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
     fn end_sample_at(&mut self, offset: usize) {
         let frames = self.new_frames.take();
         let stack = self.end_sample();
-        // Another line that counts as empty, such as one of blanks, may have ended the sample earlier.
+        // `frames` extends to the next line without any bytes. A line of blanks also ends a sample, so this sample may
+        // have ended before `frames` does. Then its stack isn't the one of `frames`.
         if let Some(frames) = frames
             && frames.end_of_sample() == offset
             && let Some(stack) = stack

@@ -213,7 +213,8 @@ impl RecordLineFacts {
         }
     }
 
-    /// Applies the line of an MMAP record, which begins with `PERF_RECORD_MMAP`.
+    /// Adds what an MMAP record says: the process of the thread, the mapping and, if a jitdump was mapped, its marker.
+    /// `text` is the line after the record's name (`PERF_RECORD_MMAP` or `PERF_RECORD_MMAP2`).
     fn apply_map(&mut self, text: &[u8], time: Nanos) {
         let Some(MmapLine { pid, tid, start, len, pgoff, path }) = MmapLine::parse(text) else { return };
         let facts = Arc::make_mut(&mut self.facts);

@@ -248,9 +248,9 @@ impl EventValues {
     }
 }
 
-/// True if the sampling period of the profile is that of this value type: both have the same name, or the type's name
-/// ends in `_` and the period's name. In Go's heap profiles, the period `space` is that of `inuse_space` and
-/// `alloc_space`.
+/// True if the sampling period of the profile is that of this value type: both have the same name, or they have the
+/// same unit and the type's name ends in `_` and the period's name. In Go's heap profiles, the period `space` is that
+/// of `inuse_space` and `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
     let period_type = tables.profile.period_type.unwrap_or_default();
     let (name, period) = (tables.string(value_type.r#type), tables.string(period_type.r#type));

@@ -15,8 +15,8 @@ use crate::model::stacks::Profile;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-/// Sums the spans by call path. Miri's interpreted calls (`frame`) are shown by their function's name. If a trace has
-/// samples, they form separate events of the profile.
+/// Sums the spans by call path, and returns the sums as a profile. Miri's interpreted calls (`frame`) are shown by
+/// their function's name. If a trace has samples, they become series of their own in the profile.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut v8_profiles: BTreeMap<(i64, ProfileId), V8Profile> = BTreeMap::new();
     let mut unread_samples = 0;
@@ -36,7 +36,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Ok(())
     })?;
     warn_about_unread(unread_samples, warnings);
-    // The names of spans that are shown by their action instead: Miri's `frame` by the function that it interprets.
+    // Spans with these names are shown by their action instead of their name. In Miri's traces, these are the spans
+    // called `frame`, whose action is the interpreted function.
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
@@ -44,8 +45,8 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
-    // The events of the profile are the sums of the spans and the samples. Usually the spans come first. But Hermes
-    // writes spans that take no time, only to declare its threads; then the samples come first.
+    // In the profile, the series of the spans usually comes before those of the samples. But Hermes writes spans that
+    // take no time, only to declare its threads; then the samples come first.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::empty(options.keep) };
     for ((pid, _), V8Profile { tid, chunks }) in v8_profiles {

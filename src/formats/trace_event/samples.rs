@@ -186,8 +186,8 @@ impl TraceSamples {
         parent.is_empty() || self.frames.contains_key(&parent)
     }
 
-    /// The stack whose innermost frame has this ID; `None` if the file doesn't contain the frame. If the file lacks one
-    /// of the callers, the stack only consists of the frames that this one called.
+    /// The stack whose innermost frame has this ID; `None` if the file doesn't contain the frame. If the file lacks the
+    /// caller of a frame, that frame becomes the outermost one of the stack.
     fn make_stack(&self, innermost: &str, profile: &mut Profile) -> Option<StackId> {
         let mut frames = Vec::new();
         let mut next = Some(innermost.to_owned());

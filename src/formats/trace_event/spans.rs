@@ -311,8 +311,8 @@ impl<'o> SpanBuilder<'o> {
         Some(index)
     }
 
-    /// Makes the names of functions unique, because spans are told apart by nothing but their names. To the name of
-    /// each function that shares it with others, appends the location where the function starts.
+    /// If several functions have the same name, appends to each of these names the location where the function starts.
+    /// Otherwise the functions would be taken for one, because spans are told apart by nothing but their names.
     fn tell_functions_apart(&mut self) {
         let names: Vec<String> = self
             .functions
@@ -538,7 +538,7 @@ impl<'o> SpanBuilder<'o> {
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
-            oddities.unmatched_ends -= 1; // it was counted when it was read
+            oddities.unmatched_ends -= 1; // the end was counted there when it was read
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
@@ -710,8 +710,9 @@ fn add_arguments(by_arg: &mut [Vec<(u32, NameNumber)>], slice: usize, event: &Sp
 /// The maximum nesting depth in Perfetto.
 const PERFETTO_MAX_DEPTH: u16 = 512;
 
-/// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
-/// of the end; `None` if there is none.
+/// Finds the end of the span that starts at the time `from`, if the end was read before the start: the earliest end in
+/// `ends` with the span's track and name that isn't before `from`. Removes it and returns its time; `None` if there is
+/// none.
 fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: AsyncTrackKey, name: NameNumber, from: i64) -> Option<i64> {
     // The ends with this track and name are next to each other, sorted by time, so the first one is the earliest.
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;

@@ -124,8 +124,8 @@ impl SpanStack {
         }
     }
 
-    /// Ends the innermost open span with this name and category; missing ones match any. Returns the slice's index.
-    /// `None` if there is no such span, or if too many others are open inside it.
+    /// Ends the innermost open span with this name and category. A missing name or category matches any. Returns the
+    /// index of the span's slice; `None` if there is no such span, or if too many others are open inside it.
     #[inline]
     pub(super) fn end(&mut self, time: i64, name: NameNumber, cat: NameNumber, slices: &mut [Slice]) -> Option<usize> {
         let first_searched = self.open.len().saturating_sub(MAX_SEARCHED);

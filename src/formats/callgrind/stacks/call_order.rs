@@ -39,10 +39,13 @@ struct Candidate {
 impl Candidate {
     /// The rank of the candidate, by which the next function is chosen. `function` breaks ties: lower numbers win.
     fn rank(&self, function: u32) -> Rank {
+        // The share of the cost that came from placed callers, rounded to halves: 0, 1 or 2. If there is no such cost,
+        // the whole may be 0, so don't divide by it.
         let halves = if self.placed_cost > 0.0 { (2.0 * self.placed_cost / self.whole_cost).round() as u8 } else { 0 };
         Rank {
             has_all_callers: self.unplaced_callers == 0,
             halves,
+            // The cost isn't negative, and for such numbers, the bits of an `f64` sort like the numbers.
             cost_bits: self.placed_cost.to_bits(),
             function: Reverse(function),
         }

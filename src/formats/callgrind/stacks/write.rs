@@ -38,8 +38,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         }
         sums.add_stacks(event, &mut walk);
     }
-    // If later calls in the same stacks got both the count and the cost of a call, `add_stacks` leaves an empty entry
-    // for that call.
+    // `add_stacks` moves the count and the cost of a call to later calls in the same stacks. If it moved all of both,
+    // the call has an empty entry, which is dropped.
     sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
     GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.write_file(out)
 }

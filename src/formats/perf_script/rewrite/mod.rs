@@ -44,9 +44,9 @@ pub enum Rewritten {
 }
 
 impl Rewriter<'_, '_> {
-    /// Rewrites a block into `out`, which must be empty. `facts` is what the lines of records other than samples, as
-    /// far as they come before the block, say about processes and mappings. The memo remembers the namer's answers from
-    /// earlier blocks, and must only be used with the same rewriter.
+    /// Rewrites a block into `out`, which must be empty. `facts` is what the record lines before the block (of records
+    /// other than samples) say about processes and mappings. The memo remembers the namer's answers from earlier
+    /// blocks, and must only be used with the same rewriter.
     pub(crate) fn rewrite(
         &self,
         block: &[u8],
@@ -184,7 +184,8 @@ impl EditedBlock<'_, '_> {
 }
 
 impl<'b> BlockRewriter<'b, '_, '_, '_> {
-    /// Names the frames in a line. `range` is where the line is in the block.
+    /// Handles one line of the block: begins or ends a sample, names the line's frames, or takes in what a record says.
+    /// `range` is the line's range in the block.
     fn rewrite_line(&mut self, range: Range<usize>, line: &Line<'b>) {
         match line {
             Line::Empty => {
@@ -200,8 +201,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             }
             Line::Frame(_) => self.name_frame_line(range),
             Line::Record => {
-                // The result for the sample's frames isn't remembered by their text: if that text occurred again, the
-                // record in it would be skipped.
+                // The text of the sample's frames contains this record. If the result for the text were remembered,
+                // the lines of a later sample with the same text would be skipped, and a record among them missed.
                 self.new_frames = None;
                 self.facts.apply(&self.block[range]);
             }
@@ -218,11 +219,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         (self.sample, self.is_below_user_frame) = (Sample::default(), false);
     }
 
-    /// Rewrites the frames of the current sample, and ends the sample, if an earlier sample had frames with the same
-    /// text. Returns false if what became of them isn't known; then the frames must be rewritten one by one, and the
-    /// result will be remembered.
+    /// If an earlier sample of the same thread had frames with the same text, copies the result for these frames, ends
+    /// the current sample and returns true. Otherwise, returns false: the frames must be rewritten one by one. If
+    /// possible, `new_frames` is set, so that the result will be remembered.
     fn rewrite_known_sample(&mut self, frames: FramesText<'b>) -> bool {
-        // What record lines say about processes and mappings also decides what a frame is.
+        // If there are record lines, what they say about processes and mappings also decides how a frame is named. The
+        // same text may then have another result, so nothing is remembered.
         if !self.facts.is_empty() {
             return false;
         }
@@ -239,7 +241,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             self.end_sample();
             return true;
         }
-        // Whether these lines have a frame can't be told from a sample that has one in its header.
+        // The result must say whether these lines contain a frame. `remember_frames` takes that from the sample's
+        // `has_frame`, which doesn't show it if the header has a frame already.
         if self.sample.has_frame {
             return false;
         }
@@ -249,12 +252,18 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         false
     }
 
-    /// Remembers what became of the current sample's frames. `offset` is where the empty line that ends the sample is.
+    /// Remembers the new text and the counts of the current sample's frames. A later sample whose frames have the same
+    /// text then gets both without being rewritten. Called when an empty line ends the sample; `offset` is where that
+    /// line begins in the block.
     fn remember_frames(&mut self, offset: usize) {
         let Some(NewFrames { frames, holds, edited_before, counts_before }) = self.new_frames.take() else { return };
-        // Another line that counts as empty, such as one of blanks, may have ended the sample earlier. Names that
-        // aren't loaded are asked for again.
-        if frames.end_of_sample() != offset || !self.needs.is_empty() {
+        // `frames` extends to the next line without any bytes. A line of blanks also ends a sample, so this sample may
+        // have ended before `frames` does. Then there is no result for all of `frames`.
+        if frames.end_of_sample() != offset {
+            return;
+        }
+        // Some names aren't loaded yet, so this result is incomplete, and the block will be rewritten.
+        if !self.needs.is_empty() {
             return;
         }
         let (out_before, copied_before) = edited_before;
@@ -263,8 +272,9 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let new_text = if has_new_text {
             // Before these frames, `out` had the block up to `copied_before`. The first replacement in them also copied
             // the bytes from there to `start`, which don't belong to the frames.
-            let new_frames = out_before + (start - copied_before);
-            [&self.edited.out[new_frames..], &self.block[self.edited.copied..end]]
+            let new_text_start = out_before + (start - copied_before);
+            // The bytes after the last replacement aren't in `out` yet. They are unchanged, so the block has them.
+            [&self.edited.out[new_text_start..], &self.block[self.edited.copied..end]]
         } else {
             [&b""[..], &b""[..]]
         };
@@ -430,6 +440,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
 
     /// Names a frame of native code in a file by replacing the range `tail`, the text after its address.
     fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, role: FrameRole) {
+        // A name is looked up by the offset in the file. Older versions of perf print this offset, newer ones print the
+        // address in the process, which has to be converted.
         let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
         let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, printed));
         let Some(offset) = offset.map(Addr) else {
