@@ -89,8 +89,8 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
 /// WebAssembly, SpiderMonkey stores the byte offset as the line, and V8 as the column.
 ///
 /// If the start has no column but the frame has, the frame's column is used, because profilers for Node.js store the
-/// start of the function there instead of the executed position. If it is the executed position after all, no function
-/// starts there in the script's text, so it is ignored later.
+/// start of the function there instead of the executed position. If it is the executed position after all, it doesn't
+/// match the script's text, and is ignored later.
 fn find_start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),

@@ -32,9 +32,10 @@ pub(super) struct MergedAbout {
 }
 
 impl MergedAbout {
-    /// Adds the facts about a profile and removes them from it, so that merging the profiles leaves them alone. The
-    /// profile keeps its modules, but of each file's mapped parts only those that no earlier profile had: every process
-    /// maps the same parts at other addresses.
+    /// Combines the facts about a profile with those of earlier profiles. They are taken out of the profile, so that
+    /// merging it doesn't combine them again. Only modules and values stay in it. Of the parts of a file that processes
+    /// mapped, the profile keeps those that no earlier profile had: every process maps the same parts, only at other
+    /// addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let facts = std::mem::take(about);
         let About { command, host, arch, os, os_release, epoch, sampled, lost, modules, values, .. } = facts;

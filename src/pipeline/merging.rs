@@ -113,6 +113,7 @@ struct MergedSum {
 }
 
 impl MergedSum {
+    /// Starts with an empty sum. Rows are kept apart by the property of threads that `by` names.
     fn new(by: RootFrame) -> Self {
         Self {
             by,
@@ -220,6 +221,7 @@ fn summary(inputs: usize, skipped: usize) -> String {
     format!("{} of {} merged{skipped_too}", grouped(merged), counted(inputs, "input"))
 }
 
+/// A line for the summary: an event's total weight and its number of different stacks.
 fn describe_total(series: &Series) -> String {
     let weight = series.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight));
     // A stack may have several rows, because rows with different threads or labels are kept apart. Count each stack

@@ -77,7 +77,8 @@ fn list_functions(profile: &Profile) -> Option<String> {
     })
 }
 
-/// The values of all rows, those with the most samples first. `None` if no row has one.
+/// Lists the values that `value_of` returns for the rows, separated by commas, those with the most samples first.
+/// Values beyond the first few are only counted. `None` if no row has a value.
 fn list_by_count(profile: &Profile, value_of: impl Fn(&Row) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {

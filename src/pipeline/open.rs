@@ -564,6 +564,7 @@ struct Utf16Reader<R> {
 }
 
 impl<R: Read> Read for Utf16Reader<R> {
+    /// Reads UTF-16 and returns it as UTF-8.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         // Decode until there is some text: returning 0 would mean the end of the input. A piece may consist of half a
         // character only.
@@ -596,6 +597,9 @@ struct IndentedReader<R> {
 }
 
 impl<R: Read> Read for IndentedReader<R> {
+    /// Reads text and removes the indentation at the start of each line. `removed` counts the blanks that were removed
+    /// from the current line; at its first other letter, it is set to the full number, so that no further blanks are
+    /// removed.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;
@@ -636,6 +640,8 @@ enum QuotedPlace {
 }
 
 impl<R: Read> Read for QuotedReader<R> {
+    /// Reads text that was quoted in a mail, and removes the marks (`> `) at the start of each line. `place` says where
+    /// in its line the next byte is.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;
@@ -671,6 +677,7 @@ struct Unpacking<R> {
 }
 
 impl<R: Read> Read for Unpacking<R> {
+    /// Reads decompressed bytes, and turns errors into errors of decompression.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
             // If the input is compressed twice, the error may come from the outer layer. That error already says what

@@ -39,7 +39,7 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let wanted = wanted && len > 0 && io::stderr().is_terminal();
-        // With `-v`, the bar is shown immediately.
+        // `patience` is how long the job must run before the bar appears. With `-v`, it appears immediately.
         let patience = if job.verbose { Duration::ZERO } else { LONG };
         Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
@@ -68,7 +68,7 @@ impl Progress {
         self.0.bar.set_message(what);
     }
 
-    /// Advances the bar by this many bytes.
+    /// Advances the bar by this many bytes. It appears on the terminal once the job has run for the time `patience`.
     pub(crate) fn done(&self, bytes: u64) {
         let Bar { bar, begun, patience, wanted, shown } = &*self.0;
         bar.inc(bytes);

@@ -70,11 +70,13 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         Self { create, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Lets a reader of the pool read the part of the input that starts at `offset`. `read` returns what it skipped,
-    /// with offsets relative to the start of the part; the result has them relative to the start of the input.
+    /// Takes a reader out of the pool, lets it read the part of the input that starts at `offset` (by calling `read`),
+    /// and puts it back. Returns what the part added to the reader's tables. `read` returns what it skipped, with
+    /// offsets relative to the start of the part; the result has them relative to the start of the input.
     pub(super) fn read(&self, offset: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(offset);
         let skipped = read(&mut reader.reader).shifted(offset);
+        // If one reader reads all parts, its own profile is the result, so nothing has to be passed on.
         let part = if self.only_one { Part::default() } else { reader.reader.profile().take_part(&mut reader.taken) };
         let (number, profile) = (reader.number, reader.reader.profile());
         // A reader whose tables have become too large is dropped rather than put back into the pool.
@@ -104,7 +106,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         NumberedReader { number, reader: (self.create)(), taken: Taken::default(), last_offset: offset }
     }
 
-    /// The profile of the whole input. `parts` has the merged results of all parts.
+    /// The profile of the whole input, after all parts were read. `parts` has their merged results.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
         // If a single reader has read all parts, its own profile is the result.

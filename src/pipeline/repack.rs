@@ -50,6 +50,7 @@ fn write_in_blocks(out: &mut dyn Write, write: impl FnOnce(&mut dyn Write) -> Re
 }
 
 impl Write for Blocks<'_> {
+    /// Adds as many of the bytes as fit to the block. A full block is passed on to the compressor.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let taken = bytes.len().min(BLOCK - self.block.len());
         self.block.extend_from_slice(&bytes[..taken]);

@@ -114,6 +114,8 @@ impl Sink for RowSink<'_, '_> {
         true
     }
 
+    /// Passes rows to the writer, without those of events that the user doesn't want. If the rows are from several
+    /// recordings, the writer gets them recording by recording.
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         for series in &mut rows.series {
             if !is_wanted(&series.name, &self.feeder.options.event) {

@@ -85,6 +85,8 @@ impl Sink for Whole {
         self.keep
     }
 
+    /// Merges these rows into the profile, with the names of JIT code in the spelling that was asked for. If inputs are
+    /// kept apart, the tracks (threads) first get the number of the input.
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         if self.input.is_some() {
             rows.map_tracks(|track| Track { input: self.input, ..track.clone() });
@@ -134,6 +136,8 @@ impl<F: FnMut(&Profile) -> Result<()>> Sink for Batches<F> {
         true
     }
 
+    /// Passes the rows on in batches of at most `len` rows. The stacks and names of the profile stay in it for every
+    /// batch.
     fn take(&mut self, rows: &mut Profile) -> Result<()> {
         // Take all rows out of the profile, and put them back in batches. A batch has rows of one event only.
         let rows_by_event: Vec<_> = rows.series.iter_mut().map(|series| std::mem::take(&mut series.rows)).collect();

@@ -52,6 +52,8 @@ impl<W: Write + ?Sized> PrintableLines<'_, W> {
 }
 
 impl<W: Write + ?Sized> Write for PrintableLines<'_, W> {
+    /// Collects bytes until a line break or tab, then writes what was collected in printable form. Line breaks and tabs
+    /// themselves aren't escaped.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         for part in bytes.split_inclusive(|byte| matches!(byte, b'\n' | b'\t')) {
             match part {

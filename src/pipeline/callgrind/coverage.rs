@@ -31,7 +31,8 @@ pub(crate) struct Coverage {
 }
 
 impl Coverage {
-    /// Determines the coverage of a callgrind file. `options` says where to find sources.
+    /// Determines how much of a callgrind file's cost is in unnamed JIT code, and how much of this could be named.
+    /// `options` says where to find sources.
     pub(crate) fn find(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
         let mut file = open_rewindable(input)?;
         if !sniff(&read_head(&mut file)?) {
@@ -43,8 +44,8 @@ impl Coverage {
         let pid = find_pid(header.pid, input.path());
         let sources = CodeSources::find(pid, input.path(), options, warnings);
         let loaded = sources.load(&job.pool, warnings);
-        // The file is rewritten only to count the named and unnamed costs. The output is dropped, so the name of the
-        // object file doesn't matter.
+        // Rewriting the file with names counts the costs that get a name and those that don't. Only these counts are
+        // needed. The output is dropped, so the name of the object file doesn't matter.
         let names = CodeNames::new(&loaded.map, sources.pid, Vec::new(), &job.pool);
         let NamedProfile { stats, .. } = profile.rewrite(&names, &mut std::io::sink(), job)?;
         // The program is the first word of the command line.

@@ -97,9 +97,9 @@ impl<'data, V> ChainMemo<'data, V> {
         Some(&mut resolved.answer)
     }
 
-    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat; otherwise, `value` isn't
-    /// called. `discard` gets the values that are removed for it: the chain's previous value and, if the memo is full,
-    /// those of all chains.
+    /// Keeps the value of a chain, so that `get` finds it during the time `holds`. A chain that is unlikely to repeat
+    /// isn't kept; `value`, which computes the value, isn't called then. `discard` gets the values that are removed to
+    /// make room: the chain's previous value and, if the memo is full, those of all chains.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,
@@ -108,8 +108,8 @@ impl<'data, V> ChainMemo<'data, V> {
         mut discard: impl FnMut(V),
     ) {
         let was_seen = self.was_seen(key.hash);
-        // Adding a chain when it is first seen pays if lookups have found at least a quarter as many chains as were
-        // added.
+        // A chain that is seen for the first time is kept only if that has paid so far: lookups have found at least a
+        // quarter as many chains as were kept.
         let keeps_new = !self.only_repeated && (self.kept < TRIAL_CHAINS || self.found >= self.kept / 4);
         if holds.is_empty() || !(was_seen || keeps_new) {
             return;
@@ -128,8 +128,8 @@ impl<'data, V> ChainMemo<'data, V> {
         self.resolved.drain()
     }
 
-    /// Marks a chain with this hash as seen. Returns true if a chain with the same bit had been seen before, which was
-    /// most likely the same one.
+    /// Marks a chain as seen, by setting the bit that its hash selects. Returns true if the bit was set already: then
+    /// the same chain was most likely seen before.
     fn was_seen(&mut self, hash: u64) -> bool {
         if self.seen_bits.is_empty() {
             self.seen_bits = vec![0; SEEN_BITS / 64];

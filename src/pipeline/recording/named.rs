@@ -216,6 +216,8 @@ impl Named {
         };
         let mut texts = &self.frames;
         let mut frames = texts.get(frames_index as usize);
+        // No function was found at the byte before this return address, so the return address itself was looked up:
+        // `entered` has what was found there.
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;

@@ -128,6 +128,7 @@ impl ReadChain {
 }
 
 impl<'a, 'data> SampleReader<'a, 'data> {
+    /// Creates a reader with empty tables. `worker` is the number of the worker that it belongs to.
     pub(super) fn new(context: Context<'a>, worker: usize) -> Self {
         Self {
             context,
@@ -177,9 +178,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Adds a row for each event for which the sample counts (`members`), unless the filter drops the sample. `offset`
-    /// is the offset of the sample's record. If the user part of the call chain was recorded later, it is found by this
-    /// offset.
+    /// Adds a row for each event that the sample is a sample of (`members`), unless the filter drops the sample.
+    /// `offset` is the offset of the sample's record. If the user part of the call chain was recorded later, it is
+    /// found by this offset.
     fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
@@ -368,7 +369,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.find_place(pid, frame, time).answer
     }
 
-    /// The location of a frame.
+    /// Finds the location of a frame, and how long it stays the same. Looks at recent answers first.
     #[inline]
     fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> Lasting<PlaceId> {
         let key = (pid, frame);

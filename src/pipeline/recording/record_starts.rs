@@ -51,7 +51,9 @@ impl RecordStarts {
         Self::walk_sections(bytes, base, endian, SECTION, pool)
     }
 
-    /// Like [`find_records`](Self::find_records), with sections of about `length` bytes.
+    /// Finds all records of a stream in parallel. The stream is divided into sections of about `length` bytes. Where
+    /// the first record of a section starts isn't known before the section in front of it was read, so each thread
+    /// guesses it. Sections with a wrong guess are read again.
     fn walk_sections(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
         // The size of every record is a multiple of eight, so sections start at multiples of eight as well.
         let length = length.next_multiple_of(8);

@@ -60,7 +60,9 @@ impl<'input> Streams<'input> {
         opened
     }
 
-    /// Like [`open`](Self::open), but the recording isn't named in warnings.
+    /// Parses the headers, and opens all streams of records: the main one and those in the files `data.N` of a
+    /// recording's directory. Compressed streams are decompressed. Unlike in [`open`](Self::open), warnings don't name
+    /// the recording.
     fn open_unnamed(input: &'input Input, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
@@ -248,11 +250,13 @@ impl<'data> RecordChunks<'data> {
         let mut chunks = Self { endian, list: Vec::new(), damage: None };
         for stream in streams {
             let RecordBytes { bytes, base } = stream.records();
+            // `others` has the offsets of records that aren't samples, so the samples needn't be read here.
             for &start in &stream.starts.others {
                 if let Some(record) = Records::new(&bytes[start..], base + start as u64, endian).next() {
                     each(&record);
                 }
             }
+            // A section consists of whole records. Each becomes a chunk.
             for section in &stream.starts.sections {
                 chunks.list.push(RecordBytes { bytes: &bytes[section.clone()], base: base + section.start as u64 });
             }

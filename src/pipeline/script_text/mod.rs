@@ -60,7 +60,7 @@ pub struct FilterOptions {
     pub symbols: SymbolOptions,
 }
 
-/// Runs the filter on a text.
+/// Runs the filter: reads a text of perf script, names its frames of JIT code, and writes it to the output.
 pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let head = input.peek(HEAD)?;
     // The start of the text doesn't look like perf script's. Other lines may come before the samples, so the text is
@@ -146,11 +146,13 @@ const FIRST_WAITING: usize = 4;
 const MAX_WAITING: usize = 64;
 
 impl TextFilter<'_> {
-    /// Reads a text and writes it with names, block by block, so that the text of a running perf is passed on.
+    /// Reads a text and writes it with names added to its frames. Each block is written as soon as it is done, so that
+    /// the text of a running perf is passed on without delay.
     fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let layout = &Layout::detect(input.peek(HEAD)?);
         let buffers = &Spare::default();
-        // A buffer that has grown beyond `4 * BLOCK` isn't kept for reuse.
+        // If names were added, `before` is the buffer with the original text. It is reused, unless it has grown beyond
+        // `4 * BLOCK`.
         let make = &|block: NamedBlock| {
             if let Some(before) = block.before {
                 buffers.give_buffer(before, 4 * BLOCK);
@@ -171,8 +173,9 @@ impl TextFilter<'_> {
         self.run(input, BlockHandling { layout, cutting, buffers, make, take }, warnings)
     }
 
-    /// Names frames in the text, block by block. If a block needs names of a process that hasn't been looked up yet,
-    /// stops, looks for the process's jitdumps and perf maps, and goes on with the blocks that were being processed.
+    /// Names frames in the text, in rounds. A round names block after block until one needs names that haven't been
+    /// loaded: those of another process, or of functions in a file. Then these are loaded, and the next round goes on
+    /// with the blocks that have to wait for them.
     fn run<T: Send>(
         &self,
         mut input: Stream,
@@ -198,6 +201,8 @@ impl TextFilter<'_> {
             // Each lookup covers the sources of all processes so far, and repeats earlier warnings. So only those of
             // the last lookup are reported.
             let mut source_warnings = Warnings::new();
+            // The outer loop runs once for each code map: it finds and loads the jitdumps and perf maps of all
+            // processes that are known to be needed. The inner loop runs one round after the other with this map.
             let directory = self.input_directory.as_deref();
             let found = jit::find(&processes, self.sources, directory, &mut source_warnings);
             let loaded = found.load(&processes, pool, &mut source_warnings);
@@ -212,8 +217,7 @@ impl TextFilter<'_> {
                 let worker = Worker { rewriter, buffers, block: cutting.block, make };
                 let round = self.run_round(&mut feeder, pending, max_waiting, &worker, take)?;
                 counts += round.counts;
-                // A round ends when a block needs more names, or at the end of the text. No block waits for names, so
-                // this is the end.
+                // A round without blocks that wait for names has reached the end of the text.
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
@@ -245,9 +249,10 @@ impl TextFilter<'_> {
         }
     }
 
-    /// Names frames block by block, until the end of the text or until `max_waiting` blocks are kept for the next
-    /// round: the first block that needs names that aren't loaded, and all blocks after it. `pending` are the blocks
-    /// that the previous round kept. They come before the blocks that the feeder returns.
+    /// Names frames block by block, and passes the blocks on. The first block that needs names which aren't loaded yet
+    /// is kept for the next round, and so are all blocks after it. The round ends when `max_waiting` blocks are kept,
+    /// or at the end of the text. `pending` are the blocks that the previous round kept. They come before the blocks
+    /// that the feeder returns.
     fn run_round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
@@ -315,6 +320,7 @@ impl<T> Round<T> {
     /// otherwise keeps it for the next round.
     fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
+            // This block is done, and no block before it waits for names.
             Work::Done(result, counts) if self.again.is_empty() => {
                 take(result)?;
                 self.counts += counts;
@@ -326,6 +332,7 @@ impl<T> Round<T> {
                 self.needs.push((needs, facts));
                 self.again.push(Work::Raw(block));
             }
+            // This block is done, too, but must wait for its turn.
             later => self.again.push(later),
         }
         Ok(())

@@ -53,7 +53,8 @@ impl<'m> Namer<'m> {
         Self { symbolizer, looked_up, dsos, jitdump_counts: count_jitdumps(looked_up), lines, symbols }
     }
 
-    /// Names a frame in JIT code. Also says how long the answer holds for the same address, so that it can be reused.
+    /// Finds the name of a frame in JIT code. Also says how long the answer holds for the same address, so that it can
+    /// be reused.
     pub(super) fn answer(&self, wanted: FrameQuery<'_>) -> Answer<'_> {
         // If the process has mapped another jitdump since the code map was built, the code map must be built again.
         let jitdumps = self.jitdump_counts.get(&wanted.pid).copied().unwrap_or(0);

@@ -60,8 +60,8 @@ struct ScriptText<'a> {
     sources: &'a SourceOptions,
 }
 
-/// Names the frames of JIT code in each block of a text. Calls `make` with each block, in parallel, and `take` with the
-/// results, in order. Returns the number of frames that got a name.
+/// Cuts a text into blocks, and names the frames of JIT code in each. Calls `make` with each block, in parallel, and
+/// `take` with the results, in order. Returns the number of frames that got a name.
 fn each_block<T: Send>(
     text: ScriptText<'_>,
     job: &Job,

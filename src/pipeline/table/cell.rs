@@ -77,7 +77,8 @@ impl Cell {
         }
     }
 
-    /// Appends the cell as text for this layout.
+    /// Appends the cell as text for this layout. Tables for people have percentages with a sign and two decimals; other
+    /// layouts have plain numbers.
     pub(super) fn show(&self, layout: Layout, out: &mut String) {
         let name = |name: &str, out: &mut String| match layout {
             Layout::Csv => out.push_str(&csv_cell(name.as_bytes())),
@@ -114,6 +115,7 @@ fn decimal_text(millionths: i64) -> String {
 }
 
 impl Serialize for Cell {
+    /// Writes the cell as JSON: a string, a number, or `null` for a cell without a value.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Text(text) => serializer.serialize_str(text),

@@ -62,7 +62,8 @@ struct Fitted {
 }
 
 impl Text<'_> {
-    /// Writes the table.
+    /// Writes the table: the names of the columns in bold, then the rows, each cell padded or cut to the width of its
+    /// column.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let fitted = self.fitted();
         let (mut line, mut text) = (String::new(), String::new());
@@ -101,6 +102,8 @@ impl Text<'_> {
             let symbol_column = self.columns.iter().position(|name| *name == "symbol");
             fit(&mut widths, &is_left_aligned, symbol_column, line_width);
         }
+        // Without a terminal, columns with names are padded to `ALIGNED_NAME` at most. Longer names stick out of the
+        // column in their own row only.
         let mut padded_widths = widths.clone();
         if self.style.width.is_none() {
             for (padded_width, is_left_aligned) in padded_widths.iter_mut().zip(&is_left_aligned) {
@@ -158,7 +161,8 @@ impl Cell {
         }
     }
 
-    /// The text of a cell, cut to at most `most` terminal columns. The lines of a tree aren't cut.
+    /// The text of a cell, cut to at most `most` terminal columns. In a call tree, the lines drawn before a name aren't
+    /// cut, only the name.
     fn cut<'t>(&self, text: &'t str, most: usize) -> Cow<'t, str> {
         match self {
             _ if width(text) <= most => Cow::Borrowed(text),
