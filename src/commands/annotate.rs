@@ -48,7 +48,7 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
         let what = annotation.words().own;
         let name = options.code.function.as_ref().map_or_else(String::new, |function| function.text.clone());
         let hottest: Vec<_> = annotation.hottest.iter().map(|name| readable(name)).collect();
-        let remedy = (!hottest.is_empty()).then(|| format!("the hottest are: {}", hottest.join(", ")));
+        let remedy = (!hottest.is_empty()).then(|| format!("the hottest functions are: {}", hottest.join(", ")));
         let message = format!("no function named '{name}' has {what}");
         return Err(Error::new(message).in_file(&path).with_remedy(remedy));
     }

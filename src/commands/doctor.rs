@@ -38,6 +38,7 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
     for (number, path) in options.inputs.iter().enumerate() {
         let subject = Subject::examine(path, &options.recording, job, &mut outcome)
             .map_err(|error| error.in_file(&shown(path)))?;
+        // With `--exit-code`, the command fails if there are findings.
         outcome.found |= options.exit_code && !subject.findings().is_empty();
         match options.layout {
             Layout::Text => {

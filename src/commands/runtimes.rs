@@ -40,7 +40,7 @@ fn write_compiled(language: &str, out: &mut dyn Write) -> Result<()> {
         "switch on"
     )?;
     writeln!(out, "  {:<14} jitgraft record -- PROGRAM ...", "record with")?;
-    Ok(writeln!(out, "  {:<14} functions of stripped programs", "stays unnamed")?)
+    Ok(writeln!(out, "  {:<14} most functions of a program that was stripped of its symbols (unless it is a Go program)", "stays unnamed")?)
 }
 
 /// Writes everything that is known about a runtime, as a list of labels and texts.
@@ -73,13 +73,15 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// How to record the runtime: with `jitgraft record`, and with perf alone. Each command has a label. The commands are
-/// those for a version that supports all switches.
+/// The commands for recording the runtime, each with a label: `jitgraft record`, and the perf command that it runs. If
+/// the runtime can't be made to write names, only the perf command. A switch is what makes a runtime write names; the
+/// commands are those for a version that supports all switches.
 fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let program = runtime.called.split(' ').chain(["..."]);
     let words: Vec<Vec<u8>> = program.map(|word| word.as_bytes().to_vec()).collect();
     let environment = Environment::Known(BTreeMap::new());
     let command = CommandLine { words: &words, environment: &environment };
+    // The version that introduced the latest switch.
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
     let facts = RunFacts { version, ..RunFacts::default() };
     let switch = runtime.best_switch(facts);

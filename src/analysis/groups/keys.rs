@@ -84,8 +84,9 @@ pub struct Grouping {
     categories_known: bool,
 }
 
-/// Where a group's value of a key is stored: in its thread part, which has the values of all keys that depend on the
-/// thread, or in its frame part, which has those that depend on the frame. The number is the index in that part.
+/// Where a group's value of a key is stored: in its track part, which has the values of all keys that depend on the
+/// track (thread), or in its frame part, which has those that depend on the frame. The number is the index in that
+/// part.
 #[derive(Debug, Clone, Copy)]
 enum ValuePlace {
     OfTrack(usize),
@@ -124,8 +125,8 @@ impl ValueParts {
         Self { keys, values, functions, count: 0, ids: InternedNumbers::default(), part_ids }
     }
 
-    /// Assigns the next frame or track to the part that has its values and its function. Adds the part if there is
-    /// none.
+    /// Adds the next frame or track: computes its values of all keys, and stores the ID of the part that has these
+    /// values and this function. A part is a distinct combination of values and function; it is added if there is none.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         // Append the values as if they were a new part's, and take them off again if such a part exists.
         let new_start = self.values.len();
@@ -158,7 +159,7 @@ impl ValueParts {
 }
 
 impl Grouping {
-    /// Computes the key values of every frame and thread of the profile.
+    /// Computes the key values of every frame and every track (thread) of the profile.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
         let (track_keys, frame_keys): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
         let (mut frames, mut tracks) = (ValueParts::new(frame_keys), ValueParts::new(track_keys));
@@ -169,8 +170,9 @@ impl Grouping {
         };
         let by_function = keys.contains(&Key::Function);
         for (_, frame) in profile.frames() {
-            // If the keys include the function, functions of the same name that start elsewhere or are in other modules
-            // are parts of their own. Unnamed frames have no function: only their values tell them apart.
+            // If the keys include the function, functions of the same name get different parts if they start at
+            // different locations or are in different modules. Unnamed frames have no function: only their values tell
+            // them apart.
             let is_named = by_function && profile.name_of(frame.name) != UNKNOWN;
             let function = is_named.then(|| profile.function_of(frame));
             frames.push(function, |key| frame_value(&mut spelled, frame, key, unnamed));
@@ -179,7 +181,8 @@ impl Grouping {
             tracks.push(None, |key| track_value(track, key));
         }
         let mut places = Vec::with_capacity(keys.len());
-        // A part has the values of its own keys only. So each key gets the next index among the keys of its kind.
+        // The values of a group's keys are split into two lists: those of its track part and those of its frame part.
+        // So each key gets the next index in the list that it belongs to.
         let (mut track_values, mut frame_values) = (0, 0);
         for key in keys {
             if key.is_of_track() {
@@ -213,17 +216,17 @@ impl Grouping {
         self.frames.count as usize
     }
 
-    /// The thread part ID of each track of the profile, indexed by track ID.
+    /// The track part ID of each track of the profile, indexed by track ID.
     pub(super) fn track_part_ids(&self) -> &[u32] {
         &self.tracks.part_ids
     }
 
-    /// The number of thread parts. IDs are `0..track_parts()`.
+    /// The number of track parts. IDs are `0..track_parts()`.
     pub(super) fn track_parts(&self) -> usize {
         self.tracks.count as usize
     }
 
-    /// The key values of a group, which is given by its thread part and its frame part: one value per key, in the order
+    /// The key values of a group, which is given by its track part and its frame part: one value per key, in the order
     /// of the keys. `frame` is `None` if no key depends on frames.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let track_values = self.tracks.values(track);

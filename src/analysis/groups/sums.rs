@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 /// A group of samples with its self and total weight.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The ID of the group's thread part: its values of the keys that depend on the thread. [`Group::values`] looks up
-    /// all values.
+    /// The ID of the group's track part: its values of the keys that depend on the track (thread). [`Group::values`]
+    /// looks up all values.
     pub(super) track: u32,
     /// The ID of the group's frame part: its values of the keys that depend on the frame. `None` if there are no such
     /// keys.
@@ -132,9 +132,11 @@ impl LineShares {
     }
 }
 
-/// All groups of an event that have samples, in order of appearance.
+/// All groups of an event that have samples, in order of appearance. A group is identified by two IDs. Its track part
+/// stands for the values of the keys that depend on the track (thread), such as the process. Its frame part stands for
+/// the values of the keys that depend on the frame, such as the function.
 pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Grouping) -> Vec<Group> {
-    // The rows by thread part.
+    // The rows of each track part, indexed by its ID.
     let mut rows: Vec<Vec<WeighedRow<'_>>> = vec![Vec::new(); grouping.track_parts()];
     for (row, weight) in series.signed_rows(weight) {
         let sum = Sum { weight, count: row.count };
@@ -172,16 +174,16 @@ struct WeighedRow<'r> {
     sum: Sum,
 }
 
-/// Sums all rows with the same thread part, including samples without a stack, into one group.
+/// Sums all rows of a track part into one group, including samples without a stack. `track` is the part's ID.
 fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
     Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
-/// Sums the rows by the groups of their frames. A row counts once for the total of a group, even if several frames of
-/// its stack belong to the group. Returns the groups in the order in which the walk first enters them, each with the ID
-/// of its frame part ([`Group::frame`]).
+/// Sums the rows by frame part: frames with the same values of the grouping's keys have the same part and so belong to
+/// the same group. A row counts once for the total of a group, even if several frames of its stack belong to the group.
+/// Returns the groups in the order in which the walk first enters them, each with the ID of its frame part.
 fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
@@ -196,6 +198,7 @@ fn sum_frames(
     // For each frame part, the index of its group; `u32::MAX` if it has none yet.
     let mut indices: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
     let mut groups: Vec<(u32, GatheredGroup)> = Vec::new();
+    // The walk enters each stack after its callers, and leaves it after its callees.
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let frame = profile.stack_of(stack).1;

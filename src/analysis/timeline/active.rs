@@ -46,9 +46,8 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Visits the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest. Returns
-    /// the time between this edge and the one visited before, with the track and lane to charge it to. `None` if that
-    /// time is 0.
+    /// Visits the start that [`Edges::begin_from`] returned: the latest one of all open calls. Returns what
+    /// [`Edges::pass`] returns.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
@@ -62,13 +61,15 @@ impl Edges {
         self.begins.push((start, self.opened, place));
     }
 
-    /// Visits an edge: a start, or the end of a call that is opened afterwards. Returns the time from it to the edge
-    /// visited before (the next later one), and the track and lane to charge it to. `None` if that time is 0.
+    /// Visits an edge, which is the start or the end of a call. Edges are visited from the latest to the earliest.
+    /// Returns the length of the interval from this edge to the edge visited just before it, which is later in time.
+    /// Also returns the track and lane to charge the interval to. `None` if the length is 0. After visiting the end of
+    /// a call, [`open`](Self::open) the call, so that its start is visited, too.
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later_time, later_place) = self.last.unwrap_or((time, place));
-        // The walk goes backwards, so this edge should be earlier than the one visited before. If it is later, it
-        // counts at the time of that one.
+        // The walk goes backwards, so this edge should be earlier than the one visited just before. If it is later, it
+        // counts as being at the time of that one.
         self.last = Some((time.min(later_time), place));
         let interval = later_time.saturating_sub(time);
         let owner = if self.owner == Owner::Next { later_place } else { place };

@@ -5,8 +5,9 @@ use crate::error::{Error, Result, Warnings};
 use crate::model::Pid;
 use crate::pipeline::callgrind::{CodeSources, find_pid};
 
-/// Finds the sources that name the code of the profiled process. `stated` is the process ID in the input's text;
-/// `--pid` overrides it. Fails if there are no such sources, or if the process is unknown and the user named no source.
+/// Finds the sources that name the code of the profiled process. The process is that of `--pid` or, failing that, the
+/// one that the input's text states (`stated`) or that its file name contains. Fails if there are no sources, or if the
+/// process is unknown and the user named no source.
 pub(super) fn find_sources(
     stated: Option<i32>,
     options: &CallgrindOptions,

@@ -41,8 +41,8 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     };
     let rewritten = write_text(&mut out, |out| profile.rewrite(&names, out, job))?;
     if rewritten.functions > 0 {
-        // A directory of raw machine code has no names, so it completes the perf map's functions. An origin ID is the
-        // index of the source in `accounts`.
+        // `raw_code` is a directory of machine code without names. The code belongs to the functions of the perf map,
+        // which has no machine code. So the code is passed on with the map's origin ID: its index in `accounts`.
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw_code = raw_code.as_ref().zip(map.map(|map| OriginId(map as u32)));
         let contents = object::write(&names, raw_code, loaded.machine, object?, &mut outcome.warnings)?;

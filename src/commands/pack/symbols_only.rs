@@ -10,7 +10,8 @@ use object::elf;
 use object::read::elf::{FileHeader, ProgramHeader, SectionHeader};
 use std::ops::Range;
 
-/// The reduced file as a list of pieces. A file that isn't ELF is kept completely.
+/// Reduces an ELF file to its symbols and unwind data. Returns the reduced file as a list of pieces: the kept bytes at
+/// their old offsets, and zeros between them. A file that isn't ELF, or is damaged, is kept completely.
 pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     let kept = match object::FileKind::parse(bytes) {
         Ok(object::FileKind::Elf32) => find_kept_parts::<elf::FileHeader32<Endianness>>(bytes),
@@ -49,7 +50,9 @@ struct KeptParts {
     headers: Vec<u8>,
 }
 
-/// Finds the ranges to keep, and changes the section table. `None` if the file is damaged.
+/// Finds the byte ranges of an ELF file to keep, and changes a copy of its section table (`headers`). In the copy,
+/// removed sections are marked as having no content, and sections with debug information also lose their names: no tool
+/// then takes the zeros in their place for real content. `None` if the file is damaged.
 fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<KeptParts> {
     let header = Elf::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
@@ -77,8 +80,8 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
             ranges.extend(byte_range(bytes, section.sh_offset(endian).into(), section.sh_size(endian).into()));
             continue;
         }
-        // `sh_name` and `sh_type` are the first two fields of a section header in both ELF classes, with four bytes
-        // each.
+        // The section is removed. `sh_name` and `sh_type` are the first two fields of a section header in both ELF
+        // classes, with four bytes each.
         let name_start = number * entry_size;
         let type_start = name_start + 4;
         // Name 0 is the empty string.

@@ -42,8 +42,9 @@ pub(super) struct LeftFiles {
     pub(super) since: SystemTime,
 }
 
-/// Copies the files with fixed names, and then all files that name code of the recorded processes. Returns one line for
-/// the summary per copied file.
+/// Copies files to the directory of the recording: first those that the runtime writes under fixed names in the current
+/// directory (`left`), then all files that name code of the recorded processes. Returns one line for the summary per
+/// copied file.
 fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
     let directory = recording.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut summary = Vec::new();
@@ -51,11 +52,12 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
         Ok(copied) => summary.extend(copied),
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
-    // These files are found by their names alone, and anybody may have put them there. So the door checks who owns
-    // them; `false`: without exceptions.
+    // The files in `left` are found by their names alone, and anybody may have put them there. So they are opened
+    // through a door, which checks who owns them; `false`: other users' files are never trusted.
     let door = Named::Convention.door(false);
     for path in left.names.iter().map(Path::new) {
-        // Not every program of the runtime writes these files, and some may be left over from another run.
+        // Not every program of the runtime writes these files, and some may be left over from another run. Those were
+        // last written before this run began.
         let is_new = door.look(path).and_then(|about| about.modified().ok()).is_some_and(|time| time >= left.since);
         if !is_new {
             continue;

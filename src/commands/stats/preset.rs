@@ -81,9 +81,9 @@ impl Preset {
         keys.collect()
     }
 
-    /// Parses a list of questions and settings, one per line, in the form that this module's introduction shows. The
-    /// text from `#` to the end of a line is ignored. `time` parses a time and returns nanoseconds, or what is wrong
-    /// with the text. Errors contain the number of the line.
+    /// Parses a list of questions and settings, one per line, such as `gaps`, `by-arg KEY` or `from TIME`. The text
+    /// from `#` to the end of a line is ignored. `time` parses a time and returns nanoseconds, or what is wrong with
+    /// the text. Errors contain the number of the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
         let mut limits = TimeRange { from: None, to: None };

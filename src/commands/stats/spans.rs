@@ -259,7 +259,7 @@ impl<'p> Answers<'p> {
                     (format!("what {name} did"), name_table(&tallies, by_count))
                 }
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) => (format!("time by {key}"), arg_table(sums)),
-                (_, QuestionAnswer::ByArg(sums)) => ("time by argument".to_owned(), arg_table(sums)),
+                (_, QuestionAnswer::ByArg(sums)) => ("time by the value of a span argument".to_owned(), arg_table(sums)),
                 (_, QuestionAnswer::ByName(tallies)) => {
                     let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
                     ("all spans".to_owned(), name_table(&tallies, by_sum))
@@ -305,8 +305,7 @@ fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> 
         return Vec::new();
     }
     let (first, last) = timeline.bounds();
-    // `TimeRange` has no negative times. A trace that starts or ends before 0, as only damaged ones do, counts as doing
-    // so at 0.
+    // `TimeRange` has no negative times. Only damaged traces start or end before 0; such a start or end counts as 0.
     let [first, last] = [first, last].map(|time| Nanos(u64::try_from(time).unwrap_or(0)));
     let nanos = |Nanos(time): Nanos| i64::try_from(time).unwrap_or(i64::MAX);
     let times = ranges.iter().map(|range| {
@@ -329,7 +328,8 @@ impl QuestionAnswer {
     }
 }
 
-/// Sums the spans called `name`, by the value of their argument of the same name.
+/// Sums the spans called `name` by what they did: by the value of their argument that has the same name as the span
+/// (the slice's `action`). Spans without such an argument are left out.
 fn sum_by_action(timeline: &Timeline, name: &str, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
     let Some(name) = timeline.names.find(name.as_bytes()) else { return };
     let mut tallies_by_id = TalliesById::new(timeline);
@@ -435,7 +435,8 @@ impl TopLevel {
             start = start.min(slice.start);
             end = end.max(slice.end());
             if selection.is_outermost(slice) {
-                // Events have no duration. The total over all spans leaves them out, but the sums by name have them.
+                // Slices without a duration (instants, for example) are only counted in the sums by name, not in the
+                // total over all spans.
                 if slice.duration > 0 {
                     self.spans.add(slice.duration);
                 }
@@ -446,11 +447,9 @@ impl TopLevel {
         }
         self.slices += slices;
         if slices > 0 {
-            // Miri's clock starts with the program, so the time of the last event is the duration. Perfetto does the
-            // same. The clocks of other traces count since boot or since 1970, so take the time since the trace's first
-            // event.
-            // If the first event is nearer to 0 than to the last event, the clock is taken for one that starts with the
-            // program.
+            // If the trace starts nearer to 0 than to its own end, its clock is assumed to start with the program, as
+            // Miri's does. The duration is then the time at the end, as Perfetto computes it. Otherwise, the clock
+            // counts since boot or since 1970, and the duration is the time from the trace's start to its end.
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }

@@ -146,13 +146,15 @@ fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges
 }
 
 impl AddrRanges {
-    /// Builds the filters for the ranges in `list`, which must be sorted and have gaps between all ranges.
+    /// Builds two filters for the ranges in `list`, which must be sorted and have gaps between all ranges: a bitmap for
+    /// each region (a group of neighboring ranges), and the hulls, which are the intervals around the regions.
     fn new(list: Vec<Range<Addr>>) -> Self {
         // Cut the list into regions at its widest gaps.
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= REGION_GAP).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
-        // Keep one region less than the maximum: the first range starts a region, too, and is added below.
+        // Keep only the widest gaps if there are too many. `starts` has the range after each gap, but not yet the first
+        // range of the list, which also starts a region.
         starts.truncate(MAX_REGIONS - 1);
         starts.push(0);
         starts.sort_unstable();
@@ -162,8 +164,8 @@ impl AddrRanges {
             let end = starts.get(region + 1).copied().unwrap_or(list.len());
             let ranges = &list[start..end];
             regions.extend(Region::new(ranges));
-            // A wide interval may have billions of pieces of 4 GiB. Stop at one more than the maximum, which is enough
-            // to know that there are too many.
+            // `cut` yields the interval around the region in pieces of at most 4 GiB. A wide interval has billions of
+            // pieces. Stop at one more than the maximum, which is enough to know that there are too many.
             hulls.extend(Hull::cut(ranges).take(MAX_HULLS + 1));
         }
         // Without hulls, no block of stack words is skipped at once; each word is then looked up in the regions.

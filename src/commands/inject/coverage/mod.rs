@@ -47,8 +47,9 @@ pub(in crate::commands::inject) struct Coverage {
 }
 
 impl Coverage {
-    /// Finds the code that samples use. One mapping record will be inserted per use. If such a record hides code that
-    /// is used later, the search is repeated, so that the hidden code is mapped again.
+    /// Finds the code that samples use. One mapping record will be inserted per use. Such a record may hide other code
+    /// that is used later. The search is then repeated with the record among the `shadowings` (mappings that hide
+    /// code), so that the hidden code becomes another use and is mapped again.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,

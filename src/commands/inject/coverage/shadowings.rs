@@ -79,13 +79,14 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at the moment `now`. Inserted mappings of the segment itself don't count: they show
-    /// it.
+    /// Finds the epoch of a segment at the moment `now`: the time between two mappings that hide the segment. A mapping
+    /// that is inserted for the segment itself doesn't hide it, and so doesn't begin an epoch.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
         // The index of the first mapping that isn't before `now`.
         let next_index = self.0.position(|shadowing| shadowing.from < now);
+        // The last mapping before `now` that hides the segment, and then the first one from `now` on.
         let mut last = self.0.last_over(range.clone(), next_index);
         while let Some(index) = last
             && shadowings[index].inserted == Some(id)

@@ -102,10 +102,11 @@ impl<'a> MappingInserter<'a> {
         Self { survey, images, begun, edits: Vec::new(), unplaced: 0, last_sample: None }
     }
 
-    /// Inserts everything that must be mapped before the first use of a segment.
+    /// Plans the mapping records that perf needs before the first use of a segment (a range of JIT code). They are
+    /// inserted directly before the sample that uses the segment (`anchor`), and copy the sample's time and thread.
     fn insert_before_use(&mut self, first_use: &FirstUse) {
         let FirstUse { pid, segment, sample } = *first_use;
-        // `pgoff` is the segment's offset in its image. Code has no place if its size is absurd, or if
+        // `pgoff` is the segment's offset in its image. A segment has no place in an image if its size is absurd, or if
         // the image had no room for it.
         let Some((image, pgoff)) = self.images.place(segment) else {
             self.unplaced += 1;
@@ -114,7 +115,7 @@ impl<'a> MappingInserter<'a> {
         if self.last_sample.is_none_or(|last| last.offset != sample.offset) {
             self.last_sample = self.read_anchor(sample.offset);
         }
-        // `last_sample` is always set here, because first uses are samples or deferred call chains.
+        // `last_sample` is always set here, because the record of a first use is a sample or a deferred call chain.
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {

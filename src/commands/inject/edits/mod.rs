@@ -31,7 +31,9 @@ pub(in crate::commands::inject) struct PlannedEdits<'a> {
 }
 
 impl<'a> PlannedEdits<'a> {
-    /// Plans all edits. `samples` are the changes to samples, which were planned before the images were written.
+    /// Plans all edits: inserts mapping records for the images, adds build IDs, removes records that would mislead perf
+    /// or that the output's form doesn't have, and changes samples. The changes to samples (`samples`) were planned
+    /// before the images were written.
     pub(in crate::commands::inject) fn new(
         survey: &SurveyedRecording<'a>,
         images: &JitImages<'_, '_>,
@@ -44,9 +46,10 @@ impl<'a> PlannedEdits<'a> {
         let inserted = edits.len();
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
-        // Code that a program moved to anonymous memory gets its names from the program's file, unless perf sees that
-        // memory.
+        // A program may have moved its own code to anonymous memory. perf can only name that code by the program's file
+        // if it doesn't see the mapping of the memory, so the mapping's record is removed.
         edits.extend(remove_own_text(survey));
+        // `None` if the header and events stay the same.
         let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
         // A pipe has records with attrs and features. A file has these outside of its records, so such records are
@@ -65,8 +68,9 @@ impl<'a> PlannedEdits<'a> {
     }
 }
 
-/// Removes the mapping records of anonymous memory to which a program moved its own code (to use huge pages for its
-/// text). perf then sees only the earlier mapping of the program's file at these addresses, and names the code by it.
+/// Plans the removal of mapping records of anonymous memory to which a program moved its own code (to use huge pages
+/// for its text). Without these records, perf finds the earlier mapping of the program's file at these addresses, and
+/// takes the names of the code from that file.
 fn remove_own_text(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let mut removals = Vec::new();
     for &offset in survey.spaces.own_text() {

@@ -56,8 +56,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
             return Ok(images);
         }
         let target = Target::new(machine, recording.header.endian);
-        // perf unwinds stacks itself if they stay copies in the output. It then must find the unwind data of each
-        // image.
+        // If the output keeps the stack copies, perf unwinds them itself. It then must find the unwind data of each
+        // image, and the images must not overlap any library.
         let perf_unwinds = has_user_stacks(recording) && !options.unwinds(recording);
         let libraries = perf_unwinds.then(|| Libraries::new(&survey.first_pass.processes));
         let directory = &Arc::new(OutDirectory::make(options.image_directory())?);

@@ -81,9 +81,10 @@ impl ProcessImages {
     }
 }
 
-/// Computes where each segment is in the images of its process. A segment is all or a part of a function.
-/// `slots_by_segment` has the slot of each segment's function. `place` returns the image in which the function of a
-/// slot is, and where it is there; segments for which it returns `None` are left out.
+/// Computes where each segment is in the images of its process. A segment is all or a part of a function, and a slot
+/// identifies a function in the images. `slots_by_segment` has the slot of each segment's function. `place` returns the
+/// index of the image that contains a slot's function, and the function's place in that image. If it returns `None`,
+/// the segment is left out.
 fn find_places(
     codes: &CodeMap<'_>,
     slots_by_segment: impl Iterator<Item = (SegmentId, SlotId)>,
@@ -117,7 +118,8 @@ struct PlacedFunctions {
 }
 
 impl PlacedFunctions {
-    /// Collects the functions of these segments, in the order in which their first segments come.
+    /// Collects the functions of these segments, in the order of each function's first segment. Segments belong to the
+    /// same function if they have the same code and the same start address of the function.
     fn new(codes: &CodeMap<'_>, segments: &[SegmentId]) -> Self {
         let mut indexes: FxHashMap<PlacedFunction, u32> = FxHashMap::default();
         let mut list: Vec<PlacedFunction> = Vec::new();

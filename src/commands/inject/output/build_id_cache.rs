@@ -33,7 +33,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let directory = make_directory(cache.join(relative).join(&id))?;
     // The path contains the build ID, a hash of the image's whole content. So a file that is already there is the same
     // image and can stay.
-    let gone = || Error::new("is gone").in_file(&image.path);
+    let gone = || Error::new("no longer exists").in_file(&image.path);
     // `false`: the image must belong to this user or root, as it does if this run wrote it. `open` returns `None` if
     // the file is gone, and an error if it must not be used.
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;

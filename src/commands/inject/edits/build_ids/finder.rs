@@ -149,16 +149,17 @@ impl BuildIdFinder {
         self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_recorded_file(path, image))
     }
 
-    /// True if `image`, which was found by its path, is the file that was mapped when recording, as far as can be told.
-    /// The module's introduction has the three cases.
+    /// True if `image`, which was found by its path, is probably the file that was mapped when recording. It counts as
+    /// that file if the user named the root directory above it (`--symfs`), if it has a recorded inode, or if the
+    /// recording may be from this host and no recorded inode contradicts.
     fn is_recorded_file(&self, path: &[u8], image: &Image) -> bool {
         let is_below_root = !self.search.symfs.is_empty();
         if is_below_root {
             return true;
         }
         match (image.metadata().map(file_id), self.mapped.get(path)) {
-            // `is_another` is false if the recorded inodes are of other devices: then they can't be compared, and the
-            // host decides.
+            // `is_another`: the recorded inodes contradict. It is false if they are of other devices: then they can't
+            // be compared, and the host decides.
             (Some(here), Some(recorded)) => recorded.contains(&here) || self.is_here && !is_another(here, recorded),
             _ => self.is_here,
         }

@@ -76,11 +76,12 @@ impl Relocations {
         Self(all)
     }
 
-    /// Writes the new addresses, either into the replacement that `edits` already has for a sample or into a new edit.
-    /// Addresses of code that wasn't selected stay unchanged.
+    /// Writes the new addresses into the edit that already replaces the record, or into a new edit that replaces the
+    /// record by a copy of it. Addresses of code that wasn't selected stay unchanged.
     pub(super) fn apply(&self, input: &PlainRecording<'_>, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
         let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
         let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
+        // The words to rewrite in one record are next to each other.
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
             let record = words[0].record;
             let index = replacements.get(&record).copied().or_else(|| {
