@@ -18,10 +18,12 @@ impl IndentedTree {
         self.at_frame(depth, StatedFrame { function, module, ..StatedFrame::default() }, profile)
     }
 
-    /// Like [`Self::at`], for a function of which the line says more than name and module.
+    /// Like [`Self::at`], for a line that says more about its function than name and module: returns the line's stack,
+    /// or `None` if the line is more than one level deeper than the previous one.
     pub fn at_frame(&mut self, depth: usize, stated: StatedFrame<'_>, profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, stated);
-        // The caller of this line is missing: it would be one level less deep, but the previous line is even less deep.
+        // `open` has the stacks of the previous line and its callers. If it is too short, the caller of this line is
+        // missing.
         if depth > self.open.len() {
             return None;
         }

@@ -218,8 +218,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code that a label stands for, if it doesn't end with a mark such as `_[k]`. An unnamed function is
-/// labeled with its module, which determines the kind. Without a mark, code of the kernel is of an unknown kind.
+/// The kind of code that a label without a mark (such as `_[k]`) stands for. An unnamed function is labeled with its
+/// module in brackets, which determines the kind. If the module is the kernel's, the kind is unknown.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;

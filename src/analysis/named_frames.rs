@@ -121,8 +121,8 @@ impl LocationFrames {
     }
 
     /// Adds the location with the ID `number`. `lines` are its functions, innermost first; all but the outermost were
-    /// inlined. `without_lines` is the location's only frame if `lines` is empty. Otherwise, only its kind is used: it
-    /// is that of the outermost function.
+    /// inlined. If `lines` is empty, `without_lines` is the location's only frame. Otherwise, only the kind of
+    /// `without_lines` is used, for the outermost function.
     pub fn add<'a>(
         &mut self,
         number: u64,

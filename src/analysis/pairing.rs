@@ -459,8 +459,9 @@ fn common_ending(one: &[u8], other: &[u8]) -> usize {
 /// The result of [`similarity`] for functions with the same callers and callees.
 const MOST_SIMILAR: u32 = 8;
 
-/// Compares the callers and callees of two functions: 0 (nothing in common) to [`MOST_SIMILAR`] (same weights). Finer
-/// differences would be chance.
+/// Compares the callers and callees of two functions. Returns a number from 0 (nothing in common) to [`MOST_SIMILAR`]
+/// (the same callers and callees, with the same shares of the weight). The number is rounded, because finer differences
+/// would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {

@@ -6,8 +6,8 @@ use crate::model::lists::Lists;
 /// [`Search::cycle`], its cycle isn't complete.
 const NONE_YET: u32 = u32::MAX;
 
-/// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
-/// function outside of any cycle has a number to itself.
+/// Returns a cycle number for each function (Tarjan's algorithm for strongly connected components). Functions have the
+/// same number if each calls the other, directly or not. A function outside of any cycle has a number to itself.
 pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
     let count = callees.count();
     let mut search =
@@ -32,8 +32,8 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
             if search.low[callee as usize] == NONE_YET {
                 path.push((search.enter(callee), 0));
             } else if search.cycle[callee as usize] == NONE_YET {
-                // The cycle of the callee isn't complete, so the caller may be in it. A complete one can't get back to
-                // the caller.
+                // The callee's cycle isn't complete, so the caller may belong to it. (If the cycle were complete, no
+                // function in it could get back to the caller.)
                 search.lower(caller, callee);
             }
         }

@@ -243,7 +243,8 @@ struct LineOrder {
 }
 
 impl LineOrder {
-    /// Ranks the labels in the byte order of the lines, in which a label is the last one or is followed by `;`.
+    /// Gives each label two ranks in the byte order of output lines: one for a line that ends with the label (`own`),
+    /// and one for lines in which `;` follows the label (`entered`).
     fn from_labels(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         // Each label may be the last one of a line, or be followed by `;`.

@@ -196,7 +196,8 @@ impl<'a> TreeBuilder<'a> {
     /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame. Only
     /// for trees with several roots: `placed` then has an element for each stack of the profile.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
+        // Go up from the stack to its nearest caller that already has a node below `root`. Then add the missing nodes
+        // on the way down.
         let mut missing = Vec::new();
         let mut next = stack;
         let mut place = loop {
@@ -215,8 +216,9 @@ impl<'a> TreeBuilder<'a> {
         place.node
     }
 
-    /// Finds or creates the nodes of a stack in a reversed tree, which starts with the innermost frames. The label of
-    /// the thread or process (`root`) is then the last node, next to the outermost frame. Returns that node.
+    /// Finds or creates the nodes of a stack in a reversed tree, in which paths go from the innermost frame to the
+    /// outermost one. The labels of the thread or process (`root`) come last, after the outermost frame. Returns the
+    /// node of the last label.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.find_placed(root, stack)) {
             return placed.node;
@@ -244,16 +246,16 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Extends a stack by the frame that its innermost frame called (or, in a reversed tree, that called its outermost
-    /// one), and returns its new place. Adds the node if it doesn't exist. An unnamed frame shares the node of the
-    /// frame before it if both have the same label.
+    /// Adds the next frame of a stack to the tree. `place` is where the frames before it end: its callers or, in a
+    /// reversed tree, its callees. Returns where the stack ends with this frame. Adds a node for the frame if there is
+    /// none. With `join_unnamed`, an unnamed frame shares the node of the frame before it if both have the same label.
     fn step(&mut self, place: StackPlace, frame: FrameId, root: u32) -> StackPlace {
         let label = self.label_of(frame, root);
         let tree = &mut self.tree;
         if !self.spelling.join_unnamed || !is_unnamed(&tree.labels.items()[label as usize].text) {
             return StackPlace::at(tree.child(place.node, label));
         }
-        // `run` is how many unnamed frames in a row the stack's last node stands for; 0 if the last frame has a name.
+        // `run` is how many unnamed frames in a row the last node so far stands for; 0 if the last frame has a name.
         // `add_run` remembers the longest run of a node, which is shown with its label.
         if place.run > 0 && tree.nodes.get(place.node).1 == label {
             let run = place.run + 1;

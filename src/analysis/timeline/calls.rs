@@ -95,8 +95,8 @@ struct PathSum {
 }
 
 impl SelfTimes {
-    /// Adds an interval of self time, unless `self_times` is `None`. If there are more than the maximum number, drops
-    /// all intervals: rows are then sums.
+    /// Adds an interval of self time, unless `self_times` is `None`. If there are then more intervals than the maximum,
+    /// drops all of them and sets `self_times` to `None`: the profile's rows are then sums per call path.
     #[inline]
     fn push(self_times: &mut Option<Self>, interval: SelfTime) {
         let Some(Self { most, list }) = self_times else { return };
@@ -126,8 +126,9 @@ impl SpanTree {
         sum.calls += calls;
     }
 
-    /// Counts a call that has ended. With sampling, only some calls are counted, with the weight of those that were
-    /// skipped since the last one.
+    /// Adds a call that was closed to the sums of its node, and its last interval to `self_times`. With sampling, only
+    /// some calls are counted. Each of them also gets the weight of the calls that were skipped since the last counted
+    /// one.
     #[inline]
     fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, self_times: &mut Option<SelfTimes>) {
         let calls = u64::from(open.counts);
@@ -183,7 +184,8 @@ impl CallSums {
         }
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
-        // Close the calls that start after this one's end; the innermost one that is left in the lane is the caller.
+        // Choose a lane for the call. On the way, calls that start after this one's end are closed. The innermost call
+        // that is still open in the chosen lane is this call's caller.
         let lane = lanes.place(span, |closed| tree.close(closed, options.sampling, carry, self_times));
         let duration = span.duration();
         let root = *root;
@@ -200,9 +202,9 @@ impl CallSums {
                 // A call has its whole duration as self time at first, from which its callees take theirs.
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.self_time = caller.self_time.saturating_sub(duration);
-                    // A short call counts as its caller's time and doesn't interrupt the caller. After any other call,
-                    // the caller has an interval of its own: from the end of the call to `recorded_from`, where the
-                    // part of the caller begins that is in the list already.
+                    // A short call counts as its caller's time and doesn't interrupt the caller. Any other call does:
+                    // the caller itself ran from the end of that call to `recorded_from`. (Its time from
+                    // `recorded_from` on is in the list already, because calls are added from the last to the first.)
                     if !is_short {
                         let interval =
                             SelfTime { node: caller.node, start: span.end, end: caller.recorded_from, calls: 0 };
@@ -213,7 +215,8 @@ impl CallSums {
                 duration
             }
             // For active time, a call's self time is 0 at first, and grows by the intervals in which it was active.
-            // This call's end closes such an interval, which `pass` returns with its owner.
+            // `pass` returns the interval between this call's end and the start or end that was visited just before it
+            // (a later one), with the call to which the interval is charged.
             Some(edges) => {
                 let interval = edges.pass(span.end, (track, lane));
                 charge(tracks, interval);
@@ -228,7 +231,8 @@ impl CallSums {
         tracks[track].lanes.open(lane, span, open);
     }
 
-    /// For active time: before the call `next` is added, visits all starts at or after its end, and closes their calls.
+    /// For active time: prepares for adding the call `next`. Visits all starts at or after its end, and closes the
+    /// calls that begin there. Does nothing for wall time.
     fn pass_begins(&mut self, track: usize, next: Span) {
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let Some(edges) = edges else { return };
@@ -264,11 +268,11 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // Calls are added from the last one backwards, and `pass_begins` visits the starts that are later than the next
-        // call. Pretend that this is a call at time 0, so that all remaining starts are visited. The pretended call is
-        // on the track `usize::MAX`, which doesn't exist, so no call is taken for its caller. Afterwards, only calls
-        // that never ended are open.
+        // For active time: `pass_begins` visits the starts that come after the end of the next call to be added. Pass
+        // it an invented call at time 0, so that it visits all remaining starts. The invented call is on the track
+        // `usize::MAX`, which doesn't exist, so no call is taken for its caller.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
+        // For wall time, `pass_begins` does nothing, and calls are still open.
         self.close_all();
         // With sampling, `carry` has the weight of the calls that were skipped after the track's last kept one. It goes
         // to the node of the track's last call.

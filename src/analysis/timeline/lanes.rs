@@ -75,8 +75,8 @@ impl Default for Innermost {
 }
 
 impl Innermost {
-    /// Sets the begin of the innermost open interval of a lane (`None` if none is open), and updates the nodes of the
-    /// search tree above it.
+    /// Sets the start of the innermost open interval of a lane (`None` if none is open), and updates the nodes above
+    /// the lane in the search tree: each has the earliest and the latest start of the lanes below it.
     #[inline]
     fn set(&mut self, lane: usize, begin: Option<u64>) {
         let mut node = self.lanes + lane;
@@ -88,9 +88,10 @@ impl Innermost {
         }
     }
 
-    /// Doubles the number of lanes.
+    /// Doubles the number of lanes, and rebuilds the search tree over them.
     fn grow(&mut self) {
-        // The leaves are the second half of the array. A leaf's earliest and latest start are the same.
+        // The tree is an array, and its second half has the leaves: the start of each lane's innermost interval. A leaf
+        // has this start twice, as the earliest and as the latest.
         let leaves = self.begins.split_off(self.lanes);
         let lanes = 2 * self.lanes;
         *self = Self { lanes, begins: vec![NO_BEGIN; 2 * lanes] };

@@ -24,8 +24,9 @@ pub(super) struct Carry {
 }
 
 impl Sampling {
-    /// Takes a finished call of this weight. If the call is kept, returns the weight and the number of calls to add to
-    /// its node. `None` if it is dropped.
+    /// Adds a finished call to `carry`, which collects the calls since the last kept one. If this call is kept, empties
+    /// `carry` and returns the collected weight and number of calls, which the caller adds to the call's `node`. `None`
+    /// if the call is dropped.
     #[inline]
     pub(super) fn take(self, carry: &mut Carry, node: u32, weight: u64) -> Option<(u64, u64)> {
         carry.weight += weight;
