@@ -8,8 +8,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Range;
 
-/// Copies the data of a file to the same offsets of another file, so that holes stay holes (parts that were never
-/// written). A hole at the end is left out. Fails if another hole is larger than `largest_hole` bytes.
+/// Copies the data of a file to the same offsets of another file, so that holes (parts that were never written) stay
+/// holes. A hole at the end is left out. Fails if another hole is larger than `largest_hole` bytes.
 pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Result<()> {
     let mut end = 0;
     while let Some(data) = next_data(file, end)? {
@@ -40,6 +40,7 @@ pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     Ok(file.metadata()?.len())
 }
 
+/// Fails if a hole in a file is larger than `largest` bytes.
 fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
     if hole.end - hole.start <= largest {
         return Ok(());

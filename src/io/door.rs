@@ -144,7 +144,8 @@ impl Named {
 impl Door<'_> {
     /// Opens a file, after checking its type and owner. `None` if there is no such file.
     pub fn open(&self, path: &Path, kind: Kind) -> Option<Result<Opened>> {
-        // A member was extracted to a file of our own, so only its owner is checked, not its path or its kind.
+        // The path leads to a member of an archive. It was extracted to a file of our own, so only its owner is
+        // checked, not its path or its kind.
         if let Some(Member { bytes, about, owner }) = archive::member(path) {
             let mode = about.mode();
             let opened = self.check_owner(owner).map(|()| Opened { bytes, about, mode, is_everybodys: true });

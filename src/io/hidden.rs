@@ -108,6 +108,8 @@ impl HiddenName {
 }
 
 impl Drop for HiddenName {
+    /// Removes the file or directory, unless [`forget`](Self::forget) was called, and frees the name's slot in the
+    /// table.
     fn drop(&mut self) {
         if self.must_be_removed {
             // Ignore an error: nothing can be done about it.

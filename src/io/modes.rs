@@ -50,7 +50,9 @@ impl Content {
     }
 
     /// The permissions of a complete output. `own` are its current ones: those it was created with or, if it `replaces`
-    /// a file, those of that file. `inputs` are the permissions that all inputs have in common.
+    /// a file, those of that file. `inputs` are the permissions that all inputs have in common. Data copied from the
+    /// inputs doesn't become readable by others than the inputs, except that the user may have chosen to replace a file
+    /// with wider permissions.
     pub(super) fn final_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,

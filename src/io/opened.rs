@@ -106,6 +106,7 @@ impl RunStart {
 }
 
 impl Drop for RunStart {
+    /// Ends the run, and removes the inputs that only this run needed from the log of inputs.
     fn drop(&mut self) {
         let mut log = log();
         log.run_starts.retain(|&began| began != self.0);
@@ -117,8 +118,8 @@ impl Drop for RunStart {
     }
 }
 
-/// Remembers an input and its permissions. Of a device or pipe, remembers only that one was read, because no output can
-/// replace it.
+/// Remembers an input and its permissions. For a device or pipe, remembers only when one was last read (`last_stream`),
+/// because no output can replace it.
 pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
         return add(FileId::new(about), mode);

@@ -48,8 +48,8 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses how to convert a source's times. If they can't be converted exactly, also returns a warning whose
-    /// subject is the file, such as "has processor time stamps, but …".
+    /// Chooses how to convert a source's times to the recording's clock. If they can't be converted exactly, also
+    /// returns a warning whose subject is the file, such as "has processor time stamps, but …".
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let is_same_clock = is_monotonic(clock);
         if times.is_tsc {

@@ -50,6 +50,8 @@ pub(super) fn read<'data>(
     let in_namespaces = NamespacePids::default();
     let pids = Pids { source, header_pid: Pid(header.pid), processes, options, in_namespaces };
     pids.warn_if_foreign(warnings);
+    // If the emulator QEMU wrote the jitdump, its names are addresses in the emulated program (the guest). `guest` has
+    // the names of the functions there.
     let guest_files = GuestFiles { user_files: &options.guest, command: &processes.command, force: options.force };
     let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest_files));
     let mut reader = DumpReader {

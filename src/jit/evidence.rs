@@ -88,18 +88,27 @@ pub(super) enum Verdict<'a> {
     Unmatched,
 }
 
-/// Decides what to do with the file that has this index: use it for a process, offer it (the user has to confirm that
-/// it belongs to the process), refuse it because other evidence contradicts, or nothing if it fits no process. `all`
-/// contains every file combined with every process. This includes processes that already have a source, because a file
-/// that may be theirs can't be assigned to another process with certainty.
+/// Decides what to do with the file that has the index `file`. The process in question is the best of those that still
+/// need a source and that the file's addresses fit without contradiction.
+///
+/// * The file is used if evidence other than addresses (a sign) shows that it belongs to that process, and if no other
+///   file or process is possible. Other possibilities don't matter if the process mapped this very file.
+/// * It is offered if it may belong to that process but one of these conditions isn't met. The user has to confirm it.
+/// * It is refused if its addresses fit a process that needs a source, but other evidence contradicts.
+/// * Otherwise, it is unmatched.
+///
+/// `all` contains every file combined with every process. This includes processes that already have a source, because a
+/// file that may be theirs can't be assigned to another process with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
     // The strongest evidence apart from addresses (`sign`) decides, then the number of samples. If both are equal, the
     // higher process ID wins, so that the result doesn't depend on the order.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        // No process that needs a source can have this file. But the file's addresses may fit such a process although
-        // other evidence contradicts: then the answer is that process, so that the user learns of it.
+        // No process that needs a source can have this file. If its addresses fit such a process nevertheless, other
+        // evidence contradicts. The answer then names that process, so that the user learns why the file isn't used.
+        // But if the file is possible for a process that already has a source (`possible` isn't empty), it is probably
+        // that process's own, and there is nothing to report.
         let mut fits = all.iter().filter(|fit| fit.file == file);
         let contradicted = fits.find(|fit| fit.is_wanted && fit.has_addresses());
         return match contradicted {
@@ -109,13 +118,13 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     };
     // A file that the process mapped is certainly its own, whatever other files or processes fit.
     let is_sure = best.sign == Some(Sign::Inode);
-    // A rival is another file of the same kind that may just as well belong to this process. A file that is certainly
-    // the process's own has only rivals that are certain, too.
+    // A rival is another file of the same kind that may belong to this process as well and has a sign, too. If this
+    // file is certainly the process's own, only files of which that is also certain are rivals.
     let others = all.iter().filter(|fit| fit.file != file && (fit.pid, fit.kind) == (best.pid, best.kind));
     let mut rivals = others.filter(|fit| fit.is_possible() && fit.sign.is_some());
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
-    // Other processes that fit don't make the file ambiguous if they share their JIT memory with this one: they run the
-    // same code.
+    // True if no other process can have the file. Processes that share their JIT memory with this one don't count,
+    // because they run the same code.
     let is_only_process =
         possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
     // Addresses alone don't prove anything: there must be other evidence, too (a sign).

@@ -55,9 +55,10 @@ struct LoggedCode {
 }
 
 /// Estimates when a process's log started; `None` if nothing is known about it. Code is compiled after its memory is
-/// mapped, and sampled after it is compiled, which gives an earliest and a latest start. If these are far apart, the
-/// creation time of the log's file (`created`, on the recording's clock in nanoseconds) decides; if that contradicts
-/// them, the latest start. `first_seen` tells when each address was first sampled.
+/// mapped, and sampled after it is compiled. This gives an earliest and a latest possible start of the log. If these
+/// two are close to each other, the result is in the middle. Otherwise, it is the creation time of the log's file
+/// (`created`, on the recording's clock in nanoseconds), unless that contradicts them. If it does, the result is the
+/// latest start, or the earliest if the latest is unknown. `first_seen` tells when each address was first sampled.
 pub(super) fn estimate_start(
     log: &CodeLog,
     process: &Process,
@@ -71,8 +72,10 @@ pub(super) fn estimate_start(
     let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
     for code in &codes {
         if let Some(mapped) = jit.get(code.addr) {
-            // The start if the code was logged at the very moment of the mapping. It was logged later, or then. `None`
-            // if the memory was mapped before the recording began, which says nothing about the start.
+            // If the code was logged at the very moment of the mapping, the log started at the time that
+            // `start_if_same` returns. The code can't have been logged before that moment, so the log can't have
+            // started earlier either. `None`: the memory was mapped before the recording began, which says nothing
+            // about the start.
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }

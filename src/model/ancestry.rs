@@ -176,9 +176,10 @@ impl Ancestry {
         })
     }
 
-    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may seem earlier than
-    /// the fork of its process, for example because the clocks of CPUs differ. Such a sample runs code that the parent
-    /// has at the sample's time.
+    /// The process itself, then the ancestors whose code it still has at `time` (`None`: the end). This is like
+    /// [`inherited`](Self::inherited), but for code that was logged with timestamps. A sample may seem earlier than the
+    /// fork of its process, for example because the clocks of CPUs differ. For such a sample, the next ancestor is the
+    /// parent as of the sample's time, not as of the fork.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.still_inherits(time) => None,

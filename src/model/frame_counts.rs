@@ -51,6 +51,8 @@ impl AddAssign for FrameCounts {
 }
 
 impl fmt::Display for FrameCounts {
+    /// Says how many frames have names: of all frames, and of those in JIT memory. If the number of all frames is
+    /// unknown (0), only of those in JIT memory.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, unnamed, jit, jit_unnamed, other_time } = *self;
         let jit_frames = if jit_unnamed == 0 {

@@ -55,7 +55,7 @@ impl QuietPeriod {
         other.end > self.range.start && other.start < self.range.end
     }
 
-    /// Narrows the range so that neither the start nor the end of `other` is inside it.
+    /// Narrows the range around `moment` so that neither the start nor the end of `other` is inside it.
     pub fn cut(&mut self, other: Range<Nanos>) {
         for edge in [other.start, other.end] {
             if edge <= self.moment {

@@ -62,6 +62,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     /// it is new. If IDs ran out, returns the ID of `parent` or, for the empty sequence, of any other sequence.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
+        // The children of a wide node are found by hash, those of other nodes by comparing them one by one.
         let found = if self.is_wide(parent) {
             self.by_key.get(&(parent, key)).copied()
         } else {

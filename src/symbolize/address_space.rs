@@ -313,6 +313,8 @@ impl AddressSpaces {
 }
 
 impl Realm {
+    /// The realm in which a mapping of process `pid` was made. The CPU mode of the mapping's record decides. In other
+    /// modes than those below, everything belongs to user space, except the mappings of [`KERNEL_PID`].
     fn from_mapping(pid: Pid, mapping: &Mapping) -> Self {
         match mapping.cpumode {
             CpuMode::Kernel => Self::Kernel,
@@ -767,8 +769,8 @@ impl Space {
     /// What was mapped at `addr` at `time`; `None` if nothing was.
     #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<MappedPlace> {
-        // Regions are sorted by the time when they began, and don't overlap. So only one can be the answer: of those
-        // that had begun by `time`, the last one that contains the address.
+        // Regions are sorted by the time when they began, and at most one of them is at an address at a time. So only
+        // one can be the answer: of those that had begun by `time`, the last one that contains the address.
         let begun = self.regions.position(|region| region.from <= time);
         let region = self.regions.as_slice()[self.regions.last_at(addr.0, begun)?];
         if region.until <= time {

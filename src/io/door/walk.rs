@@ -34,9 +34,10 @@ pub(in super::super) enum Links {
 pub(in super::super) struct Place {
     pub(in super::super) file: File,
     pub(in super::super) about: Metadata,
-    /// True if everybody may search the directories from the start of the path to the file.
+    /// True if everybody may search the directories that the walk went through. It starts at the root, in the current
+    /// directory, or at a directory that the user typed.
     is_reachable: bool,
-    /// True if everybody may search the directories on the way to the start of the path.
+    /// True if everybody may search the directories above the one in which the walk started.
     is_start_reachable: bool,
 }
 
@@ -73,8 +74,8 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). It is replaced when
-    /// the walk has ended, by whether everybody may search the directories on the way to the start of the path.
+    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). The correct value is
+    /// set when the walk has ended.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
@@ -92,8 +93,8 @@ impl Place {
         mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
     }
 
-    /// True if everybody who can reach the start of the path may read the file. The start isn't checked, because the
-    /// user typed it.
+    /// True if everybody who can reach the directory in which the walk started may read the file. Whether everybody can
+    /// reach that directory doesn't count, because the user typed its path.
     pub(super) fn is_everybodys(&self) -> bool {
         const READABLE_BY_ALL: u32 = 0o004;
         self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
@@ -289,6 +290,7 @@ impl Walk {
     fn examine(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
         let here = self.here()?;
+        // Everybody can reach the entry if everybody may search this directory and those before it.
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A component before the last one must be a directory. With DIRECTORY, the kernel mounts it first if it is an

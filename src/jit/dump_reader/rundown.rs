@@ -63,16 +63,17 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     });
 }
 
-/// The time at which the program began that later, at `opened`, opened its jitdump. `None` if it was still starting up
-/// then, or if that is unknown.
+/// When a program began that opened its jitdump at `opened`. `None` if the program was still starting up when it opened
+/// the jitdump, or if it is unknown whether it was.
 fn program_start(process: &Process, opened: Nanos, marker_time: Option<Nanos>) -> Option<Nanos> {
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
     match exec.or(forked) {
         Some(began) if opened.0 - began.0 >= START_UP => Some(began),
         Some(_) => None,
-        // The recording has neither an exec nor a fork of the program, so the program was running before. It mapped its
-        // jitdump during the recording (the time of an earlier mapping is 0), so it was late.
+        // The recording has neither an exec nor a fork of the program, so the program was running before the recording
+        // began. It mapped its jitdump during the recording (the time of an earlier mapping would be 0), so it had
+        // already started up.
         None if marker_time.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,
     }

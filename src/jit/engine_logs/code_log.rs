@@ -151,8 +151,8 @@ pub struct LogCode {
     pub addr: u64,
     /// Length in bytes.
     pub size: u64,
-    /// The machine code, `size` bytes, if the log has it in another form, from which it was decoded. If the log has the
-    /// bytes themselves, see `memory`.
+    /// The machine code (`size` bytes), decoded from another form such as hexadecimal digits. `None` if the log has no
+    /// code, or contains the bytes themselves: `memory` then says where.
     pub bytes: Option<TextId>,
     /// The range of the log that [`CodeLog::line_decoder`] decodes to source lines. Empty if the code has no lines, or
     /// if there is a `position_key`.

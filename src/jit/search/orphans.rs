@@ -78,8 +78,8 @@ struct SampledTimes {
     extent: TimeExtent,
 }
 
-/// Matches files that aren't named after a recorded process to processes without a source, by the samples in their
-/// code.
+/// Matches files that aren't named after a recorded process to processes without a source. What counts is how many of a
+/// process's samples are in the code that a file lists.
 pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
     let mut steps = Vec::new();

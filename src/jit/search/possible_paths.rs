@@ -14,7 +14,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 impl<'a> Scene<'a> {
-    /// All paths at which a candidate may be, in order of precedence.
+    /// All paths at which the file that a candidate describes may be, in order of precedence.
     pub(super) fn possible_paths(&self, candidate: &Candidate<'a>) -> Vec<NamedPath> {
         let Candidate { kind, pid, inner, .. } = *candidate;
         let inner = inner.unwrap_or(pid);

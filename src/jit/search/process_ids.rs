@@ -18,7 +18,7 @@ impl Scene<'_> {
         let recorded = self.process(pid).and_then(|process| process.inner_pid);
         let mut all: Vec<Pid> = stated.chain(running).chain(recorded).collect();
         let is_known = !all.is_empty();
-        // The recorded ID counts, too: somebody who knew it may have named a copy of the file after it.
+        // The recorded ID counts, too: somebody who knew it may have named a copy of a jitdump or perf map after it.
         all.push(pid);
         if !is_known {
             // The name of a process's marker contains its inner ID. IDs of recorded processes are left out: a child

@@ -50,12 +50,13 @@ pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Plans to look for jitdumps and perf maps of processes without recorded JIT memory and without any source, by the
-/// process ID in their names ([`Clue::Unexpected`]).
+/// Plans to look for jitdumps and perf maps that aren't expected ([`Clue::Unexpected`]): the recording shows no JIT
+/// memory of their processes. This is only done for processes that have no source yet. The files are found by the
+/// process ID in their names.
 pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {
-        // The process ID in the name of a file is that in the process's own PID namespace.
+        // The process ID in a file's name is the one that the process has in its own PID namespace.
         let inner = process.inner_pid.unwrap_or(pid);
         // ID 0 is the kernel's idle task, and negative IDs stand for no process. The names of injected code are already
         // in the recording, so no file is needed for it.
@@ -70,8 +71,8 @@ pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Plans to look for perf maps that are named after a running ancestor of a recorded process and name code in memory
-/// that the two share.
+/// Plans to look for perf maps that are named after a running ancestor of a recorded process, and that list code in
+/// memory shared by the two.
 ///
 /// A server such as PHP-FPM may fork its workers before the recording begins. The recording doesn't say whose children
 /// they are, but they run the server's JIT code in shared memory, and the perf map for that code is named after the
@@ -156,8 +157,8 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Copies the code that running processes without any source have registered with GDB's JIT interface, and plans to use
-/// the copies.
+/// For each running process that has no source: copies the code that the process has registered with GDB's JIT
+/// interface, and plans to use the copy.
 pub(super) fn registered_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     // The copies are core dumps, so the reader of core dumps reads them.
     let Some((log, _)) = LogId::find_by_name("core").next() else { return Vec::new() };

@@ -401,7 +401,8 @@ impl<'a> Finder<'a> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
                 Some(suffix) if !script.ends_with(suffix) => None,
-                // The user stated the script for which the map is (`MAP=SCRIPT`), so the map isn't asked.
+                // The user stated the script for which the map is (`MAP=SCRIPT`), so it doesn't matter what the map
+                // itself says.
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
                 // Maps from a directory aren't marked as given: they are only used if they fit the script.
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),

@@ -52,7 +52,7 @@ impl<T: Span> IntervalTree<T> {
     /// the subtree's items in `list`.
     fn visit_subtree(&self, indices: Range<usize>, range: &Range<u64>, each: &mut impl FnMut(&T)) {
         let middle = indices.start.midpoint(indices.end);
-        // Nothing in the subtree reaches the range.
+        // The subtree has no items, or its largest end (`ends[middle]`) is before the range.
         if indices.is_empty() || self.ends[middle] <= range.start {
             return;
         }

@@ -61,7 +61,9 @@ impl<T: Span> OrderedRanges<T> {
         ranges
     }
 
-    /// Prepares for searches by address only, which takes less memory.
+    /// Prepares for searches by address only, which takes less memory than [`new`](Self::new). Cuts the address space
+    /// into segments at the starts and ends of all ranges, and lists each range at the tree nodes that together cover
+    /// it.
     pub fn for_addresses(list: Vec<T>) -> Self {
         let ranges = list.iter().map(Span::range).filter(|range| range.start < range.end);
         let mut edges: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
@@ -148,6 +150,7 @@ impl<T: Span> OrderedRanges<T> {
         }
         let count = self.leaf_count();
         for_each_covering(start..end, count, &mut |node| {
+            // The ranges that are listed at this node, and those that are listed at its descendants.
             each(self.covering.list(node));
             each(self.below.list(node));
         });

@@ -57,7 +57,8 @@ impl<V: Copy> SharedRanges<V> {
         }
     }
 
-    /// Inserts all entries of another map, and overwrites whatever this map has there.
+    /// Inserts all entries of another map, and overwrites whatever this map has there. `ranks` generates the random
+    /// ranks of the new nodes, which keep the tree balanced.
     pub fn overlay(&mut self, other: &Self, ranks: &mut Ranks) {
         // Visit the nodes by address. `waiting` has the nodes whose left subtree is being visited.
         let (mut waiting, mut next) = (Vec::new(), &other.root);

@@ -45,7 +45,8 @@ pub struct Calls {
 }
 
 impl ThreadCalls {
-    /// Replaces IDs and event names by those of another profile.
+    /// Replaces IDs and event names by those of another profile. `frames` and `tracks` contain the new ID for each old
+    /// one, and `events` are the new event names.
     pub(super) fn translate(&self, frames: &[FrameId], tracks: &[TrackId], events: Vec<String>) -> Self {
         let mut translated = Self { track: tracks[self.track.index()], events, ..self.clone() };
         for cost in &mut translated.functions {

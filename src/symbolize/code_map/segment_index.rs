@@ -113,8 +113,9 @@ struct GroupIndex {
 }
 
 impl GroupIndex {
-    /// Builds the index from the sorted start addresses of the groups. The length of a slot is the smallest power of
-    /// two with which there are at most as many slots as groups.
+    /// Builds the index from the sorted start addresses of the groups. Divides the addresses from the first start to
+    /// the last into slots of equal length, and notes how many groups start before each slot (`before`). The length of
+    /// a slot is the smallest power of two with which there are at most as many slots as groups.
     fn new(starts: &[Addr]) -> Self {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
@@ -135,8 +136,8 @@ impl GroupIndex {
     /// address of each group.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
-        // The groups from `start` to `end` are those that start in this slot. There are none if `addr` is past the last
-        // slot.
+        // `before` has the number of groups that start before each slot. So the groups from `start` to `end` are those
+        // that start in this slot. There are none if `addr` is past the last slot.
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
         let start = self.before.get(slot).map_or(end, |before| *before as usize);
         let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
@@ -184,9 +185,10 @@ impl Extent {
 }
 
 impl SegmentIndex {
-    /// Adds the next group: its address range, and where its segments are in `segments`. Does nothing for a group
-    /// without segments. If the group gets a tree, reorders its segments. The trees of groups with more than [`LARGE`]
-    /// segments are built later, by [`Self::finish`].
+    /// Adds the next group: its address range, and where its segments are in `segments`. Also stores the reach of each
+    /// segment, which is a short form of its address range. Does nothing for a group without segments. If the group
+    /// gets a tree, reorders its segments. The trees of groups with more than [`LARGE`] segments are built later, by
+    /// [`Self::finish`].
     pub(super) fn push(&mut self, addresses: Range<Addr>, indices: Range<usize>, segments: &mut [Segment]) {
         let group_segments = &mut segments[indices.clone()];
         if group_segments.is_empty() {

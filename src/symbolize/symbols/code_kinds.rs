@@ -19,7 +19,8 @@ pub enum CodeKind {
     Data,
 }
 
-/// Splits a range of link-time addresses into parts of one kind each. The parts are in order and leave no gaps.
+/// Splits a range of link-time addresses into parts that each have only one kind of content: code, Thumb code or data.
+/// The mapping symbols of the file tell where a kind begins. The parts are in order and leave no gaps.
 pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
     let mut mapping_symbols: Vec<MappingSymbol> =

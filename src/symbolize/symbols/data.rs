@@ -35,8 +35,8 @@ struct DataSymbol {
 }
 
 impl Variables {
-    /// Reads the symbol tables of files that are all linked for the same addresses, such as a program and its debug
-    /// file.
+    /// Collects the variables in the symbol tables of files that are all linked for the same addresses, such as a
+    /// program and its debug file.
     pub fn new(images: &[&Image]) -> Self {
         let mut list = Vec::new();
         for image in images {

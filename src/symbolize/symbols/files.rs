@@ -217,8 +217,8 @@ impl SearchOptions {
     }
 
     /// True if the file at the recorded path was replaced or rewritten during the recording. Build IDs match even then,
-    /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
-    /// into its cache.
+    /// because perf reads them when the recording ends. If the recorded file itself is still there, a changed ctime
+    /// proves nothing, because perf links files into its cache. Then the time of its last write decides.
     fn was_replaced(&self, dso: &Dso) -> bool {
         /// A file's time may be this much earlier than the moment when the file was really written: one tick of the
         /// kernel's usual timer.

@@ -82,8 +82,9 @@ pub struct Inlines<'a> {
 }
 
 impl DebugFiles {
-    /// Opens the additional files that are needed to resolve these link-time addresses. Missing ones are left out.
-    /// `main` is the image with the DWARF, `running` the file that ran; they may be the same.
+    /// Opens the additional debug files that are needed to resolve these link-time addresses: the supplementary file,
+    /// which several files share, and the files with split units. Missing ones are left out. `main` is the image with
+    /// the DWARF, `running` the file that ran; they may be the same.
     pub fn open(
         main: &Image,
         running: &Image,
@@ -158,6 +159,7 @@ impl<'data> DebugSections<'data> {
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
         let aranges = image.section(object, SectionId::DebugAranges.name());
+        // Which units contain the addresses, according to `.debug_aranges`; `None` if that section is damaged.
         let listed = Listed::new(&EndianSlice::new(&aranges, endian).into(), &addresses);
         let (info, is_cut) = match &listed {
             Some(listed) => listed.info(image, object, endian),

@@ -125,6 +125,8 @@ impl<'data> SymbolTable<'data> {
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
         let mut index = self.symbols.partition_point(|symbol| symbol.start <= addr);
         let mut label = None;
+        // `reach` is the highest end among a symbol and all before it. If that isn't above `addr`, no earlier symbol
+        // contains the address.
         while index > 0 && self.reach[index - 1] > addr {
             index -= 1;
             if self.symbols[index].end > addr {
@@ -248,7 +250,8 @@ struct AddressSlots {
 }
 
 impl AddressSlots {
-    /// Counts the addresses, which must be ascending, in each slot.
+    /// Divides the range of the addresses, which must be ascending, into slots of equal length, and counts the
+    /// addresses before each slot.
     fn new(addresses: &[u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
         // Several times more slots than addresses, so that most slots contain at most one address.

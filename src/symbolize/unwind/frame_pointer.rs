@@ -93,6 +93,8 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
             let fp = registers.fp().filter(|&fp| fp >= sp && fp.is_multiple_of(word))?;
             (read(fp), read(fp.checked_add(word)?)?, fp.checked_add(2 * word)?)
         }
+        // The frame pointer points to the end of the frame. The word before it is the return address, and the one
+        // before that is the caller's frame pointer.
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
             let upper = read(fp.checked_sub(word)?)?;

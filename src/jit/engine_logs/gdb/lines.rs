@@ -50,6 +50,8 @@ fn decode_key(key: &[u8]) -> Option<(u32, u64)> {
 }
 
 impl LogPositions for ObjectsWithLines {
+    /// Decodes the source lines of one function. `entry` is its key: the number of the object that contains it, and its
+    /// address. The lines of an object are read when one of its functions is first asked for.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
         let Some((object, addr)) = decode_key(entry) else { return SourceMap::default() };
         let Some(object) = self.objects.get(object as usize) else { return SourceMap::default() };

@@ -37,7 +37,7 @@ struct UnwindRecord {
 const LENGTH: usize = 4;
 
 impl<'data> UnwindRecords<'data> {
-    /// Reads the records of an object. `None` if it has none.
+    /// Reads the unwinding records of an object (`.eh_frame`). `None` if it has none.
     pub(super) fn read(symfile: &Symfile<'data>) -> Option<Self> {
         let section = symfile.file.section_by_name(".eh_frame").filter(|section| section.address() != 0)?;
         let endian = symfile.endian();
@@ -69,11 +69,11 @@ impl<'data> UnwindRecords<'data> {
         Some(Self { section, endian, records, room })
     }
 
-    /// Converts the records of a function to an `.eh_frame` of its own. `None` if the function has no records, or if
-    /// they can't be converted.
+    /// Converts the unwinding records of a function to an `.eh_frame` of its own. `None` if the function has no
+    /// records, or if they can't be converted.
     pub(super) fn convert(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
         let Some(mut records) = self.build_records(function) else {
-            // Failures reduce the limit too, so that they can't be repeated endlessly.
+            // Failures reduce the limit (`room`), too, so that they can't be repeated endlessly.
             self.room /= 2;
             return None;
         };
@@ -122,8 +122,8 @@ impl<'data> UnwindRecords<'data> {
 }
 
 impl UnwindRecord {
-    /// Width in bytes and value of the field for the code's start, if the field is at `field_addr`. `None` if the
-    /// encoding isn't supported or the value doesn't fit.
+    /// How to encode the start of the code in a field at the address `field_addr`: the width of the field in bytes, and
+    /// its value. `None` if the encoding isn't supported or the value doesn't fit.
     fn encode_start(&self, field_addr: u64) -> Option<(usize, u64)> {
         let distance = self.start.wrapping_sub(field_addr);
         match (self.encoding.application(), self.encoding.format()) {

@@ -149,7 +149,8 @@ impl CompilationReader {
         }
     }
 
-    /// Finds the `task` element that describes the compilation of each code range, and stores its range of the log.
+    /// Finds the `task` element that describes the compilation of each code range, and stores where in the log this
+    /// element is (`line_range`).
     fn find_tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {

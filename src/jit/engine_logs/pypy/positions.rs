@@ -125,8 +125,8 @@ impl<'a> OperationWalk<'a> {
     }
 
     /// Moves the interpreter to a location in a call of depth `depth`. `number` is the number of that call, if known.
-    /// Calls that are deeper have then returned, and so has a different call of the same depth. If the call is new, it
-    /// is added as a call that is inlined into the call around it.
+    /// Any open call that is deeper must have returned by then. So must an open call of the same depth, unless it is
+    /// this very call. If this call is new, it is added as inlined into the call around it.
     fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();

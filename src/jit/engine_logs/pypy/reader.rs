@@ -77,7 +77,8 @@ struct PypyLogReader<'a> {
 }
 
 impl PypyLogReader<'_> {
-    /// Reads one line, which is at `offset` of the log.
+    /// Reads one line, which is at `offset` of the log: the start or end of a section, a line of a list of operations,
+    /// a dump of machine code, the name of the CPU, or the addresses of a trace. Ignores all other lines.
     fn read_line(&mut self, line: &[u8], offset: usize) {
         if let Some(bracket) = parse_bracket(line) {
             self.read_bracket(bracket, offset);

@@ -960,6 +960,7 @@ impl<'a> Parser<'a> {
             }
             _ => {}
         }
+        // The codes are those of `<expression>` in the ABI.
         let letters = self.skip(2)?;
         let wrapped = |before: &'static str, inner| Node::Wrapped { before, inner, after: ")" };
         let node = match letters {

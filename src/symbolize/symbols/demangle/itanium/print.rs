@@ -104,6 +104,8 @@ impl<'a> Printer<'_, 'a> {
             }
             let (arguments, outer) = *self.scopes.get(scope?)?;
             id = *self.graph.list(arguments).get(number as usize)?;
+            // The argument was written outside of the function. Template parameters in it are those of the surrounding
+            // scope.
             scope = outer;
             // While an expansion is printed, a pack stands for its current element.
             if let (Node::Pack(list), Some(index)) = (self.graph.get(id), self.pack_index) {
@@ -389,8 +391,9 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // Even in the parameter list of a lambda, template parameters in this function's own parameter list refer
-            // to the function's arguments.
+            // If this function is named in the parameter list of a lambda, `lambdas` isn't 0: template parameters there
+            // are those of the lambda and have no arguments. But template parameters between this function's own
+            // parentheses stand for this function's template arguments. So `lambdas` is 0 while they are printed.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
