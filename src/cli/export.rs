@@ -45,7 +45,10 @@ struct TableArgs {
     /// paths that it lists. Inputs that cannot be read are left out, and the status is 1.
     #[arg(long, hide_short_help = true)]
     partition: bool,
-    /// Skip inputs that have a file in the data set, by the SHA-1 of their content
+    /// Skip inputs that were already exported to this data set
+    ///
+    /// An input was exported before if the data set has a file that is named after the SHA-1 of the input's content and
+    /// has the same --bucket.
     #[arg(long, requires = "partition", hide_short_help = true)]
     skip_existing: bool,
     /// Host name to use instead of the recorded one (also for otlp)

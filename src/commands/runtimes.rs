@@ -40,7 +40,11 @@ fn write_compiled(language: &str, out: &mut dyn Write) -> Result<()> {
         "switch on"
     )?;
     writeln!(out, "  {:<14} jitgraft record -- PROGRAM ...", "record with")?;
-    Ok(writeln!(out, "  {:<14} most functions of a program that was stripped of its symbols (unless it is a Go program)", "stays unnamed")?)
+    Ok(writeln!(
+        out,
+        "  {:<14} most functions of a program that was stripped of its symbols (unless it is a Go program)",
+        "stays unnamed"
+    )?)
 }
 
 /// Writes everything that is known about a runtime, as a list of labels and texts.

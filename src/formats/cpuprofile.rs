@@ -94,7 +94,7 @@ impl ProfileChunks {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
                 // The message of serde is left out, because it may quote private data from the file.
-                Err(_) => skipped.add(Error::new("is not in V8's format")),
+                Err(_) => skipped.add(Error::new("the arguments of the event are not in V8's format")),
             }
         }
         warnings.extend(skipped.into_warning());

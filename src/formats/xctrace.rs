@@ -237,8 +237,10 @@ impl<'d> XctraceReader<'d> {
         }
         // `parts.stack` is `None` if the row has no backtrace, and `Some(None)` if its backtrace has no frames.
         if parts.stack.is_none() && parts.weight.is_none() {
-            return self
-                .skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
+            return self.skip(
+                "the row has neither a backtrace nor a weight, so it is not from a time profile".to_owned(),
+                offset,
+            );
         }
         let stack = parts.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
         let track = parts.thread.unwrap_or_else(|| self.profile.track(Track::default()));

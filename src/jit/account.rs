@@ -182,12 +182,12 @@ impl fmt::Display for ClockUse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Same => f.write_str("same clock as the recording"),
-            Self::Tsc => f.write_str("times converted from the processor's time stamp counter"),
+            Self::Tsc => f.write_str("its times were converted from the processor's time stamp counter"),
             Self::Estimated { error: Some(error) } => {
-                write!(f, "times estimated to within {} ms", error.div_ceil(1_000_000))
+                write!(f, "its times were estimated to within {} ms", error.div_ceil(1_000_000))
             }
-            Self::Estimated { error: None } => f.write_str("times estimated, with an unknown error"),
-            Self::Dropped => f.write_str("times unusable"),
+            Self::Estimated { error: None } => f.write_str("its times were estimated, with an unknown error"),
+            Self::Dropped => f.write_str("its times are unusable"),
         }
     }
 }

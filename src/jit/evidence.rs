@@ -32,7 +32,10 @@ impl Sign {
         match self {
             Self::Asked => "because the process was sampled in code that the file lists",
             Self::Inode => "because the process had mapped the file, and was sampled in code that the file lists",
-            Self::Times => "because the file's times match the process, which was sampled in code that the file lists",
+            Self::Times => {
+                "because the times in the file fit the lifetime of the process, which was sampled in code that \
+                 the file lists"
+            }
             Self::Written => {
                 "because the file was last written during or just after the recording, and the process was sampled in \
                  code that the file lists"

@@ -51,14 +51,14 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
 /// Parses a line of a perf map: start, size and name. The error says what is wrong with the line.
 fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     let (start, rest) = number(line).ok_or("does not start with a hexadecimal address")?;
-    let (size, rest) = number(rest).ok_or("has no hexadecimal size")?;
+    let (size, rest) = number(rest).ok_or("has no hexadecimal code size")?;
     // Further blanks before the name are only for alignment: no producer has names that begin with a blank.
     let name = rest.trim_ascii_start();
     if name.is_empty() {
-        return Err("has no name");
+        return Err("has no function name");
     }
     if start.checked_add(size).is_none() {
-        return Err("extends beyond the address space");
+        return Err("describes code that extends beyond the address space");
     }
     Ok(Entry { start, size, name })
 }

@@ -176,7 +176,8 @@ fn is_expected(command: &str, status: Option<i32>, said: &str) -> bool {
     let is_absent = ["--callers malloc", "--tid 77", "--time 10ms,20ms", "annotate --by line splitWords"]
         .iter()
         .any(|part| command.contains(part));
-    let names_others = is_absent && (said.contains(" in this input: ") || said.contains("hint: the hottest are: "));
+    let names_others =
+        is_absent && (said.contains(" in this input: ") || said.contains("hint: the hottest functions are: "));
     status == Some(1) && (has_findings || names_others)
 }
 

@@ -354,7 +354,7 @@ const ATTACKS: &[Attack] = &[
             fs::write(project.path("dist/app.min.js"), format!("{SCRIPT}\n//# debugId=aaaa\n")).unwrap();
             write_map(project, map_of(SCRIPT, TOKENS, &id("bbbb")));
         },
-        said: "its debugId differs from the script's",
+        said: "the map's debugId differs from the script's",
     },
     Attack {
         name: "a map of a later script",

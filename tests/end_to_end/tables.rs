@@ -405,7 +405,10 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     assert_eq!(files_below(&set).len(), 2);
     let before = files_below(&set);
     let (status, said) = export(&["--skip-existing"]);
-    assert!(status == Some(1) && said.contains("0 of 6 inputs written, 3 already there, 3 not read"), "{said}");
+    assert!(
+        status == Some(1) && said.contains("0 of 6 inputs written, 3 already in the data set, 3 not read"),
+        "{said}"
+    );
     assert!(files_below(&set) == before);
     // Mended and new files are read.
     for bad in ["empty.data", "text.data", "cut.data.zst"] {
@@ -413,14 +416,14 @@ fn a_data_set_leaves_out_what_cannot_be_read_and_reports_it() {
     }
     fs::write(input.join("text.data"), "main;g 4\n").unwrap();
     let (status, said) = export(&["--skip-existing", "--day", "2026-11-22"]);
-    assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 already there"), "{said}");
+    assert!(status == Some(0) && said.contains("1 of 4 inputs written, 3 already in the data set"), "{said}");
     assert_eq!(files_below(&set).keys().filter(|path| path.to_str().unwrap().contains("day=2026-11-22")).count(), 1);
     // Sums are beside samples.
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
     assert!(status == Some(0) && said.contains("3 of 4 inputs written, 1 identical to others"), "{said}");
     assert_eq!(files_below(&set).len(), 6);
     let (status, said) = export(&["--skip-existing", "--bucket", "10s"]);
-    assert!(status == Some(0) && said.contains("0 of 4 inputs written, 4 already there"), "{said}");
+    assert!(status == Some(0) && said.contains("0 of 4 inputs written, 4 already in the data set"), "{said}");
     // Whoever does not ask to skip writes the same files again.
     let before = files_below(&set);
     let (status, said) = export(&[]);

@@ -213,7 +213,9 @@ impl DataSetWriter<'_> {
             self.feeder.finish(inputs, job, &mut self.outcome)?;
         }
         let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
-        for (count, what) in [(existing, "already in the data set"), (copies, "identical to others"), (unread, "not read")] {
+        for (count, what) in
+            [(existing, "already in the data set"), (copies, "identical to others"), (unread, "not read")]
+        {
             if count > 0 {
                 summary += &format!(", {} {what}", grouped(count));
             }

@@ -185,7 +185,9 @@ fn disk_space_note(options: &RecordOptions) -> Result<Option<String>> {
     let mib = free >> 20;
     if free < LEAST_ROOM {
         let remedy = "choose another directory with -o FILE".to_owned();
-        return Err(Error::new(format!("the file system has only {mib} MiB free")).in_file(directory).with_remedy(Some(remedy)));
+        return Err(Error::new(format!("the file system has only {mib} MiB free"))
+            .in_file(directory)
+            .with_remedy(Some(remedy)));
     }
     Ok((free < LITTLE_ROOM).then(|| {
         // Each sample copies 8192 bytes of the stack, perf's default.

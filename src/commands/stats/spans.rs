@@ -259,7 +259,9 @@ impl<'p> Answers<'p> {
                     (format!("what {name} did"), name_table(&tallies, by_count))
                 }
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) => (format!("time by {key}"), arg_table(sums)),
-                (_, QuestionAnswer::ByArg(sums)) => ("time by the value of a span argument".to_owned(), arg_table(sums)),
+                (_, QuestionAnswer::ByArg(sums)) => {
+                    ("time by the value of a span argument".to_owned(), arg_table(sums))
+                }
                 (_, QuestionAnswer::ByName(tallies)) => {
                     let by_sum = |tally: &Tally| (Reverse(tally.sum), Reverse(tally.count));
                     ("all spans".to_owned(), name_table(&tallies, by_sum))

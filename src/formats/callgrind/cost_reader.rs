@@ -160,10 +160,10 @@ impl CostReader {
     /// if the call is malformed, so that it can't name the callee of a later call.
     fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
         let callee = self.take_callee();
-        let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
+        let count = number(call.count).ok_or_else(|| Error::new("the calls= line has no valid count"))?;
         Ok(Record::Call {
             caller: self.current_function()?,
-            callee: callee.ok_or_else(|| Error::new("calls= has no valid cfn= before it"))?,
+            callee: callee.ok_or_else(|| Error::new("the calls= line has no valid cfn= line before it"))?,
             count,
             target: call.target,
             cost: call.cost,
@@ -314,7 +314,14 @@ mod tests {
     fn what_a_call_without_costs_states_is_not_used_for_the_next() {
         let text = "fn=f\ncob=p\ncfn=g\ncalls=1 1\nfn=h\n1 5\ncalls=1 1\n1 6\ncfn=i\ncalls=x 1\n1 2\n";
         let no_line = "a calls= or jump= line is not followed by a line with its position";
-        let expected = ["//f", no_line, "//h", ": 5", "calls= has no valid cfn= before it", "calls= has no count"];
+        let expected = [
+            "//f",
+            no_line,
+            "//h",
+            ": 5",
+            "the calls= line has no valid cfn= line before it",
+            "the calls= line has no valid count",
+        ];
         assert_eq!(read_all(&mut CostReader::default(), text), expected);
     }
 

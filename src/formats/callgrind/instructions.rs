@@ -148,7 +148,7 @@ impl InstructionReader {
             }
             Some(Record::Call { caller, callee, count, target, cost }) => {
                 let position = cost.position.ok_or_else(malformed)?;
-                let target = target.ok_or_else(|| Error::new("calls= has no position"))?;
+                let target = target.ok_or_else(|| Error::new("the calls= line has no valid target position"))?;
                 let Some(column) = columns.instr else { return Ok(()) };
                 let (caller, callee) = (self.stated_index(caller), self.stated_index(callee));
                 let call = Call { caller, callee, addr: position.0[column], count, entry: target.0[column] };

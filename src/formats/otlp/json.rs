@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 /// Writes a `ProfilesData` message as one JSON object.
 pub(super) fn write(message: Vec<u8>, out: &mut dyn Write) -> Result<()> {
     let data = ProfilesData::decode(Bytes::from(message));
-    let data = data.map_err(|error| Error::new("cannot be written as JSON").because(error))?;
+    let data = data.map_err(|error| Error::new("the profile cannot be written as JSON").because(error))?;
     serde_json::to_writer(out, &data)
         .map_err(|error| if error.is_io() { std::io::Error::from(error).into() } else { Error::new(error.to_string()) })
 }

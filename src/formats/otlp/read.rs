@@ -278,7 +278,8 @@ impl MessageReader<'_> {
         event: ProfileType,
         tracks: &mut Tracks,
     ) -> Result<()> {
-        let sample = SampleMessage::decode(encoded.clone()).map_err(|error| Error::new("is damaged").because(error))?;
+        let sample = SampleMessage::decode(encoded.clone())
+            .map_err(|error| Error::new("the sample is damaged").because(error))?;
         let stack = match self.stack(sample.stack_index)? {
             Some(stack) => stack,
             None => self.reader.profile.unknown_stack(),

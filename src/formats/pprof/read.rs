@@ -131,7 +131,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut sample = PprofSample::default();
     for bytes in &tables.samples {
         sample.clear();
-        let decoded = sample.merge(*bytes).map_err(|error| Error::new("is damaged").because(error));
+        let decoded = sample.merge(*bytes).map_err(|error| Error::new("the sample is damaged").because(error));
         if let Err(error) = decoded.and_then(|()| reading.add_sample(&sample)) {
             skipped.add(error);
         }

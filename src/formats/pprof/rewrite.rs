@@ -66,7 +66,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         sample.clear();
         match sample.merge(*encoded) {
             Ok(()) => uses.extend(unnamed.uses(&sample, &tables).flatten()),
-            Err(error) => skipped.add(Error::new("is damaged").because(error)),
+            Err(error) => skipped.add(Error::new("the sample is damaged").because(error)),
         }
     }
     warnings.extend(skipped.into_warning());

@@ -120,8 +120,8 @@ impl<'d> Tables<'d> {
 /// Decodes a message in a field of another one.
 fn decode<M: Message + Default>(value: FieldValue<'_>) -> Result<M> {
     match value {
-        FieldValue::Bytes(bytes) => M::decode(bytes).map_err(|error| Error::new("is damaged").because(error)),
-        FieldValue::Number(_) => Err(Error::new("has a number where a message was expected")),
+        FieldValue::Bytes(bytes) => M::decode(bytes).map_err(|error| Error::new("a message is damaged").because(error)),
+        FieldValue::Number(_) => Err(Error::new("a field has a number where a message was expected")),
     }
 }
 

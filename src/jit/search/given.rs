@@ -147,7 +147,7 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     }
     // Without any of these, the ID in the file or its name decides, even if several processes have it.
     let Some(pid) = certain.or(outer) else {
-        let error = Error::new("has no process ID; pass FILE@PID");
+        let error = Error::new("neither the file nor its name says which process it is from; pass FILE@PID");
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };
     };
     // Only a recording lists every process. Text contains only some of them, and a callgrind file only one, so there

@@ -234,7 +234,7 @@ impl<'a> Finder<'a> {
             && !is_given
             && !map_id.eq_ignore_ascii_case(&script_id)
         {
-            return Err("its debugId differs from the script's".to_owned());
+            return Err("the map's debugId differs from the script's".to_owned());
         }
         let files: Vec<String> = map.sources.iter().map(|source| authored_name(&source.path, &base)).collect();
         let mut size = text.len() + file.bytes().len();

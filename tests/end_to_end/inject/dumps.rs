@@ -144,7 +144,7 @@ fn cases() -> Vec<Case> {
             of_99,
             sound(),
             both,
-            Line("used for process 77, because the file's times match the process"),
+            Line("used for process 77, because the times in the file fit the lifetime of the process"),
         ),
         case("an old one of the same number, mapped", true, own, of_another_run(20), none, began),
         case("an old one of the same number", false, own, of_another_run(20), none, began),

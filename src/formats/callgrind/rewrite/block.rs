@@ -309,7 +309,7 @@ impl<'a> ItemParser<'a> {
     /// Adds a call as an item. The callee is the function that the preceding `cob=`, `cfi=` and `cfn=` lines named.
     fn read_call(&mut self, line: CallLine<'a>) -> Result<()> {
         let (object, file, function) = (self.cob.take(), self.cfi.take(), self.cfn.take());
-        let function = function.ok_or_else(|| Error::new("calls= has no cfn= before it"))?;
+        let function = function.ok_or_else(|| Error::new("the calls= line has no cfn= line before it"))?;
         let call = Call {
             callee: Callee { object, file, function },
             count: line.count,

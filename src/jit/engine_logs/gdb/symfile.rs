@@ -25,7 +25,8 @@ pub(super) struct Function<'data> {
 impl<'data> Symfile<'data> {
     /// Parses an object. `machine` is the machine of the process that registered it.
     pub(super) fn parse(bytes: &'data [u8], machine: u16) -> Result<Self> {
-        let file = object::File::parse(bytes).map_err(|error| Error::new("the object is damaged").because(error))?;
+        let file = object::File::parse(bytes)
+            .map_err(|error| Error::new("the registered object is damaged").because(error))?;
         let object::File::Elf64(elf) = &file else {
             return Err(Error::new("the object is not a 64-bit ELF file"));
         };

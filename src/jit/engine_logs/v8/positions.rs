@@ -40,14 +40,14 @@ pub(super) struct InlinedEntry {
 impl<'a> SourceInfo<'a> {
     /// Parses the fields of a `code-source-info` record. The error says what is wrong with them.
     pub(super) fn parse(mut fields: Fields<'a>) -> Result<Self, &'static str> {
-        let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
-        let script = fields.next().and_then(decimal).ok_or("has no script ID")?;
+        let addr = fields.next().and_then(hexadecimal).ok_or("the record has no hexadecimal address")?;
+        let script = fields.next().and_then(decimal).ok_or("the record has no valid script ID")?;
         // Where the function starts and ends in the script isn't needed.
-        fields.next().and_then(decimal).ok_or("has no start position")?;
-        fields.next().and_then(decimal).ok_or("has no end position")?;
-        let positions = fields.next().ok_or("is incomplete")?;
-        let inlined_calls = fields.next().ok_or("is incomplete")?;
-        let functions = fields.next().ok_or("is incomplete")?;
+        fields.next().and_then(decimal).ok_or("the record does not say where the function starts in the script")?;
+        fields.next().and_then(decimal).ok_or("the record does not say where the function ends in the script")?;
+        let positions = fields.next().ok_or("the record ends before its list of positions")?;
+        let inlined_calls = fields.next().ok_or("the record ends before its list of inlined calls")?;
+        let functions = fields.next().ok_or("the record ends before its list of inlined functions")?;
         Ok(Self { addr, script, positions, inlined_calls, functions })
     }
 

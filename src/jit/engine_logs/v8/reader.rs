@@ -34,8 +34,8 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
         if record.is_whole
             && let Err(why) = reader.read_record(&record)
         {
-            let word = String::from_utf8_lossy(record.word().unwrap_or(b"a line")).into_owned();
-            reader.log.skipped.add(Error::new(format!("{word} {why}")).at_offset(record.offset as u64));
+            let word = String::from_utf8_lossy(record.word().unwrap_or(b"no keyword")).into_owned();
+            reader.log.skipped.add(Error::new(format!("{why} ({word})")).at_offset(record.offset as u64));
         }
     }
     let V8LogReader { mut log, sources, .. } = reader;
@@ -95,7 +95,7 @@ impl<'a> V8LogReader<'a> {
             // Other records say nothing about code.
             Some(_) => {}
             None if record.text.is_empty() => {}
-            None => return Err("has an unknown type"),
+            None => return Err("the record has an unknown type"),
         }
         Ok(())
     }
@@ -157,9 +157,9 @@ impl<'a> V8LogReader<'a> {
 
     /// Reads a `script-source` record. Only the text's range in the log is kept.
     fn read_script(&mut self, mut fields: Fields<'a>) -> Result<(), &'static str> {
-        let id = fields.next().and_then(decimal).ok_or("has no script ID")?;
-        let name = fields.next().ok_or("has no name")?;
-        let text = fields.next().ok_or("has no text")?;
+        let id = fields.next().and_then(decimal).ok_or("the record has no valid script ID")?;
+        let name = fields.next().ok_or("the record has no script name")?;
+        let text = fields.next().ok_or("the record has no script source text")?;
         let start = text.as_ptr().addr() - self.file.as_ptr().addr();
         self.sources.add_script(id, self.time, name, start..start + text.len());
         Ok(())
@@ -185,11 +185,11 @@ impl<'a> V8LogReader<'a> {
 }
 
 fn two_addresses(mut fields: Fields<'_>) -> Result<(u64, u64), &'static str> {
-    let first = fields.next().and_then(hexadecimal).ok_or("does not have two hexadecimal addresses")?;
-    let second = fields.next().and_then(hexadecimal).ok_or("does not have two hexadecimal addresses")?;
+    let first = fields.next().and_then(hexadecimal).ok_or("the record does not have two hexadecimal addresses")?;
+    let second = fields.next().and_then(hexadecimal).ok_or("the record does not have two hexadecimal addresses")?;
     Ok((first, second))
 }
 
 fn one_address(mut fields: Fields<'_>) -> Result<u64, &'static str> {
-    fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")
+    fields.next().and_then(hexadecimal).ok_or("the record has no hexadecimal address")
 }

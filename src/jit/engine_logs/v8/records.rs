@@ -91,16 +91,16 @@ impl<'a> LogRecord<'a> {
     /// Parses a `code-creation` record.
     pub(super) fn creation(&self) -> Result<Creation<'a>, &'static str> {
         let mut fields = self.fields();
-        let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("has no tag")?;
-        let kind = fields.next().and_then(number).ok_or("has no kind")?;
-        let micros = fields.next().and_then(decimal).ok_or("has no timestamp")?;
-        let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
-        let size = fields.next().and_then(decimal).ok_or("has no size")?;
-        let rest = fields.0.ok_or("has no name")?;
+        let tag = fields.next().filter(|tag| !tag.is_empty()).ok_or("the record has no tag for the type of code")?;
+        let kind = fields.next().and_then(number).ok_or("the record has no number for the kind of code")?;
+        let micros = fields.next().and_then(decimal).ok_or("the record has no valid timestamp")?;
+        let addr = fields.next().and_then(hexadecimal).ok_or("the record has no hexadecimal address")?;
+        let size = fields.next().and_then(decimal).ok_or("the record has no valid code size")?;
+        let rest = fields.0.ok_or("the record has no name for its code")?;
         if addr.checked_add(size).is_none() {
-            return Err("extends beyond the address space");
+            return Err("the record's code extends beyond the address space");
         }
-        let time = micros.checked_mul(1000).ok_or("has a timestamp that is out of range")?;
+        let time = micros.checked_mul(1000).ok_or("the record has a timestamp that is out of range")?;
         let mut creation = Creation { tag, kind, time, addr, size, name: rest, function: None, tier: b"" };
         if FUNCTION_TAGS.contains(&tag)
             && let Some((name, id, tier)) = split_function(rest)

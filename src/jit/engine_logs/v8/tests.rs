@@ -149,7 +149,7 @@ fn damage_is_counted_and_its_place_is_reported() {
     assert_eq!((log.skipped.count(), log.torn), (5, true));
     let said = log.skipped.into_warning().unwrap();
     assert_eq!(said.offset, Some(LOG.len() as u64));
-    assert_eq!(said.message, "5 lines skipped; the first one: code-creation has no time");
+    assert_eq!(said.message, "5 lines skipped; the first one: the record has no valid timestamp (code-creation)");
 }
 
 #[test]

@@ -113,7 +113,7 @@ class JitPart {
     ];
     const when = ranges.length > 0 ? "In the selected time: " : "";
     this.#nodes.facts.textContent = this.#compilations.length > 0 ? when + words.join(" · ")
-      : `When code was compiled is unknown; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in total.`;
+      : `No compilation times are known (${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of JIT code in total).`;
   }
 
   /** Notes about what the charts don't include. */
@@ -193,7 +193,7 @@ class JitPart {
     const heads = ["tier", "pieces", "bytes", "on average"];
     // If no time is known, one group of columns is enough; the line at the top says so.
     const knowsTimes = this.#compilations.length > 0;
-    if (knowsTimes && untimed.size > 0) heads.push("of unknown time", "bytes");
+    if (knowsTimes && untimed.size > 0) heads.push("pieces of unknown time", "their bytes");
     this.#nodes.tiers.replaceChildren(rows.length === 0 ? element("p", {}, "No code was compiled in the selected time.") : codesTable("Code by tier", heads, rows.map(({ category, timed, more }) => {
       const first = knowsTimes ? timed : more;
       return [swatch(category), ...ofCode(first), average(first), ...(knowsTimes && untimed.size > 0 ? ofCode(more) : [])];

@@ -27,8 +27,8 @@ export class TimeBar {
     this.clear = element("button", { id: "time-clear", title: "Clear the range, so that all samples count (Escape)", onclick: actions.clear }, "All");
     this.zoom = element("button", { id: "time-zoom", title: "Show only the selected time (or zoom with Ctrl+wheel)", onclick: actions.zoom }, "Zoom in");
     this.whole = element("button", { id: "time-whole", title: "Show the whole recording", onclick: actions.whole }, "Zoom out");
-    this.option = element("code", { id: "time-option", title: "jitgraft report options for the same samples" });
-    this.copy = element("button", { id: "time-copy", title: "Copy these options", onclick: () => actions.copy(this.option.textContent) }, "Copy");
+    this.option = element("code", { id: "time-option", title: "Pass these options to jitgraft report to count only the samples selected here" });
+    this.copy = element("button", { id: "time-copy", title: "Copy the options for jitgraft report", onclick: () => actions.copy(this.option.textContent) }, "Copy");
     this.fold = element("button", { id: "time-fold", "aria-controls": "part-time", onclick: actions.fold });
     this.told = element("output", { id: "time-told", "aria-live": "polite" });
     this.root = element("div", { class: "time-bar" },
