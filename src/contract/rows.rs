@@ -28,7 +28,9 @@ pub struct WrittenNames {
 }
 
 impl WrittenNames {
-    /// Determines how to write the names of a profile's JIT functions.
+    /// Determines how to write the names of a profile's JIT functions: as the runtime wrote them (`Raw`), or in
+    /// readable form. For readable names, all names of the profile are examined first, because different functions must
+    /// get different names.
     pub fn new(jit_names: JitNames, profile: &Profile) -> Self {
         let mut readable = ReadableNames::default();
         if jit_names != JitNames::Raw {

@@ -100,8 +100,9 @@ pub struct LocationNames<'a> {
 }
 
 impl<'a> LocationNames<'a> {
-    /// Decides which functions each location gets, and which copies of it are needed. `uses` are in ascending order.
-    /// `look_up` returns the functions for a use.
+    /// Looks up the functions of all locations. The samples of several processes may use the same location, but have
+    /// different functions there. Then the location itself gets the functions of its first use, and a copy of it is
+    /// made for each other list of functions. `uses` are in ascending order. `look_up` returns the functions for a use.
     pub fn new(uses: &[LocationUse], look_up: impl Fn(&LocationUse) -> Vec<NamedCall<'a>>) -> Self {
         let mut names = Self::default();
         for location_uses in uses.chunk_by(|one, other| one.location == other.location) {

@@ -163,11 +163,11 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
     found
 }
 
-/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran. The `SourceFile` gets
-/// costs where it normally has counts of frames. `None` as the last argument means that the switch that made the
-/// process write the file is unknown.
+/// Reports that the loaded dump or map (`account`) names only a part of the JIT code that ran. `coverage` says how much
+/// of the code's cost it names.
 fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, coverage: &Coverage) -> Finding {
     let Coverage { nameable, unnameable, .. } = *coverage;
+    // Callgrind files have costs instead of samples, so costs take the place of counts of frames.
     let source = SourceFile {
         path: account.path.clone(),
         kind: account.kind,
@@ -177,6 +177,7 @@ fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, cover
         frames: nameable + unnameable,
     };
     let named = cost_coverage(nameable, nameable + unnameable);
+    // `None`: it is unknown which switch made the process write the file.
     source_incomplete(process, share, &source, &named, None)
 }
 

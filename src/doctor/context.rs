@@ -137,8 +137,9 @@ impl<'a> DoctorContext<'a> {
     /// surest signs are tried first, so a weaker sign decides only if the ones before it don't.
     fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
-        // A trampoline is a small piece of unnamed JIT code through which some runtimes call their interpreter. Other
-        // runtimes give their memory for JIT code a name.
+        // The surest signs are traces of the runtime itself. Some runtimes call their interpreter through trampolines,
+        // which are small pieces of unnamed JIT code (`owner_of_unnamed`). Others give their memory for JIT code a name
+        // (`owner_of_memory`).
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }

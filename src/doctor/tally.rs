@@ -200,7 +200,8 @@ impl Tally {
     }
 
     /// The runtime that owns the unnamed JIT code of a process, if more than half of the unnamed frames are trampolines
-    /// of this runtime. `None` if that is so for none of `runtimes`.
+    /// of this runtime: small pieces of JIT code that call its interpreter. `None` if that is so for none of
+    /// `runtimes`.
     pub(super) fn owner_of_unnamed(
         &self,
         pid: Pid,
@@ -214,8 +215,8 @@ impl Tally {
         runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
     }
 
-    /// Counts the frames with a name, and those without one by cause. A sample counts once for each cause that occurs
-    /// in its stack.
+    /// Counts the frames of a stack that have a name. Frames without a name are counted by the cause for which they
+    /// lack it. Each cause also counts the samples in whose stack it occurs.
     fn count_names(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let mut frames_by_cause = BTreeMap::<Cause, u64>::new();
@@ -261,8 +262,8 @@ impl Tally {
         }
     }
 
-    /// If the stack is incomplete, counts it by why it ends and, for some of the reasons, by the owner of the code in
-    /// which it ends.
+    /// If the stack is incomplete, adds it to the count of stacks that end for the same reason. For some reasons, there
+    /// is a count for each owner of the code in which the stacks end.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         // Outer frames at addresses where nothing is mapped aren't real, so the stack ends before them.

@@ -155,7 +155,8 @@ pub fn run<'a>(
     run_and_inspect(inputs.into(), options, sink, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`run`], and calls `inspect` as in [`load_and_inspect`].
+/// Reads the inputs one after another, and pushes their rows into a sink, like [`run`]. Calls `inspect` once per
+/// recording, as in [`load_and_inspect`].
 fn run_and_inspect(
     JobInputs { mut first, paths: inputs }: JobInputs<'_>,
     options: &LoadOptions,
@@ -164,6 +165,7 @@ fn run_and_inspect(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
+    // Fail before the first input is read if a later one can't be.
     check_further(inputs)?;
     // If the first of several inputs is a text of lines, small inputs are read in groups instead of one by one.
     if let [path, _, ..] = inputs {
@@ -185,7 +187,8 @@ fn run_and_inspect(
     Ok(())
 }
 
-/// Like [`run_and_inspect`], for inputs most of which are small texts. These are read in groups.
+/// Does the work of [`run_and_inspect`] if most inputs are small texts. Workers read them in groups and in parallel;
+/// the results are pushed into the sink in the order of the inputs. `first` is the first input, which is open already.
 fn run_texts(
     first: Opened,
     inputs: &[InPath],

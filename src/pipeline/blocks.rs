@@ -74,6 +74,8 @@ impl<'a> Blocks<'a> {
             if self.ended {
                 break;
             }
+            // How many of the bytes form a block that ends where the text may be cut, such as after a line. 0 if there
+            // is no such place yet.
             let cut = self.cut(&bytes);
             if cut > 0 {
                 self.leftover.extend_from_slice(&bytes[cut..]);

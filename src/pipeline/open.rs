@@ -196,7 +196,7 @@ impl PeekedInput {
         Self::open_through(path, |file| Box::new(file))
     }
 
-    /// Like [`open`](Self::open). If the input is read as a stream, it is read through the reader that `wrap` returns.
+    /// Opens an input. If it is read as a stream, it is read through the reader that `wrap` makes of the file.
     pub(crate) fn open_through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
         let Some(mut file) = io::open_stream(path)? else {
             return match path {
@@ -742,7 +742,8 @@ pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
     Ok(())
 }
 
-/// Fails if this input can't be read, or if its format is unknown.
+/// Fails if this input can't be read, or if its format is unknown. If it doesn't exist and has the extension of an
+/// output, such as `.svg`, the error proposes `-o`.
 fn check_one(path: &Path) -> Result<()> {
     if io::is_file(path) {
         let PeekedInput::File(mut file) = PeekedInput::open(&InPath::Path(path.to_owned()))? else { return Ok(()) };

@@ -54,7 +54,8 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     )));
 }
 
-/// Like [`each_event`], but the caller chooses the events, as pairs of index and name. `write` gets the index.
+/// Calls `write` for each of these events (pairs of index and name), with the event's index and its own output. Where
+/// the outputs are is as in [`each_event`].
 pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,

@@ -67,7 +67,7 @@ impl RunningProcess {
         Ok(Self {
             pid,
             comm: String::from_utf8_lossy(comm.trim_ascii_end()).into_owned(),
-            // Old kernels don't write this line.
+            // The ID that the process has in its container. Old kernels don't write this line.
             inner: status_pid(&status, "NSpid:").unwrap_or(pid),
             words: split_command_line(&cmdline),
             environment,

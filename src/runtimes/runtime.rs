@@ -339,7 +339,8 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// True if the name matches.
+    /// True if the name has this shape. `After` stands for names that consist of one of the prefixes `starts`, followed
+    /// by the text `mark` and anything else.
     pub(super) fn fits(self, name: &[u8]) -> bool {
         match self {
             Self::Is(whole) => name == whole.as_bytes(),

@@ -43,7 +43,8 @@ impl RuntimeSet {
         set
     }
 
-    /// The set of runtimes for which `is_wanted` is true.
+    /// The set of runtimes for which `is_wanted` is true. A set has one bit per runtime, at the runtime's index in
+    /// [`RUNTIMES`].
     fn matching(is_wanted: impl Fn(&Runtime) -> bool) -> Self {
         let mut bits = 0;
         for (number, runtime) in RUNTIMES.iter().enumerate() {

@@ -164,7 +164,8 @@ impl Switch {
     }
 
     /// Instructions of the form `START (VERSION or newer) with FLAGS (or VARIABLES in its environment)`, followed by
-    /// `by_hand` and the note. If the switch has neither flags nor variables, `by_hand` and the note are all.
+    /// what the user must do besides (`by_hand`) and a remark (`note`). If the switch has neither flags nor variables,
+    /// the instructions only consist of these two.
     fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
         let has_flags = !self.flags.is_empty();

@@ -359,6 +359,8 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jvms = Vec::new();
     for &pid in context.tally.processes.keys() {
+        // `stops` says where these call chains end. `find_jvm_stops` returns `None` unless the process is a JVM that
+        // lacks the option for frame pointers.
         let Some(stops) = find_jvm_stops(pid, context) else { continue };
         let process = context.process(pid);
         let Some(runtime) = process.runtime else { continue };

@@ -26,7 +26,8 @@ impl Piece<'_> {
         }
     }
 
-    /// Calls `show` with all bytes of this part, some at a time.
+    /// Calls `show` with the bytes of this part, in one or more slices. Zeros aren't stored, so they come from a
+    /// constant block.
     pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {

@@ -73,7 +73,8 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     })
 }
 
-/// Writes boxes as the text of the attribute `data-b` (see the module's documentation). Amounts are divided by `unit`.
+/// Writes boxes as the text of the attribute `data-b`, separated by blanks. The fields of a box are separated by
+/// commas: row, start, width, name, color, and optional details. Amounts are divided by `unit`.
 pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
     let mut previous = 0;
     for (index, one) in boxes.iter().enumerate() {

@@ -95,9 +95,10 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name to show for a box; "all" for the root, which has no label. For a label whose name belongs
-    /// to several functions, `starts` has the location where its function starts, which is appended. For unnamed frames
-    /// that were joined to one box, their number is appended instead.
+    /// Composes the name to show for a box, adds it to the table if it is new, and returns its number there. The root,
+    /// which has no label, is called "all". If the label's name belongs to several functions, the location where its
+    /// function starts is appended; `starts` has these locations by label. If the box stands for several unnamed frames
+    /// in a row, how many they are is appended instead.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));

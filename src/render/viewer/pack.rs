@@ -50,8 +50,8 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to `json` with one more field, `field`, which is a list. The list may be very long, so
-    /// its values are serialized one by one.
+    /// Sets the section's JSON to the object `json`, to which it adds a list under the name `field`. The list may be
+    /// very long, so its values are serialized one by one.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,
@@ -69,7 +69,7 @@ impl Section {
         self
     }
 
-    /// Adds a column of numbers, stored as they are.
+    /// Adds a column of numbers. They are stored as they are, each in as many bytes as it needs (varint).
     pub fn numbers(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for number in numbers {
