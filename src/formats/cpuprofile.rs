@@ -251,8 +251,8 @@ impl<'a> ProfileMembers<'a> {
     }
 
     /// The samples sorted by time. The weight of each is the time until the next sample; for the last one, until the
-    /// end of the profile. A sample for which the file states no line gets a line of its node's list, each of which is
-    /// used up by as many samples as it has ticks.
+    /// end of the profile. If the file states no line for a sample, the sample gets a line from its node's list. Each
+    /// line of that list is given to as many samples as it has ticks.
     fn timed_samples(&self) -> Vec<WeighedNode> {
         let mut time = self.start as i64;
         // The time in microseconds of each sample, with the sample's index.

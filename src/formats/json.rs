@@ -34,6 +34,7 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     Ok(writeln!(out)?)
 }
 
+/// Writes the profile as an object with up to three members: facts about the recording, frames and events.
 fn write_document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
     if profile.about != About::default() {

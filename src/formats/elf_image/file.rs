@@ -46,14 +46,15 @@ impl Image<'_, '_> {
         self.finish(&end, self.build_id(), out)
     }
 
-    /// Writes only the code, so that another thread can compute the build ID meanwhile.
+    /// Writes only the code, so that another thread can compute the build ID meanwhile. The pieces of code are written
+    /// run by run; a run is a section of neighboring pieces.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
         let fill = match self.addressing {
             Addressing::RunTime => gap_fill(self.target.machine),
             Addressing::FileOffset => 0,
         };
         let mut sink = ByteSink::new(out, self.layout.code.start)?;
-        // Between runs there are zeros. `fill` is for the gaps between pieces of a run, which viewers disassemble.
+        // Between runs there are zeros. Gaps between the pieces of a run get `fill`, because viewers disassemble them.
         for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
             sink.skip_to(run.offset, 0)?;
             for (piece, code) in self.with_code(&self.layout.pieces[run.pieces.clone()]) {

@@ -99,10 +99,10 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans the image for a group of neighboring code, which `slots` contain: where the unwinding information goes, and
-/// the image's base address. If an image of the same range was already planned, `shared_base` is that image's base, and
-/// that image's header and table are the ones that get mapped. `is_free` returns true if neither code nor another file
-/// was ever in a range of addresses.
+/// Plans the image for a group of neighboring code: where the unwinding information (the table) goes, and the image's
+/// base address. `slots` has the group's code. If an image of the same address range was planned before, `shared_base`
+/// is that image's base; only that image's header and table are then mapped. `is_free` returns true for a range of
+/// addresses in which neither code nor another file ever was.
 fn plan_image(
     target: Target,
     slots: &[Slot],

@@ -44,6 +44,7 @@ struct StringIndex {
 }
 
 impl<'data> Strings<'data> {
+    /// Opens the table of strings: `data` has their texts, and `index` where the text of each string ID is in `data`.
     pub(super) fn open(
         data: PageStream<'data>,
         index: &PageStream<'data>,

@@ -81,9 +81,9 @@ struct Signs {
 /// Returns an error if encoded profiles are of an older protocol. `attributes` is the size of the dictionary's
 /// attribute table.
 ///
-/// A sample may have no fields but 2 (numbers) and 5 (timestamps). Its version is then ambiguous, because field 2 holds
-/// values in 1.9 but attributes in 1.10. Such a sample is taken for 1.10 if the numbers in field 2 are distinct and
-/// valid attribute indices.
+/// A sample may have neither field 3 nor field 4. Its version is then ambiguous, because field 2 holds values in 1.9
+/// but attributes in 1.10. Such a sample is taken for 1.10 if it has timestamps, and the numbers in field 2 are
+/// distinct and valid attribute indices.
 fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attributes: usize) -> Result<()> {
     let mut signs = Signs::default();
     for profile in profiles {

@@ -83,9 +83,9 @@ impl<'data> DeferredChains<'data> {
         }
     }
 
-    /// Call this after the last [`Self::add`] and before the first [`Self::find`], which needs sorted chains. Also
-    /// warns about samples without a chain and chains without a sample. `records` must yield all records of the
-    /// recording.
+    /// Sorts the chains that were added, as [`Self::find`] needs them. Call this after the last [`Self::add`] and
+    /// before the first `find`. Also warns about samples without their chain and chains without a sample. `records`
+    /// must yield all records of the recording.
     pub fn settle<'r>(
         &mut self,
         recording: &Recording,
@@ -155,8 +155,8 @@ impl<'data> DeferredChains<'data> {
 }
 
 impl Recording {
-    /// Parses a CALLCHAIN_DEFERRED record into the form of a sample. Its instruction pointer is the first address of
-    /// the chain, or 0 if the chain is empty: the record itself has none.
+    /// Parses a CALLCHAIN_DEFERRED record into the form of a sample. The record has no instruction pointer, so that of
+    /// the sample is the first address of the chain, or 0 if the chain is empty.
     fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(raw).unwrap_or(0);
         let trailer = self.sample_id(raw).unwrap_or_default();

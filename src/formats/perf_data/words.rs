@@ -47,9 +47,9 @@ impl<'data> Words<'data> {
         words.get(index).map(|word| self.endian.u64(*word))
     }
 
-    /// Calls `act` for the words of the list, in order, except for blocks of `N` words for which `is_wanted` returns
-    /// false. The words at the end that don't fill a block are never skipped. This is faster than looking at single
-    /// words if few blocks are wanted.
+    /// Calls `act` for each word of the list, in order, but skips every block of `N` words for which `is_wanted`
+    /// returns false. The words at the end that don't fill a block are never skipped. This is faster than looking at
+    /// single words if few blocks are wanted.
     #[inline]
     pub fn for_each_in_wanted_blocks<const N: usize>(
         self,

@@ -96,6 +96,7 @@ impl ScopesReader {
         u32::try_from(self.name).ok().filter(|name| (*name as usize) < self.names)
     }
 
+    /// Reads the end of the innermost open scope. `None` if the item is invalid or no scope is open.
     fn end_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         self.scopes.authored[self.open.pop()?].end = self.authored;

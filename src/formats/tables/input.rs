@@ -128,12 +128,12 @@ impl TableInput {
     pub(super) fn extend(&mut self, profile: &Profile) {
         self.frame_numbers.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
+        // Threads and events are only appended to a profile from one part to the next, so those after the known ones
+        // are new.
         for track in &profile.tracks()[self.tracks.len()..] {
             let cells = self.track_cells(track);
             self.tracks.push(cells);
         }
-        // Threads and events are only appended to a profile from one part to the next, so those after the known ones
-        // are new.
         for series in &profile.series[self.events.len().min(profile.series.len())..] {
             let (name, unit) = (self.texts.number(&series.name), self.texts.number(series.unit.name()));
             self.events.push(EventCells { name, unit });

@@ -270,9 +270,11 @@ impl<T: DataType> CellBatch<T> {
         Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), value_level }
     }
 
-    /// Moves the cells of one row into the batch: one cell, or any number if the column is a list. The levels are
-    /// described at [`CellBatch`].
+    /// Moves the cells of one row into the batch: one cell, or any number if the column is a list. Adds Parquet's two
+    /// levels for each cell: the definition level tells whether the cell is a value, null or an empty list; the
+    /// repetition level is 0 if the cell starts a row, otherwise 1 (see [`CellBatch`]).
     fn push_row(&mut self, cells: &mut Vec<Option<T::T>>) {
+        // An empty list has levels, too, as if it were a cell.
         if cells.is_empty() {
             self.definitions.push(0);
             self.repetitions.push(0);

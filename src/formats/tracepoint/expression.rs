@@ -194,6 +194,7 @@ impl<'f> Parser<'f> {
         let mut list = Vec::new();
         while self.position < self.tokens.len() {
             self.expect_sign(",")?;
+            // The limit for the number of operators applies to each argument.
             self.operators = 0;
             list.push(self.parse_argument()?);
         }
@@ -239,7 +240,8 @@ impl<'f> Parser<'f> {
         Some(argument)
     }
 
-    /// Parses an expression whose operators are in row `level` of [`BINARY`] or in a later one.
+    /// Parses an expression whose operators are in row `level` of [`BINARY`] or in a later one. Operators in later rows
+    /// bind tighter.
     fn parse_binary(&mut self, level: usize) -> Option<Argument> {
         // Beyond the last row there are no binary operators, so an operand with its signs is next.
         let Some(operators) = BINARY.get(level) else { return self.parse_unary() };

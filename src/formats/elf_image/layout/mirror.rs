@@ -66,9 +66,10 @@ impl MirrorRegion {
     }
 }
 
-/// Lays out the code of all slots from file offset `header` on: one region after the other, each with one mirror per
-/// layer (use of the same addresses), then the code that doesn't fit, packed. Returns where each slot's code is, and
-/// the pieces sorted by offset.
+/// Lays out the code of all slots from file offset `header` on, one region (code without large gaps) after the other. A
+/// mirror is a part of the file in which a region's code has the same distances as in memory. If addresses of a region
+/// were reused, each use (layer) has a mirror of its own. Code that doesn't fit is packed after all mirrors. Returns
+/// where each slot's code is, and the pieces sorted by offset.
 pub(super) fn place_slots(slots: &[Slot], header: u64) -> (Vec<Option<SlotPlace>>, Vec<SlotPiece>) {
     let items = sorted_items(slots);
     let mut offsets = vec![None; slots.len()];

@@ -26,7 +26,8 @@ impl BareFunction {
     }
 }
 
-/// All functions of a file that are in no library and named after their address, in ascending order.
+/// All functions of a profile that are in no library and named after their address. A function that several processes
+/// use is listed once for each of them. The list is sorted by tables, row and process.
 pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     let mut functions = Vec::new();
     for (index, tables) in file.tables().iter().enumerate() {

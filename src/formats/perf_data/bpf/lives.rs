@@ -59,6 +59,7 @@ pub(super) struct SymbolMoment {
 }
 
 impl ProgramLives {
+    /// Adds the loading or unloading of a program. `position` is the event's place in the list of all events.
     pub(super) fn add_event(&mut self, position: usize, event: BpfEvent) {
         let life = self.programs.entry((event.id, event.tag)).or_default();
         match event.kind {
