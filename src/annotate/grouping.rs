@@ -6,8 +6,8 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Combines listings as the user asked for. If versions are to be merged, the listings of each function must be
-/// contiguous, with the hottest version first.
+/// Combines listings as the user asked for: may merge the versions of each function into one listing, and sum costs by
+/// source line. For merging, the listings of each function must be contiguous, with the hottest version first.
 pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Listing> {
     let mut listings = if grouping.merge { merge_versions(listings) } else { listings };
     if grouping.by_line {

@@ -28,8 +28,8 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// Groups functions, which must be sorted hottest first. Native functions with the same name in different files
-    /// stay separate; JIT code is grouped by name alone.
+    /// Groups functions by name, so that the code ranges of one name are together. Native functions with the same name
+    /// in different files stay separate; JIT code is grouped by name alone. `functions` must be sorted hottest first.
     pub(super) fn new(functions: &[Function], weight: Weight) -> Self {
         let mut list = Vec::<Name>::new();
         let mut numbers = FxHashMap::default();

@@ -25,8 +25,8 @@ use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Reads a recording, and annotates those of its functions that the options select. Only functions in which samples
-/// have their innermost frame can be selected.
+/// Reads a recording, and lists the code of the functions that the options select, with the costs of each instruction.
+/// Only functions in which samples have their innermost frame can be selected.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,

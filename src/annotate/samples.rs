@@ -58,15 +58,15 @@ struct PlaceSum {
 const NOTHING_KNOWN: &str = "nothing is known about this code";
 
 impl Sampled<'_> {
-    /// Sums the samples by function, hottest function first. Code locations in the same code range or symbol belong to
-    /// the same function.
+    /// Sums the samples by the function of their innermost frame, hottest function first. Code locations in the same
+    /// code range or symbol belong to the same function. Also returns the function and offset of each code location.
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> SampledFunctions {
         let linked_places = self.link_places(job, warnings);
         let mut functions = FunctionList::default();
         let mut offsets = vec![None; self.examined.samples.chains.places().len()];
         let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
         for (index, sum) in self.sums().into_iter().enumerate() {
-            // No sample has its innermost frame at this location: it only occurs among callers.
+            // Skip a location at which no sample has its innermost frame. It only occurs among callers.
             if sum.costs.samples() == 0 {
                 continue;
             }
@@ -127,8 +127,9 @@ impl Sampled<'_> {
         }
     }
 
-    /// Determines where the machine code of the function at a code location is, and where in it the location is.
-    /// `linked` is the location's address as linked; `None` unless it is in a file that exists on this machine.
+    /// Determines where the machine code of the function at a code location is (or why it isn't available), and the
+    /// location's offset in that code. `linked` is the location's address as linked; `None` unless the location is in a
+    /// file that exists on this machine.
     fn locate(&self, place: &FrameLocation, linked: Option<&LinkedPlace>) -> LocatedCode {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {

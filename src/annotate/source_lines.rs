@@ -262,9 +262,9 @@ impl Texts {
 }
 
 /// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted, so only
-/// regular files of limited size are opened. Without the user's permission, two kinds of files are hidden: for root,
-/// who could read everything, those that aren't world-readable; and files of this machine if the recording is in an
-/// archive, because it names files of another machine.
+/// regular files of limited size are opened. Unless the user trusts sources, two kinds of files aren't shown. If
+/// jitgraft runs as root, who can read everything: files that aren't world-readable. If the recording was packed into
+/// an archive on another machine: files of this machine, because the recording means those of the other one.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();

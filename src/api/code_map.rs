@@ -181,8 +181,8 @@ impl CodeMap {
         Some(CodeHit { map: self, hit, back })
     }
 
-    /// Makes a map from one of the internal type. That one borrows names and lines from its sources, so they are
-    /// copied.
+    /// Makes a map from one of the internal type. The internal map borrows names and lines from its sources, so this
+    /// copies them.
     fn from_borrowed(map: &code_map::CodeMap<'_>, warnings: &Warnings) -> Self {
         let (mut names, mut name_ends, mut lines) = (Vec::new(), Vec::new(), Vec::new());
         for id in 0..map.code_count() {
@@ -193,8 +193,8 @@ impl CodeMap {
         }
         let index = map.with_code(|id| {
             let Code { name, addr, size, origin, .. } = map.code(id);
-            // The index needs no names and lines of its own (`names`, `lines`), except for the ending of names on which
-            // the search depends.
+            // Names and lines are stored outside of the index (`names`, `lines`). It only keeps the ending of names on
+            // which the search depends.
             let name = if name.ends_with(HEADER_SUFFIX) { HEADER_SUFFIX } else { b"" };
             Code { name, addr, size, bytes: None, lines: Lines::default(), unwind: None, origin }
         });
@@ -291,8 +291,9 @@ impl<'a> CodeHit<'a> {
         }
     }
 
-    /// The frame of one of the functions at the address. If no line is known there, `call` is `None`, which stands for
-    /// the function that was compiled.
+    /// The frame of one of the functions at the address: `call` is the function that was compiled or an inlined one,
+    /// with its source line. If no line is known at the address, `call` is `None`, which stands for the function that
+    /// was compiled.
     fn frame_of(&self, call: Option<&PlacedCall<'a>>) -> Frame<'a> {
         let name = call.and_then(|call| call.inlined).unwrap_or(self.name());
         Frame {

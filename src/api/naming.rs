@@ -66,6 +66,8 @@ pub fn add_names(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Re
     add_names_to(profile, code_map, process).map_err(Error::without_stdin)
 }
 
+/// Detects the format of the profile, and adds names in the way that the format needs. Fails if names can't be added to
+/// a profile of this format in memory. Errors call the profile standard input.
 fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
     let input = Input::from_bytes(profile.to_vec())?;
     match input.format.rewriter {

@@ -22,8 +22,8 @@ impl StoredLines {
         if lines.raw.is_empty() {
             return None;
         }
-        // Lines are decoded now if that needs something the copy can't keep: a source map, or data shared by a whole
-        // file.
+        // The encoded bytes are kept if the copy alone is enough to decode them later. If decoding needs a source map
+        // or data shared by a whole file, which the copy can't keep, lines are decoded now.
         match lines.decode {
             Some(decode) if lines.positions.is_none() && lines.authored.is_none() => Some(Self::Encoded {
                 raw: lines.raw.into(),

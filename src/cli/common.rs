@@ -50,9 +50,10 @@ impl Common {
         Ok(Job { pool: Pool::new(self.threads)?, quiet: self.quiet, verbose: self.verbose > 0, strict: self.strict })
     }
 
-    /// Prints the summary and the warnings, and determines the exit code. With `--strict`, warnings and unnamed JIT
-    /// frames are failures. A program that was run for the command, such as perf, decides the exit code if it failed.
-    /// Otherwise, it is a failure if an input failed, or if `doctor` was asked to fail on findings and has some.
+    /// Prints the summary and the warnings, and determines the exit code. If a program that was run for the command,
+    /// such as perf, failed, the exit code is that of the program. Otherwise, the command fails if an input failed, if
+    /// `doctor` was asked to fail on findings and has some, or, with `--strict`, if there are warnings or too many
+    /// unnamed JIT frames.
     pub(super) fn finish(&self, job: &Job, outcome: &Outcome) -> ExitCode {
         if !job.quiet {
             for warning in outcome.warnings.iter() {

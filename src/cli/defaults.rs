@@ -11,8 +11,8 @@ use std::ffi::OsString;
 /// The name of the environment variable with default flags.
 pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
 
-/// Inserts the flags of `defaults` after the command's name in `typed`. Fails if one of them isn't a flag of any
-/// command.
+/// Inserts the flags of `defaults` after the command's name in `typed`, the words of the command line. Leaves out flags
+/// that this command lacks or that conflict with typed ones. Fails if one of them isn't a flag of any command.
 pub(super) fn insert_defaults(
     command: &Command,
     typed: Vec<OsString>,
@@ -22,7 +22,7 @@ pub(super) fn insert_defaults(
     let mut words = typed;
     for flag in split_flags(command, defaults)? {
         if find(command, chosen, &flag[0]).is_none() {
-            // Another command has the flag (see the module's introduction).
+            // The chosen command lacks the flag, but another command has it: one list of defaults is for all commands.
             continue;
         }
         let mut more = words.clone();

@@ -78,8 +78,8 @@ pub(super) fn extension(output: &OutPath) -> Option<String> {
 }
 
 /// Fails if the output's file name has the extension of a format that `command` doesn't write. `own` has the extensions
-/// of the formats that it writes. An extension with two parts counts as a whole: a command that writes `json` doesn't
-/// therefore write `firefox.json`.
+/// of the formats that the command writes. An extension with two parts counts as a whole: a command that writes `json`
+/// needn't be able to write `firefox.json`.
 pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
     if let Some(double) = find_double_extension(output).filter(|ending| !own.contains(ending)) {
         let error = Error::usage(format!("jitgraft {command} does not write .{double} files"));

@@ -47,7 +47,8 @@ impl SummaryArgs {
     }
 }
 
-/// Inserts the command `summary` if the first word that isn't an option is a file and not a command.
+/// Inserts the command `summary` if the command line has a file but no command: if its first word that isn't an option
+/// is a file, or if `-i` or `--` comes before any command.
 pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let own = command.find_subcommand(NAME).unwrap_or(command);
     let mut rest = words.iter().skip(1);
@@ -67,8 +68,7 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
         }
         // An option that the summary lacks: leave the words as they are, so that clap reports it.
         let Some(known) = find(command, own, option) else { return words };
-        // The value may be in the option's own word (`--to=text`, `-ofile`); otherwise it is the next word, which is
-        // skipped.
+        // Skip the option's value. It is the next word, unless it is in the option's own word (`--to=text`, `-ofile`).
         let in_one = option.contains('=') || !option.starts_with("--") && option.len() > 2;
         if known.get_action().takes_values() && !in_one {
             rest.next();

@@ -59,7 +59,8 @@ impl Sheet<'_> {
         }
     }
 
-    /// Writes the calls that were inlined into a version as a tree, if their addresses in the code are unknown.
+    /// Writes the tree of the calls that were inlined into a version of a function, if the addresses of these calls in
+    /// the code are unknown. Writes nothing otherwise: `expanded` is then empty.
     fn write_inlined_calls(&mut self, version: &Version) -> Result<()> {
         let count = version.expanded.len();
         if count > 0 {
@@ -96,7 +97,7 @@ impl Sheet<'_> {
     }
 
     /// For each event in which the costs aren't zero, text such as `cycles 12.00% (34 samples)`: the costs as a
-    /// percentage of the event's total, and their number.
+    /// percentage of the event's total, and the number of samples or the exact cost.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let mut shares = Vec::new();
         for event in &self.annotation.events {

@@ -179,12 +179,12 @@ fn name_cell(function: &Value, place: Option<&str>) -> Cell {
     }
 }
 
-/// The source location of a group's function. It includes the column number only if another function of the same name
-/// starts on the same line. `place` is the location that tells the function from its namesakes.
+/// The source location of a group's function, as `file:line`. The column number is appended only if another function of
+/// the same name starts on the same line. `place` is the location that tells the function from its namesakes.
 fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &Scene<'_>) -> Cell {
     let Some(source) = group.source(scene.profile) else { return Cell::None };
-    // `place` only ends with a column if a line isn't enough to tell the namesakes apart. The column is added if
-    // `source` is the very line on which the function starts.
+    // `place` only ends with a column if a line isn't enough to tell the namesakes apart. The column is that of the
+    // function's start, so it is only appended if `source` is the line on which the function starts.
     if let Some(start) = group.frame.and_then(|part| grouping.function(part)).map(|function| function.start)
         && start.column > 0
         && source.ends_with(&format!(":{}", start.line))

@@ -40,7 +40,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         _ => None,
     };
     let lines_above = if job.quiet { 0 } else { message_lines(&outcome, options.reader.style.width) };
-    // Keep events that have only negative weights: tables show negative weights, too.
+    // Events with only negative weights aren't empty: tables show negative weights, too.
     let events: Vec<usize> = (0..profile.series.len()).filter(|&event| !profile.series[event].is_empty()).collect();
     let keys = if let Rows::Groups(keys) = &options.rows { keys } else { FUNCTION };
     if let Rows::Groups(keys) = &options.rows

@@ -107,7 +107,9 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// Finds the functions that the user means by `wanted`. In this order, the first rule that finds any decides:
+/// Finds the functions that the user means by `wanted`. `groups` has the IDs (frame part IDs of `grouping`) of the
+/// functions to search, and the result has those of the functions that match. The first of these rules that finds any
+/// decides:
 ///
 /// * the name with the location that tells it from its namesakes, as tables show it (`init (a.c)`),
 /// * the exact name,

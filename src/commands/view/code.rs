@@ -25,9 +25,9 @@ pub(super) struct NamedCode<'a> {
     pub(super) code: &'a HotCode,
 }
 
-/// The section with the listings of all inputs. `None` if no input has listings, which also is the case if the user
-/// requested none. Also returns, for each sample of each event, the number of the instruction that it hit, counted from
-/// 1; 0 if it hit none.
+/// The page's section with the code listings of all inputs. `None` if no input has listings, or if the user requested
+/// none. Also returns, for each event, the numbers of the instructions that its samples hit, counted from 1; 0 for a
+/// sample that hit no listed instruction.
 pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     if all.is_empty() {
         return (None, Vec::new());

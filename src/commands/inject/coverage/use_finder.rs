@@ -187,9 +187,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.found.counts.add_innermost(event as usize, period, innermost);
     }
 
-    /// Looks up all addresses of a sample. Returns its process, and the kind of memory that its innermost frame is in.
-    /// `None` if the frame can't be in JIT code, because the sample is from a virtual machine, the hypervisor or an
-    /// unknown process.
+    /// Looks up all addresses of a sample, and notes the JIT code that they use. Returns the sample's process, and the
+    /// kind of memory that its innermost frame is in. `None` if the sample is from a virtual machine, the hypervisor or
+    /// an unknown process, so that the frame can't be in JIT code.
     fn read_stacks(&mut self, sample: &Sample<'r>, offset: u64) -> Option<(Pid, FramePlace)> {
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
@@ -237,8 +237,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is
-    /// in; `None` if there is none.
+    /// Looks up a call chain, or the sample's own address if the chain is empty. Counts the frames, and notes the JIT
+    /// code that they use. Returns the kind of memory that the innermost frame is in; `None` if there are no frames.
     fn read_chain(&mut self, record: UsingRecord<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
         // A cached answer is valid for a range of times. So the chain of a sample without a time isn't cached.
         let key = ChainKey::from_sample(sample, record.pid, None).zip(record.time);
@@ -338,7 +338,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
-    /// Looks up one frame without using the cache.
+    /// Looks up one frame without using the cache: finds the JIT code that it uses, and the kind of memory that it is
+    /// in. The result states the range of times in which it holds.
     fn find_frame(&mut self, record: UsingRecord<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let Lasting { answer: located, holds } = self.locate(record, frame.for_lookup());
         let code = self.use_code(record, &located);
@@ -448,8 +449,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     }
 
     /// Notes that the record uses the JIT code at a located address, and returns that code; `None` if there is none, or
-    /// if the process was injected before. The answer holds from one mapping that hides the code to the next. `located`
-    /// may hold for a shorter time, so the caller has to intersect the two times.
+    /// if the process was injected before. The answer also states for which range of times it holds: from one mapping
+    /// that hides the code to the next. `located` may hold for a shorter time, so the caller has to intersect the two
+    /// ranges.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
         // `ranges` are the addresses of the process's JIT code that needs names. They are empty for a process that was

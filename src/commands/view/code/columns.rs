@@ -110,7 +110,8 @@ impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
 }
 
 impl InstructionColumns {
-    /// Appends the instructions of a listing.
+    /// Appends the instructions of a listing, with their targets and source lines. A source line is only stored for the
+    /// first of consecutive instructions that have it.
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
         let mut previous_source = None;
         for (row_index, row) in listing.rows.iter().enumerate() {
@@ -164,7 +165,7 @@ impl InstructionColumns {
         TargetTo::Outside(self.outs.number(OutsideTarget { function, offset, addr }))
     }
 
-    /// Adds the source lines that have instructions, and short gaps between them.
+    /// Collects the texts of the source lines that have instructions, and of the lines in short gaps between them.
     fn add_lines(&mut self, listing: &Listing) {
         for (number, file) in listing.files.iter().enumerate() {
             if file.text.is_none() {
