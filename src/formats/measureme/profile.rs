@@ -134,6 +134,6 @@ fn parse_version(bytes: &[u8]) -> Result<u32> {
              supported); record again with a newer compiler"
         ))
         .at_offset(0)),
-        _ => Err(Error::new("is not a measureme profile: it does not start with MMPD").at_offset(0)),
+        _ => Err(Error::new("the file is not a measureme profile: it does not start with MMPD").at_offset(0)),
     }
 }

@@ -86,7 +86,7 @@ impl Header {
             }
             _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
             _ => {
-                let why = "is not a perf.data file: it does not start with PERFILE2";
+                let why = "the file is not a perf.data file: it does not start with PERFILE2";
                 return Err(Error::new(why).at_offset(0));
             }
         };
@@ -220,7 +220,9 @@ mod tests {
     #[test]
     fn a_false_header_is_named() {
         let error = |head: &[u8]| Header::parse(head).unwrap_err().to_string();
-        assert!(error(b"ELF").starts_with("at byte 0x0: is not a perf.data file: it does not start with PERFILE2"));
+        assert!(
+            error(b"ELF").starts_with("at byte 0x0: the file is not a perf.data file: it does not start with PERFILE2")
+        );
         assert_eq!(error(b""), "is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());

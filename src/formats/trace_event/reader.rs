@@ -249,7 +249,7 @@ impl<R: Read> EventReader<R> {
         self.part = match self.next_byte()? {
             Some(b'[') => DocumentPart::Events { object: false },
             Some(b'{') => DocumentPart::Members,
-            Some(_) => return Err(self.error("is neither an array of events nor an object with traceEvents")),
+            Some(_) => return Err(self.error("the file has neither an array of events nor an object with traceEvents")),
             None => DocumentPart::End,
         };
         self.found_events = matches!(self.part, DocumentPart::Events { .. });
@@ -284,8 +284,8 @@ impl<R: Read> EventReader<R> {
             Some(b'}') | None if self.found_events => self.part = DocumentPart::End,
             // A document that only has samples is a valid trace.
             Some(b'}') if !self.rest.samples.is_empty() => self.part = DocumentPart::End,
-            Some(b'}') => return Err(self.error("has no traceEvents, so it is not a trace")),
-            None => return Err(self.error("ends before traceEvents; it is truncated or not a trace")),
+            Some(b'}') => return Err(self.error("the outermost object has no traceEvents, so the file is not a trace")),
+            None => return Err(self.error("the file ends before traceEvents; it is truncated or not a trace")),
             Some(_) => {
                 return Err(
                     self.error("the outermost object, which should contain traceEvents, is not valid JSON here")

@@ -28,8 +28,8 @@ use crate::error::{Error, RefusalReason, Result};
 use crate::model::code::Unwind;
 
 /// The message for an empty file, which doesn't even have a header.
-const EMPTY: &str = "is empty: the process was killed or called _exit before it flushed its buffer, or could not map \
-                     the file (noexec mount)";
+const EMPTY: &str = "the file is empty: the process was killed or called _exit before it flushed its buffer, or could \
+                     not map the file (noexec mount)";
 
 /// Length in bytes of the shortest header.
 const HEADER: usize = 40;
@@ -89,11 +89,13 @@ impl<'data> JitDump<'data> {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
             // The message doesn't quote the file's first bytes: they may be confidential.
-            Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at_offset(0)),
+            Some(_) => {
+                return Err(Error::new("the file is not a jitdump: it does not start with \"DTiJ\"").at_offset(0));
+            }
             None if bytes.is_empty() => return Err(Error::new(EMPTY).with_refusal(RefusalReason::Empty).at_offset(0)),
             None => {
                 return Err(Error::new(format!(
-                    "is not a jitdump: it has {} bytes, and the header alone has 40",
+                    "the file is not a jitdump: it has {} bytes, and the header alone has 40",
                     bytes.len()
                 ))
                 .at_offset(0));

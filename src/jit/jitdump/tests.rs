@@ -200,11 +200,11 @@ fn headers_that_are_none() {
     // CPython's child processes that end with os._exit leave such files.
     assert_eq!(
         say(b""),
-        "at byte 0x0: is empty: the process was killed or called _exit before it flushed its buffer, or could not map \
-         the file (noexec mount)"
+        "at byte 0x0: the file is empty: the process was killed or called _exit before it flushed its buffer, or could \
+         not map the file (noexec mount)"
     );
-    assert_eq!(say(b"DT"), "at byte 0x0: is not a jitdump: it has 2 bytes, and the header alone has 40");
-    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: is not a jitdump: it does not start with \"DTiJ\"");
+    assert_eq!(say(b"DT"), "at byte 0x0: the file is not a jitdump: it has 2 bytes, and the header alone has 40");
+    assert_eq!(say(b"\x7fELFrest"), "at byte 0x0: the file is not a jitdump: it does not start with \"DTiJ\"");
     let short = Writer::new(Endian::Little, 24, 1, 0).bytes;
     assert!(JitDump::parse(&short).is_err());
     assert!(!sniff(b"PERFILE2") && sniff(b"JiTD") && sniff(b"DTiJ"));
