@@ -172,6 +172,7 @@ impl Write for Writer<'_> {
 }
 
 impl Seek for Writer<'_> {
+    /// Sets the position of the next write. Fails for a position before the start of the file.
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let position = match to {
             SeekFrom::Start(position) => Some(position),

@@ -75,8 +75,8 @@ fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlic
 }
 
 impl Destination {
-    /// The file to write to. Fails if this is a file that was already open and if the same file was opened as an input
-    /// in the meantime.
+    /// The file to write to. Fails if the output goes to a file that was already open, such as standard output, and the
+    /// run has opened the same file as an input in the meantime.
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),

@@ -139,6 +139,7 @@ fn room_of(file: &File) -> Option<DiskRoom> {
 }
 
 impl Write for Spool {
+    /// Writes to the temporary file. Fails before that if too little space would be left free.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check_space(bytes.len() as u64)?;
         self.file.write(bytes).map_err(|error| match error.kind() {

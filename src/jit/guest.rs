@@ -112,6 +112,7 @@ impl GuestNames {
     /// Finds out which functions the guest addresses in these names belong to. Guest programs and libraries are opened
     /// only if there are such addresses.
     fn from_names<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
+        // If none of the first names is a guest address, the names aren't from an emulator.
         if !names.clone().take(CHECKED_NAMES).any(|name| parse_address(name).is_some()) {
             return Self::default();
         }

@@ -105,9 +105,9 @@ struct OpenCut {
     tree_depth: isize,
 }
 
-/// Finds the inlined calls of a unit that are nested in `most` others and have children: the ranges of their entries,
-/// each with all entries below it, and how many calls these contain. `None` if there are none, or if the unit's
-/// abbreviations can't be read.
+/// Finds the inlined calls of a unit that must be replaced: those that are nested in `most` others and have children.
+/// Returns the range of each call's entry, which includes all entries below it, and how many calls there are in these
+/// ranges. `None` if there are none, or if the unit's abbreviations can't be read.
 fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
     let start = header.debug_info_offset()?.0;
     let table = dwarf.abbreviations(header).ok()?;

@@ -45,6 +45,7 @@ struct TreeNode<K> {
 }
 
 impl<K> Default for PrefixTree<K> {
+    /// A tree without sequences.
     fn default() -> Self {
         Self {
             nodes: Vec::new(),

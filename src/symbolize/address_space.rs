@@ -155,8 +155,8 @@ impl AddressSpaces {
                 }
                 let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
                 if is_moved_text {
-                    // `mapping.offset` is the byte offset of the mapping's record in the recording. `own_text` lists
-                    // records by it.
+                    // The memory holds the program's own code. `own_text` lists the records of such mappings by their
+                    // byte offset in the recording, which is `mapping.offset`.
                     spaces.own_text.push(mapping.offset);
                 }
             }

@@ -52,6 +52,7 @@ impl LogId {
         let mut found = Vec::new();
         for id in Self::all() {
             for pattern in id.log().files {
+                // `may_match` quickly rejects most names.
                 if may_match(pattern, name)
                     && let Some(pid) = match_pattern(pattern, name)
                 {

@@ -325,6 +325,7 @@ impl<'data> Codes<'data> {
         }
     }
 
+    /// The piece of code with this number, put together from its packed form and its details.
     pub(super) fn get(&self, id: CodeId) -> Code<'data> {
         let PackedCode { name, body, addr, origin, details } = self.packed[id.0 as usize];
         let bytes = match body {

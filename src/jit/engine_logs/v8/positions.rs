@@ -51,7 +51,8 @@ impl<'a> SourceInfo<'a> {
         Ok(Self { addr, script, positions, inlined_calls, functions })
     }
 
-    /// The positions in the order of the log, up to the first damage.
+    /// The positions in the order of the log, up to the first damage. Each consists of `C` and an offset in the code,
+    /// `O` and an offset in the script, and perhaps `I` and the index of an inlined call.
     pub(super) fn positions(&self) -> impl Iterator<Item = Position> + use<'a> {
         let mut list = PositionList(self.positions);
         std::iter::from_fn(move || {
@@ -63,7 +64,9 @@ impl<'a> SourceInfo<'a> {
         })
     }
 
-    /// The inlined calls in the order of the log, up to the first damage.
+    /// The inlined calls in the order of the log, up to the first damage. Each consists of `F` and the index of the
+    /// called function, `O` and the offset of the call in the script, and perhaps `I` and the index of the inlined call
+    /// that contains this one.
     pub(super) fn inlined_calls(&self) -> impl Iterator<Item = InlinedEntry> + use<'a> {
         let mut list = PositionList(self.inlined_calls);
         std::iter::from_fn(move || {

@@ -113,7 +113,7 @@ impl Sources {
     }
 
     /// Spells the names of the functions that are inlined into some code. They get the tag of that code and the mark of
-    /// its tier.
+    /// its tier, which together are the prefix of its name. So there is one spelling per function and prefix.
     pub(super) fn add_inlined(&mut self, info: &SourceInfo<'_>, creation: &Creation<'_>) {
         let prefix = self.texts.intern(&name_prefix(creation));
         let is_top_level = matches!(creation.tag, b"Script" | b"Eval");

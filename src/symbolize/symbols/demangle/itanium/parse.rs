@@ -192,6 +192,8 @@ impl<'a> Parser<'a> {
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
         }
+        // Only functions whose names end with template arguments have a result type here, but constructors, destructors
+        // and conversion operators never do.
         let has_result = facts.ends_with_arguments && !facts.has_no_result;
         let result = if has_result { Some(self.ty()?) } else { None };
         let parameters = self.parameters(|parser| matches!(parser.peek(), 0 | b'E' | b'.' | b'_'))?;
