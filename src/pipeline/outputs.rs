@@ -84,7 +84,8 @@ pub(crate) fn each_event_named(
         event_outputs.push(EventOutput { index, name, path });
     }
     for chunk in event_outputs.chunks(MOST_OPEN) {
-        // Open all outputs of the chunk before any is written, so that nothing is written if one of the paths can't be used.
+        // Open all outputs of the chunk before any is written, so that nothing is written if one of the paths can't be
+        // used.
         let outputs = chunk.iter().map(|event| Output::create(&event.path, run)).collect::<Result<Vec<Output>>>()?;
         for (event, mut output) in chunk.iter().zip(outputs) {
             write(event.index, &mut output)?;

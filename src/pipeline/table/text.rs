@@ -62,8 +62,7 @@ struct Fitted {
 }
 
 impl Text<'_> {
-    /// Writes the table: the names of the columns in bold, then the rows, each cell padded or cut to the width of its
-    /// column.
+    /// Writes the table: the names of the columns, then the rows, each cell padded or cut to the width of its column.
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let fitted = self.fitted();
         let (mut line, mut text) = (String::new(), String::new());

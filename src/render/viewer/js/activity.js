@@ -39,6 +39,7 @@ export function barSorts({ functions, categories, knowsCategories }) {
   if (knowsCategories) {
     return { sorts: categories, ofFunction: functions.category, none };
   }
+  // No kinds of code are known, so functions have one of four warm colors (letters A to D), chosen by their names.
   const sorts = Array.from("ABCD", (letter) => ({ name: "", letter }));
   const ofFunction = Uint8Array.from(functions.name, (name) => "ABCD".indexOf(warmLetter(hashOfName(name))));
   return { sorts: [...sorts, categories[none]], ofFunction, none: sorts.length };
@@ -60,13 +61,18 @@ export function binning(rows, weights, from, to, bins, reach, unitNs) {
  * The part of the weight outside of the job's time is left out. */
 function addToBins(job, row, sums, slot, stride) {
   const time = job.rows.time[row], weight = job.weights[row];
+  // How long a time the row stands for. A row that sums many samples stands for one unit of time. A single sample
+  // stands for a time as long as its weight, or (`reach` 0) only for a moment.
   const isSum = job.unitNs > SINGLE_UNIT, length = isSum ? 1 : job.reach ? weight / job.unitNs : 0;
+  // Where this time begins, in bins. With a negative `reach`, it ends at the row's time instead of beginning there.
   const begin = ((job.reach < 0 && !isSum ? time - length : time) - job.from) * job.scale;
+  // A time much shorter than a bin isn't spread.
   if (length * job.scale < 0.01) {
     const bin = Math.floor((time - job.from) * job.scale);
     if (bin >= 0 && bin < job.bins) sums[slot + stride * bin] += weight;
     return;
   }
+  // Spread the weight evenly: each bin gets as much as the part of the time that is in it.
   const end = begin + length * job.scale, density = weight / (end - begin);
   const first = Math.max(0, Math.floor(begin)), last = Math.min(job.bins, Math.ceil(end));
   for (let bin = first; bin < last; bin++) {
@@ -130,6 +136,7 @@ export function laneCeiling(job, laneOfTrack, lanes) {
     const lane = laneOfTrack[job.rows.track[row]];
     if (lane >= 0) addToBins(job, row, sums, lane * job.bins, 1);
   }
+  // Twice the 95th percentile of all bars, but no more than the highest bar.
   const some = sums.filter((sum) => sum > 0).sort();
   return some.length ? Math.min(some[some.length - 1], 2 * some[Math.floor(some.length * 0.95)]) : 0;
 }
@@ -148,6 +155,7 @@ export function samplingInterval(event, lanes, rows, unitNs) {
   const told = event.sampling;
   if (told?.frequency) return 1e9 / told.frequency / unitNs;
   if (told?.period && event.unit === "nanoseconds") return told.period / unitNs;
+  // The input doesn't state the time between samples. So divide the time of the busiest lane by its number of samples.
   const busy = lanes.reduce((busy, lane) => lane.weight > (busy?.weight ?? -1) ? lane : busy, null);
   if (!busy || !rows.length) return 0;
   let count = 0;

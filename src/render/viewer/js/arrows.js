@@ -20,13 +20,16 @@ const LONGEST = 300;
 export function jumpArrows(rows, rowOf, instructions) {
   const arrows = [];
   rows.forEach((at, row) => {
+    // Only jumps (kind 1) to an instruction of the same listing get arrows. A negative `at` is a gap between rows.
     if (at < 0 || instructions.inside[at] < 0 || instructions.targetKind[at] !== 1) return;
     const to = rowOf.get(instructions.inside[at]);
     arrows.push({ from: row, to: to ?? -1, lane: -1 });
   });
   const lengthOf = ({ from, to }) => Math.abs(to - from);
+  // For each lane, the rows where an arrow has been placed already.
   const taken = Array.from({ length: LANES }, () => new Uint8Array(rows.length));
   const inPlace = arrows.filter((arrow) => arrow.to >= 0 && lengthOf(arrow) <= LONGEST);
+  // Shorter arrows first, so that they get the lanes next to the code.
   for (const arrow of inPlace.sort((a, b) => lengthOf(a) - lengthOf(b) || a.from - b.from)) {
     const [low, high] = [Math.min(arrow.from, arrow.to), Math.max(arrow.from, arrow.to)];
     arrow.lane = taken.findIndex((lane) => lane.subarray(low, high + 1).every((used) => !used));
@@ -54,10 +57,12 @@ export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
 function drawArrow(context, { from, to, lane }, y, chosen) {
   const right = ARROWS_WIDTH - 3;
   if (to < 0 || (lane < 0 && !chosen)) {
+    // The jump's target is hidden, or the arrow has no lane: only draw the start of the jump.
     drawStub(context, right, y(from), to < 0 ? 0 : Math.sign(to - from));
     return;
   }
   const x = right - 9 - (lane < 0 ? LANES : lane) * LANE_WIDTH;
+  // The line: from the jump to its lane, along the lane, and back to the target.
   context.beginPath();
   context.moveTo(right, y(from));
   context.lineTo(x, y(from));
@@ -65,6 +70,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
   context.lineTo(right - 4, y(to));
   context.stroke();
   context.beginPath();
+  // The arrowhead at the target.
   context.moveTo(right, y(to));
   context.lineTo(right - 5, y(to) - 3);
   context.lineTo(right - 5, y(to) + 3);

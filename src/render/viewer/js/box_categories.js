@@ -167,9 +167,11 @@ function shownCategories({ nodeParent, nodeFunction, functions, nodeCount }, tre
   for (let node = 0; node < nodeCount; node++) {
     const parent = nodeParent[node],
       above = parent < 0 ? 0 : tree.at[parent];
+    // A node with another box than its caller is visible. A hidden node has its caller's box and its caller's category.
     if (tree.at[node] !== above) shown[node] = functions.category[nodeFunction[node]];
     else if (parent >= 0) shown[node] = shown[parent];
   }
+  // Leave out nodes whose samples don't count.
   for (let node = 0; node < nodeCount; node++) if (tree.place[node] < 0) shown[node] = -1;
   return shown;
 }

@@ -138,6 +138,8 @@ function movedRange([from, to], by, length) {
 }
 
 function draftOf(drag, span, length) {
+  // A drag makes a new range, moves one, or moves one of its ends. `anchor` is where the drag began, and `span` is
+  // where the pointer is now; `before` has the ranges as they were before the drag.
   const [from, to] = [Math.min(drag.anchor[0], span[0]), Math.max(drag.anchor[1], span[1])];
   if (drag.kind === "new") return tidyRanges([...(drag.adds ? drag.before : []), [from, to]], length);
   const changed = drag.before.slice(), old = changed[drag.index];

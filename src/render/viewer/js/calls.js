@@ -18,12 +18,14 @@ export function statedCalls(profile, groups, event, tracks) {
   const isCalled = new Uint8Array(profile.functionCount), functions = new Set(), edges = [];
   stated.function.forEach((number, at) => {
     if (tracks && !tracks[stated.functionTrack[at]]) return;
+    // The own cost of a function.
     functions.add(number);
     own[number] += stated.self[at];
   });
   stated.caller.forEach((caller, at) => {
     if (tracks && !tracks[stated.track[at]]) return;
     const [callee, cost] = [stated.callee[at], stated.cost[at]];
+    // `inside` is the cost of the calls that a function makes, and `called` the cost of the calls to it.
     inside[caller] += cost;
     called[callee] += cost;
     isCalled[callee] = 1;
@@ -31,6 +33,7 @@ export function statedCalls(profile, groups, event, tracks) {
   });
   for (const number of functions) {
     const group = groups.of[number], all = own[number] + inside[number];
+    // Nobody called a function such as `main`. Its total is its own cost and that of its calls.
     named[group] = 1;
     self[group] += own[number];
     total[group] += isCalled[number] ? called[number] : all;
@@ -53,6 +56,7 @@ export function statedSums({ functions, categories }, groups, { self, total }) {
  * doesn't say in which order the calls happened.
  */
 export function callsTree(profile, stated, group, isCallers) {
+  // The cost of the calls between the group and each other group.
   const costs = new Map();
   for (const { caller, callee, cost } of stated.edges) {
     const [from, to] = isCallers ? [callee, caller] : [caller, callee];
@@ -60,6 +64,7 @@ export function callsTree(profile, stated, group, isCallers) {
   }
   const others = [...costs].filter(([, cost]) => cost > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   const inside = others.reduce((sum, [, cost]) => sum + cost, 0);
+  // Node 0 is the root, node 1 the group, and all other nodes are its callers or callees.
   const whole = isCallers ? Math.max(stated.total[group], inside) : stated.withCalls[group];
   const length = whole > 0 ? others.length + 2 : 1;
   const tree = withLinks({

@@ -5,6 +5,7 @@ export async function toClipboard(text) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
+    // The clipboard interface is missing, or its use was refused. Let the browser copy a selected text field instead.
     const area = document.createElement("textarea"), before = document.activeElement;
     area.value = text;
     document.body.append(area);

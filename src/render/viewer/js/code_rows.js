@@ -21,6 +21,7 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
     next = at + 1;
   };
   for (let at = from; at < to; at++) {
+    // Show this instruction, and before it the context that isn't shown yet. A gap row stands for what is left out.
     if (wanted && !wanted(at)) continue;
     const start = wanted ? Math.max(next, at - context) : next;
     if (start > next) rows.push(next - start - 1);
@@ -73,6 +74,7 @@ const BETWEEN = 6;
 export function sourceRows(lines, instructions, hotOnly) {
   const rows = [];
   const isHot = (line) => line.count.some((count) => count > 0);
+  // With `hotOnly`, show only lines with samples and their neighbors in the same file.
   const shown = hotOnly ? lines.filter((line, at) => [at - 1, at, at + 1].some((near) => lines[near] && isHot(lines[near])
     && lines[near].file === line.file)) : lines;
   let before = null;

@@ -66,6 +66,7 @@ export function changedFunctions(page, comparison, byTotal) {
   const changes = [...byFunction.values()];
   tellApart(changes, profile);
   for (const change of changes) judge(change, comparison);
+  // The functions that changed most come first. Exact weights are compared as they are, samples by their share.
   const size = ({ before, after, delta }) =>
     comparison.kind === "exact" ? Math.abs(after.weight - before.weight) : Math.abs(delta);
   return changes.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : 1));
@@ -91,6 +92,7 @@ function changeOf(byFunction, { functions, categories }, number) {
 
 /** Appends the source location to function names that occur several times. */
 function tellApart(changes, { functions }) {
+  // Functions of the same name get the file and line appended, as far as they are known.
   const alike = new Map();
   for (const { name } of changes) alike.set(name, (alike.get(name) ?? 0) + 1);
   for (const change of changes) {

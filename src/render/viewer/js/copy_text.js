@@ -17,6 +17,7 @@ export function foldedText(picture, top) {
   const { tree } = picture,
     prefix = new Array(tree.length),
     lines = [];
+  // `prefix` is the stack of each node as text, with `;` between functions. Start with the callers of `top`.
   const above = [];
   for (let at = top; at > 0; at = tree.parent[at]) above.push(foldedName(picture.nameOf(at)));
   prefix[top] = above.reverse().join(";");
@@ -26,6 +27,7 @@ export function foldedText(picture, top) {
       if (caller === undefined || !(tree.total[node] > 0)) continue;
       prefix[node] = (caller ? caller + ";" : "") + foldedName(picture.nameOf(node));
     }
+    // Stacks that end at this node are one line: the stack and its weight.
     if (tree.own[node] > 0 && prefix[node]) lines.push(`${prefix[node]} ${tree.own[node]}`);
   }
   return lines

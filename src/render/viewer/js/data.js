@@ -62,6 +62,8 @@ function fromBase64(text) {
 function decodeNumbers({ bytes, count }) {
   const small = new Uint32Array(count);
   for (let at = 0, index = 0; index < count; index++) {
+    // Numbers are stored with seven bits per byte, lowest bits first. The highest bit of a byte means that more follow.
+    // Multiply instead of shifting, because numbers may have more than 32 bits.
     let byte = bytes[at++];
     let number = byte & 0x7f;
     for (let factor = 128; byte >= 0x80; factor *= 128) {
@@ -78,6 +80,7 @@ function decodeNumbers({ bytes, count }) {
 function decodeLarge({ bytes, count }, small, from) {
   const large = new Float64Array(count);
   large.set(small.subarray(0, from));
+  // Skip the numbers that `small` has already: each ends with a byte below 0x80.
   let at = 0;
   for (let skipped = 0; skipped < from; at++) if (bytes[at] < 0x80) skipped++;
   for (let index = from; index < count; index++) {
@@ -103,6 +106,7 @@ function decodeDeltas({ bytes, count }) {
       byte = bytes[at++];
       zigzag += (byte & 0x7f) * factor;
     }
+    // Zigzag encoding: 0, 1, 2, 3 … stand for the differences 0, −1, 1, −2 …
     const half = Math.floor(zigzag / 2);
     value += zigzag % 2 ? -half - 1 : half;
     numbers[index] = value;

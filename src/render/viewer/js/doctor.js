@@ -98,6 +98,7 @@ function framesOf(page, show) {
   const categoryOf = (number) => categories[functions.category[number]];
   const interpreters = new Set([...(page.pack.json("jit")?.interpreters ?? []), ...(show.names ?? [])]);
   const modules = new Set(show.modules ?? []);
+  // Which functions a finding is about, by what it asks to show (`show.what`).
   const tests = {
     unnamed: (number) => isUnnamedFunction(functions.name[number]) && modules.has(functions.module[number]),
     kernel: (number) => isUnnamedFunction(functions.name[number]) && categoryOf(number).name === "kernel",
@@ -112,6 +113,7 @@ function framesOf(page, show) {
   const found = [];
   for (let number = 0; number < profile.functionCount; number++) {
     const group = groups.of[number];
+    // List each group once, for its first function.
     if (groups.first[group] === number && test(number) && total[group] > 0) found.push({ number, weight: total[group] });
   }
   return found.sort((a, b) => b.weight - a.weight || a.number - b.number);
@@ -134,10 +136,12 @@ function outermostSums(page) {
   for (let node = nodeCount - 1; node >= 0; node--) {
     if (nodeParent[node] >= 0) below[nodeParent[node]] += below[node];
   }
+  // `below` is now the weight of all samples through each node.
   const isKnown = (node) => categories[functions.category[nodeFunction[node]]].name !== "unknown";
   const isBelowKnown = new Uint8Array(nodeCount);
   for (let node = 0; node < nodeCount; node++) {
     const parent = nodeParent[node];
+    // Callers come before their callees, so the caller's answer is known.
     isBelowKnown[node] = parent >= 0 && (isBelowKnown[parent] || isKnown(parent)) ? 1 : 0;
     if (isKnown(node) && !isBelowKnown[node]) sums[groups.of[nodeFunction[node]]] += below[node];
   }

@@ -21,6 +21,7 @@ export function element(tag, attributes = {}, ...children) {
 export function drawingOf(page, draw) {
   let asked = false;
   const ask = () => {
+    // Several requests before the next frame lead to one drawing.
     if (asked) return;
     asked = true;
     requestAnimationFrame(() => {
@@ -29,6 +30,7 @@ export function drawingOf(page, draw) {
       page.painted++;
     });
   };
+  // Before printing there is no further frame, so draw at once.
   addEventListener("beforeprint", () => draw());
   addEventListener("afterprint", ask);
   return ask;
@@ -47,6 +49,7 @@ export function onResize(of, changed) {
 
 /** Resizes a canvas to the given size in CSS pixels, at the screen's resolution. Returns its context, cleared. */
 export function sharpened(canvas, width, height) {
+  // The canvas has as many pixels as the screen has for it, so that it is sharp. Drawing uses CSS pixels.
   const ratio = devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
   if (canvas.width !== wide || canvas.height !== high) {

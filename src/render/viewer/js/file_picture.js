@@ -18,6 +18,7 @@ function readBoxes(svg, isChart) {
   for (const group of svg.querySelectorAll("g[data-b]")) {
     let start = 0;
     for (const record of group.getAttribute("data-b").split(" ")) {
+      // `skip` is the distance to the start of the previous box of the group.
       const [row, skip, width, name, color, own = "", shares = "", before = ""] = record.split(",");
       start += Number(skip);
       boxes.push({

@@ -82,6 +82,7 @@ export function layoutTree(tree, view, narrowest, root = 0) {
   if (!(tree.total[root] > 0)) return boxes;
   boxes.add(root, 0, tree.total[root]);
   boxes.endRow();
+  // Each row has the children of the boxes in the row before it. Stop at an empty row, which is then removed.
   for (let row = 0; boxes.first[row] < boxes.first[row + 1]; row++) {
     for (let box = boxes.first[row]; box < boxes.first[row + 1]; box++) {
       layoutChildren(tree, boxes.node[box], boxes.start[box], view, narrowest, boxes);
@@ -96,6 +97,7 @@ function layoutChildren(tree, node, from, view, narrowest, boxes) {
   const { first, next, total } = tree;
   let start = from;
   for (let child = first[node]; child >= 0 && start < view.end; child = next[child]) {
+    // Children that are too narrow or out of sight take up their space but get no box.
     const end = start + total[child];
     if (total[child] >= narrowest && total[child] > 0 && end > view.start) boxes.add(child, start, end);
     start = end;

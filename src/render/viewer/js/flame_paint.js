@@ -56,12 +56,14 @@ function paintBox(brush, picture, box, top) {
     to = view.view.end;
   const left = view.leftOf(Math.max(start, from)),
     right = view.leftOf(Math.min(end, to));
+  // `left` and `right` are the edges of the visible part, in pixels.
   if (right - left < 1) return paintNarrow(brush, picture, node, Math.floor(left), top);
   const width = right - left,
     shown = width > 2 ? width - 1 : width,
     height = view.look.row - 1;
   const color = picture.colorOf(node, brush.shades),
     isFound = picture.isFound(node);
+  // True if the box continues outside of the view, as callers do after zooming in. Such boxes are painted pale.
   const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
   if (color) {
     if (isOutside) pen.globalAlpha = 0.5;
@@ -122,6 +124,7 @@ export function paintVeil(view, box, isFocused) {
   if (box < 0 || boxes.node[box] <= LANE) return;
   const row = boxes.rowOf(box),
     place = (boxes.start[box] + boxes.end[box]) / 2;
+  // Cover everything with a pale veil, then cut out the callers of the box, and the box with its callees.
   pen.globalAlpha = 0.38;
   pen.fillStyle = styleColor("--paper");
   pen.fillRect(0, 0, view.outerWidth, view.height);

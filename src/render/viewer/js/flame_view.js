@@ -432,9 +432,11 @@ export function walkViews(views, step) {
   const counts = views.map((view) => view.picture?.foundPlaces(view.boxes).length ?? 0);
   const all = counts.reduce((sum, count) => sum + count, 0), at = views.findIndex((view) => view.isWalked);
   if (all === 0) return null;
+  // Matches are numbered across all views. `before` is how many are in the views before the current one.
   const before = counts.slice(0, Math.max(at, 0)).reduce((sum, count) => sum + count, 0);
   const place = at < 0 ? -1 : views[at].walkedPlace();
   const wanted = place < 0 ? (step > 0 ? 0 : all - 1) : (before + place + step + all) % all;
+  // Find the view that contains the wanted match. `first` is the number of that view's first match.
   let [view, first] = [0, 0];
   while (wanted >= first + counts[view]) first += counts[view++];
   for (const other of views) {

@@ -58,6 +58,7 @@ export function functionSums(profile, groups, selection) {
   const [self, selfCount, total, totalCount] = [0, 0, 0, 0].map(() => new Float64Array(groups.count));
   const shares = new Float64Array(groups.count * categories.length);
   const [below, belowCount] = [own.slice(), ownCount.slice()];
+  // Callees come after their callers. Going backward, the sum of a node (`below`) is complete when the node is reached.
   const { recursive } = walkedNodes(profile, groups);
   for (let node = nodeCount - 1; node >= 0; node--) {
     // In a small selection, most stacks have no samples.
@@ -68,6 +69,7 @@ export function functionSums(profile, groups, selection) {
       selfCount[group] += ownCount[node];
       shares[group * categories.length + functions.category[number]] += own[node];
     }
+    // If the function is on the stack above this node, too, the outer node counts the weight.
     if (recursive[node] === 0) {
       total[group] += below[node];
       totalCount[group] += belowCount[node];
@@ -103,6 +105,7 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
     const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];
+    // `onStack` counts how often each group is on the current stack.
     recursive[node] = onStack[group]++ > 0 ? 1 : 0;
     seen[sort] = Math.min(seen[sort], entered++);
     if (first[node] >= 0) {
@@ -125,6 +128,7 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
 function childLists(nodeParent) {
   const count = nodeParent.length;
   const [first, next] = [new Int32Array(count + 1).fill(-1), new Int32Array(count).fill(-1)];
+  // Each child is put in front of the list. Going backward leaves the children in ascending order.
   for (let node = count - 1; node >= 0; node--) {
     const parent = nodeParent[node] < 0 ? count : nodeParent[node];
     next[node] = first[parent];

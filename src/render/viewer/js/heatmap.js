@@ -49,6 +49,7 @@ export function drawHeat(pen, shape, heat, place, height, colors) {
   for (let column = 0; column < shape.columns; column++) {
     const left = Math.round(place((shape.first + column) * shape.column));
     const right = Math.round(place((shape.first + column + 1) * shape.column));
+    // Leave a gap between columns if they are wide enough.
     const gap = right - left > 6 ? 1 : 0;
     for (let row = 0; row < HEAT_ROWS; row++) {
       const sum = heat.sums[column * HEAT_ROWS + row];
@@ -65,6 +66,7 @@ export function heatBoxes(shape, [from, to], place, height) {
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
   const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
   for (let column = Math.max(0, columns[0]); column <= Math.min(shape.columns - 1, columns[1]); column++) {
+    // The first and the last column may be covered only in part.
     const low = column === columns[0] ? first - column * HEAT_ROWS : 0;
     const high = column === columns[1] ? last - column * HEAT_ROWS : HEAT_ROWS;
     const left = Math.round(place((shape.first + column) * shape.column));

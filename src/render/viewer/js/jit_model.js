@@ -143,6 +143,7 @@ export function accumulated(columns) {
 export function mostCompiled(compilations, isIn, most = 200) {
   const found = new Map();
   for (let row = 0; row < compilations.length; row++) {
+    // 0 means that the compiled function isn't in the profile's table.
     const number = compilations.function[row] - 1;
     const time = compilations.time[row];
     if (number < 0 || !isIn(time, compilations.input[row])) continue;
@@ -204,6 +205,7 @@ export function samplesOverTime(profile, frames, state, axis, bins) {
     const bin = counts(row) ? binOf(rows.time[row], axis, bins) : -1;
     if (bin < 0) continue;
     const category = rows.node[row] < 0 ? -1 : frames.category[rows.node[row]];
+    // The last column is for samples without a function of the program.
     columns[category < 0 ? columns.length - 1 : category][bin] += weights[row];
   }
   return columns;
@@ -223,6 +225,8 @@ export function warmUp(profile, frames, compilations, state) {
   const interpreted = profile.categories.findIndex(({ name }) => name === "interpreted");
   const firstCompiled = compilations.firstCompiled();
   const known = new Map();
+  // When a function was first compiled in a thread's process. The answers are kept, because many samples ask for the
+  // same.
   const whenCompiled = (track, number) => {
     const { input, pid } = profile.tracks[track];
     const key = `${input}/${pid}/${number}`;

@@ -112,6 +112,7 @@ export function drawLane(pen, sums, lane, top, place, colors) {
   pen.fillRect(Math.max(begin, left), top + 1, Math.max(1, end - Math.max(begin, left)), height);
   for (let bin = 0; bin < job.bins; bin++) {
     let below = 0;
+    // Stack the kinds of code (`sort`) of the bin, each on top of the ones before.
     for (let sort = 0; sort < count; sort++) {
       const sum = bars[bin * count + sort];
       if (!sum) continue;
@@ -141,6 +142,7 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colors) {
   }
   let left = 0;
   shares.forEach((share, sort) => {
+    // The bar of the heaviest lane fills the width. Within a bar, each kind of code gets its share.
     const wide = whole ? width * lane.weight / most * share / whole : 0;
     pen.fillStyle = colors.sorts[sort];
     pen.fillRect(left, top + 1, wide, LANE_HEIGHT - 2);
@@ -164,14 +166,17 @@ export function laneChosen(lane, counts) {
 /** The selected tracks after a click on a lane. Ctrl adds or removes it, Shift selects from the last clicked lane. */
 export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
   const own = lanes[at].tracks, isOn = own.every((track) => chosen.includes(track));
+  // Shift selects the lanes from the last clicked one (`before`) to this one.
   if (keys.shiftKey && before !== null) {
     const range = lanes.slice(Math.min(before, at), Math.max(before, at) + 1).flatMap((lane) => lane.tracks);
     return sortedTracks(keys.ctrlKey || keys.metaKey ? [...chosen, ...range] : range, trackCount);
   }
   if (keys.ctrlKey || keys.metaKey) {
+    // Ctrl or Cmd adds the lane, or removes it if it is selected.
     const others = chosen.filter((track) => !own.includes(track));
     return sortedTracks(isOn ? others : [...others, ...own], trackCount);
   }
+  // A plain click selects only this lane, or nothing if it was the only one.
   return isOn && chosen.length === own.length ? [] : sortedTracks(own, trackCount);
 }
 

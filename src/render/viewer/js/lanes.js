@@ -22,6 +22,7 @@ export function lanesOf(profile, rows, by) {
   const tracks = profile.tracks.map((track, number) => ({ ...track, number })).filter((track) => seen.rows[track.number] > 0);
   if (profile.recordings.length < 2) return lanesOfTracks(profile, tracks, seen, by);
   return profile.recordings.flatMap(({ name }, recording) => {
+    // Several recordings: each has a lane of its own, with the lanes of its processes or threads below it.
     const own = tracks.filter((track) => track.input === recording);
     const whole = { ...laneSums(own, seen), kind: "recording", name, detail: "", recording };
     if (own.length === 0) return [{ ...whole, detail: "other events", first: 0, last: 0 }];

@@ -281,6 +281,7 @@ function functionKey({ functions, categories }, number) {
 /** The numbers of functions, by name, module and category, and also by name and module alone. */
 function functionNumbers(profile) {
   const numbers = new Map();
+  // Go backward, so that of several functions with the same key the first one stays.
   for (let number = profile.functionCount - 1; number >= 0; number--) {
     const key = functionKey(profile, number);
     numbers.set(key, number);
@@ -306,6 +307,7 @@ export function instructionCosts(profile, listings, state) {
       if (!counts(row)) continue;
       cost.total += rows.weight[row];
       cost.totalCount += rows.count[row];
+      // 0 means that the sample's instruction isn't in a listing.
       if (!instructions[row]) continue;
       weight[instructions[row] - 1] += rows.weight[row];
       count[instructions[row] - 1] += rows.count[row];

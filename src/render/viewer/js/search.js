@@ -43,6 +43,7 @@ export function foundTotal(tree, found) {
   const isInside = new Uint8Array(tree.length);
   let sum = 0;
   for (let node = 1; node < tree.length; node++) {
+    // A node counts if it matches or is on top of a matching node. Callers come first, so theirs is known.
     if (!isInside[tree.parent[node]] && !found[tree.group[node]]) continue;
     isInside[node] = 1;
     sum += tree.own[node];

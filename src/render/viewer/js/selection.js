@@ -17,6 +17,7 @@ export function rowParts(profile, rows, state) {
     const length = profile.rowsHaveDurations ? weight[row] / unit : 0;
     let inside = 0;
     for (const [from, to] of ranges) {
+      // A moment is inside or not. A duration counts with the part of it that is inside.
       if (length === 0) inside += begin >= from && begin < to ? 1 : 0;
       else inside += Math.max(0, Math.min(begin + length, to) - Math.max(begin, from)) / length;
     }
@@ -39,6 +40,7 @@ function rowSpans(rows, ranges) {
   const spans = ranges.map(([from, to]) => [firstRowAt(rows.time, from), firstRowAt(rows.time, to)]).sort((a, b) => a[0] - b[0]);
   let counted = 0;
   return spans.map(([from, to]) => {
+    // Rows before the index `counted` were in an earlier range.
     const begin = Math.max(from, counted);
     counted = Math.max(counted, to);
     return [begin, to];

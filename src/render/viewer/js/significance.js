@@ -16,6 +16,9 @@ export function isSignificant(before, after) {
 export function deviations(before, after) {
   const share = (before.part + after.part) / (before.whole + after.whole);
   if (!(before.whole > 0 && after.whole > 0 && share > 0 && share < 1)) return 0;
+  // If nothing had changed, both sides would have about the same share, that of all samples together. `expected` is the
+  // earlier side's number with this share. `apart` is how far the actual number is from it, less the 0.5 of Yates'
+  // correction.
   const expected = before.whole * share;
   const difference = before.part - expected;
   const apart = Math.sign(difference) * Math.max(Math.abs(difference) - 0.5, 0);

@@ -136,6 +136,7 @@ function alphabeticPlaces({ functions }, groups) {
     const name = (group) => functions.name[groups.first[group]], module = (group) => functions.module[groups.first[group]];
     const order = Uint32Array.from({ length: groups.count }, (_, group) => group);
     order.sort((a, b) => byText(name(a), name(b)) || byText(module(a), module(b)));
+    // `order` lists the groups by name; `places` has each group's position in it.
     const places = new Uint32Array(groups.count);
     order.forEach((group, place) => { places[group] = place; });
     ALPHABETIC.set(groups, places);

@@ -66,6 +66,7 @@ export function timeOption(clock, ranges) {
 export function tracksOption(tracks, chosen) {
   if (!chosen.length) return "";
   for (const [key, flag] of [["tid", "--tid"], ["pid", "--pid"], ["cpu", "--cpu"]]) {
+    // An option fits if it selects exactly the chosen tracks: all have an ID, and no other track has one of these IDs.
     const wanted = new Set(chosen.map((track) => tracks[track]?.[key] ?? null));
     const meant = tracks.filter((track) => wanted.has(track[key] ?? null)).length;
     if (!wanted.has(null) && meant === chosen.length) return `${flag} ${[...wanted].join(",")}`;
@@ -79,6 +80,7 @@ export function tidyRanges(ranges, length) {
   const inside = ranges.map(([from, to]) => [at(Math.min(from, to)), at(Math.max(from, to))]);
   const tidy = [];
   for (const [from, to] of inside.filter(([from, to]) => from < to).sort(([a], [b]) => a - b)) {
+    // Ranges are in order now. One that begins within the range before it extends that range.
     const before = tidy[tidy.length - 1];
     if (before && from <= before[1]) before[1] = Math.max(before[1], to);
     else tidy.push([from, to]);

@@ -63,6 +63,7 @@ function medianDistance({ track, time, length }) {
     distances = new Float64Array(length);
   let count = 0;
   for (let row = 0; row < length; row++) {
+    // `before` has the time of each track's previous row. At its first row, the distance is NaN and isn't counted.
     const distance = time[row] - before.get(track[row]);
     if (distance > 0) distances[count++] = distance;
     before.set(track[row], time[row]);

@@ -17,6 +17,7 @@ export function roundUnits(most) {
 
 /** The ticks of an axis with this width in pixels. Their labels are as precise as their distance requires. */
 export function timeTicks(from, to, width, unitNs) {
+  // Ticks are at least 90 pixels apart, at round times.
   const least = (to - from) * unitNs * 90 / Math.max(width, 90);
   const step = tickStep(least), ticks = [];
   const first = Math.ceil(from * unitNs / step);

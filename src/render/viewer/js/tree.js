@@ -97,6 +97,7 @@ export function withLinks(shape, rank) {
   const [first, next] = [new Int32Array(length).fill(-1), new Int32Array(length).fill(-1)];
   for (let node = 1; node < length; node++) depth[node] = depth[parent[node]] + 1;
   const order = nodesByRank(shape, rank);
+  // Each node is put in front of its parent's list. Going backward leaves the children in the order of names.
   for (let at = order.length - 1; at >= 0; at--) {
     const node = order[at];
     next[node] = first[parent[node]];
@@ -188,6 +189,7 @@ export function shownNodes(profile, groups, state, joinsRuns = true) {
     shown[node] = group;
     if (isUnnamed[number]) {
       const before = nearestFrame(nodeParent, shown, run, parent);
+      // Like the frame before it, this one has no name and belongs to the same group: it joins that frame's run.
       const isSame = before >= 0 && run[before] > 0 && byFunction[nodeFunction[before]] === group;
       run[node] = isSame ? run[before] + 1 : 1;
       if (isSame) shown[node] = -1;
@@ -295,6 +297,7 @@ export function calleesShape(profile, groups, state, number, joinsRuns = true) {
   for (let node = 0; node < place.length; node++) {
     const parent = profile.nodeParent[node];
     const above = parent < 0 ? -1 : place[parent];
+    // Outside of the function, only a call of the function itself gets a place. Inside, all nodes do.
     if (above < 0) place[node] = shown[node] === group ? builder.child(0, group) : -1;
     else place[node] = shown[node] < 0 ? above : builder.child(above, shown[node]);
     if (place[node] >= 0) builder.addRun(place[node], run[node]);
@@ -313,6 +316,7 @@ export function callersShape(profile, groups, state, number) {
   for (let node = 0; node < place.length; node++) {
     if (!inside[node]) continue;
     const parent = profile.nodeParent[node];
+    // At the function itself, the tree gets its callers, innermost first. What it calls counts for the same place.
     place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, nodes, node);
     if (groups.of[profile.nodeFunction[node]] === group) builder.addRun(builder.child(0, group), nodes.run[node]);
   }
