@@ -306,6 +306,7 @@ impl PprofDraft {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
             let (mut event, mut event_label) = (0, None);
             if sharing == Sharing::OneEvent {
+                // Samples of earlier events get no more rows: each event has samples of its own.
                 indices.clear();
                 event = index;
                 if profile.series.len() > 1 {

@@ -31,7 +31,8 @@ pub enum SampleStart {
 }
 
 impl Layout {
-    /// Detects the layout of a text that begins with `head`.
+    /// Detects the layout of a text that begins with `head`: the indentation of all its lines, and with what a sample
+    /// begins.
     pub fn detect(head: &[u8]) -> Self {
         // Each of the first lines, with the line below it.
         let mut lines: Vec<(&[u8], &[u8])> = Vec::new();
@@ -53,9 +54,10 @@ impl Layout {
         }
         let sample_start = match frames_without_headers(&lines) {
             None => SampleStart::Header,
-            // `EachAlone` only says that a line may be a sample of its own. But if the text has empty lines, these end
-            // the samples, so a sample may have several lines.
+            // `EachAlone`: each frame may be the only one of a sample. So each line with a frame is taken for a sample,
+            // unless the text has empty lines: these end samples, so a sample may have several lines.
             Some(FrameLines::EachAlone) if !has_empty_line(head) => SampleStart::OnlyFrame,
+            // A sample begins with the first frame after an empty line.
             Some(_) => SampleStart::Frame,
         };
         Self { indent: indent.into(), sample_start }

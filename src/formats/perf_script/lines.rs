@@ -122,15 +122,16 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// To be called below a header without a frame: the sample's frames as one text, up to the empty line. `None` if
-    /// there are no frames, or if they are too long to be remembered. What the lines in this text are depends on
-    /// nothing but this text, unless it contains the line of a record.
+    /// Returns the lines of the current sample's frames as one text, up to the empty line. Call this after a header
+    /// without a frame was read. `None` if there are no frames, or if they are too long to be remembered. What the
+    /// lines in this text are depends on nothing but this text, unless it contains the line of a record.
     pub(super) fn frames_below(&mut self) -> Option<FramesText<'t>> {
         let start = self.next;
         if self.text.get(start).is_none_or(|byte| *byte == b'\n') {
             return None;
         }
-        // The empty line that was found for an earlier header still counts if it is further down.
+        // `double_line_feed` is where the search for an earlier header has found an empty line. Search again only if
+        // that is above this sample.
         if self.double_line_feed < start {
             let found = self.double_line_feeds.find(&self.text[start..]);
             self.double_line_feed = found.map_or(self.text.len(), |len| start + len);
@@ -224,6 +225,8 @@ impl<'t, 'l> Lines<'t, 'l> {
             // The line would be the first frame of its sample, so its indentation can be of any kind.
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
             Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
+            // Frames are addresses without symbols, and most would also pass for another field (`is_field_line`). But
+            // perf doesn't print other fields in such a text.
             Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
             // An address of sixteen digits fills its column, so its line may have no indentation.
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {

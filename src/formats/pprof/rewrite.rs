@@ -189,6 +189,7 @@ fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress 
 fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> {
     let profile = &mut tables.profile;
     let mut functions = NewFunctions::new(profile);
+    // A location gets the name that was found for its first use. Each other name of it goes to a copy.
     for (location, calls) in &names.named {
         if let Some(location) = profile.location.get_mut(*location as usize) {
             location.line = functions.lines(calls)?;

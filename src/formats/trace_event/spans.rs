@@ -354,7 +354,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// The action of a span: the argument that has the same name as the span, the message of Miri's `frame`, or clang's
-    /// `detail`.
+    /// `detail`. Also notes in the timeline if Miri wrote the trace.
     fn action(&mut self, event: &TraceEvent<'_>) -> Action {
         if event.args.is_empty() {
             return Action::None;
@@ -367,6 +367,7 @@ impl<'o> SpanBuilder<'o> {
         if let Some(action) = same_name {
             return Action::Name(names.number(action.as_bytes()));
         }
+        // Perfetto knows no other actions.
         if self.perfetto_compat {
             return Action::None;
         }
@@ -643,9 +644,9 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     Some(names.text(name))
 }
 
-/// The track of a thread. It gets the first of these names: `name`, which the trace's metadata state; the text that the
-/// trace has in the place of the thread's or process's ID; or `default_name`. An ID that exceeds 32 bits becomes a part
-/// of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
+/// The track of a thread. It gets the first of these names that exists: `name`, which the trace's metadata state; the
+/// text that the trace has in the place of the thread's or process's ID; or `default_name`. An ID that exceeds 32 bits
+/// becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
 fn thread_track(
     name: Option<&[u8]>,
     pid: Option<i64>,

@@ -70,10 +70,10 @@ impl SpanStack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`, when the next event happens. `for_instant` is true if that event is an
-    /// instant (or a span of no duration), false if it starts or ends a span. If a span that is over still contains open
-    /// spans, these end with it, and its end counts as misplaced. Returns the number of misplaced ends. `slices` are all
-    /// spans of the timeline.
+    /// Removes the spans that are over at `time`, when the next event happens. `for_instant` is true if that event is
+    /// an instant (or a span of no duration), false if it starts or ends a span. If a span that is over still contains
+    /// open spans, these end with it, and its end counts as misplaced. Returns the number of misplaced ends. `slices`
+    /// are all spans of the timeline.
     #[inline]
     pub(super) fn remove_finished(&mut self, time: i64, for_instant: bool, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;

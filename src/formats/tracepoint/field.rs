@@ -93,6 +93,8 @@ impl<'a> Declaration<'a> {
     /// Parses a declaration such as `char comm[16]`, `unsigned long ip` or `__data_loc char[] name`. `None` if it has
     /// no type or no name.
     fn parse(text: &'a str) -> Option<Self> {
+        // The data is in the field itself (`Inline`) or elsewhere. In the second case, the field states where the data
+        // is: relative to the start of the raw data (`AtOffset`) or to the end of the field (`AfterField`).
         let place = match text.split_whitespace().next()? {
             "__data_loc" => Place::AtOffset,
             "__rel_loc" => Place::AfterField,

@@ -132,9 +132,9 @@ impl PathFinder<'_> {
         self.owed.len()
     }
 
-    /// Removes and returns the paths that reached a function, at least one. Cost that no call accounts for makes a path
-    /// that begins in the function. If there is no path at all, one without cost continues the largest stack of the
-    /// costliest caller. If there are too many, [`thin_out`] reduces them.
+    /// Removes and returns the paths that reached a function, at least one. If a part of the function's cost came by no
+    /// call, a path that begins in the function is added for it. If there is no path at all, one without cost is made:
+    /// it continues the largest stack of the costliest caller. If there are too many paths, [`thin_out`] reduces them.
     fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
         let mut paths = std::mem::take(&mut self.arrivals[function]);
         let inclusive = self.flow.inclusive[function];
@@ -225,8 +225,8 @@ impl PathFinder<'_> {
     }
 
     /// Divides `whole`, the cost that arrived at a function: its self cost first, then one part for each callee. The
-    /// parts add up to `whole`. Also books the calls to the callees in `owed` and `costliest`. `largest` is the
-    /// costliest stack that ends in the function.
+    /// parts add up to `whole`. Also adds the function's calls to `owed` and `costliest`, which are kept for each
+    /// callee. `largest` is the costliest stack that ends in the function.
     fn compute_parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
         // The paths to the function may carry less than its self cost, so the self cost is capped.
         let self_cost = self.flow.self_costs[function].min(whole);

@@ -66,8 +66,9 @@ const JOIN_GAP: u64 = 4096;
 /// sections must stay below SHN_LORESERVE (0xff00).
 const MAX_RUNS: usize = 0x4000;
 
-/// Groups pieces, sorted by address, into runs, at most [`MAX_RUNS`]. The file offset of each run is set to its
-/// address; a layout in which they differ must change it.
+/// Groups pieces, sorted by address, into runs: neighboring pieces that form one section. If there are more than
+/// [`MAX_RUNS`], groups the pieces again over larger gaps. The file offset of each run is set to its address; a layout
+/// in which they differ must change it.
 fn find_runs(pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {

@@ -31,6 +31,7 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
     // The copy at index i of `names.copies` is appended to the table as location `first_copy` + i.
     let first_copy = dictionary.location_table.len();
     let mut functions = NewFunctions::new(dictionary);
+    // A location gets the name that was found for its first use. Each other name of it goes to a copy.
     for (location, calls) in &names.named {
         let lines = functions.lines(calls)?;
         if let Some(location) = functions.dictionary.location_table.get_mut(*location as usize) {

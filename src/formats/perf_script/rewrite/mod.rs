@@ -424,6 +424,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         };
         let addr = role.frame_addr(addr);
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
+        // The number of jitdumps that the process has mapped so far. If the frame has no name, that is only remembered
+        // until this number changes.
         let markers = self.facts.marker_count(pid);
         let wanted = FrameQuery { pid, addr, time: self.sample.time, file: None, markers };
         match self.replace_by_name(tail, object, wanted) {
