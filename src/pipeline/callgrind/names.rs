@@ -202,6 +202,7 @@ struct Painter<'m, 'data> {
 }
 
 impl<'m, 'data> Painter<'m, 'data> {
+    /// Starts without entries, so that no address range is visible yet.
     fn new(map: &'m CodeMap<'data>) -> Self {
         Self {
             map,

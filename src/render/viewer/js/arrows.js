@@ -54,6 +54,8 @@ export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   }
 }
 
+/** Draws a jump as a line with an arrowhead at its target. `y(row)` is the middle of a row in pixels. `chosen`: the
+ * arrow is at the cursor, so its line is drawn even if it has no lane. */
 function drawArrow(context, { from, to, lane }, y, chosen) {
   const right = ARROWS_WIDTH - 3;
   if (to < 0 || (lane < 0 && !chosen)) {

@@ -162,6 +162,7 @@ export function ownByCategory(profile, tree, selection) {
   return sums;
 }
 
+/** For each node, the category of its innermost visible frame; −1 if all frames are hidden. */
 function shownCategories({ nodeParent, nodeFunction, functions, nodeCount }, tree) {
   const shown = new Int8Array(nodeCount).fill(-1);
   for (let node = 0; node < nodeCount; node++) {

@@ -137,6 +137,7 @@ function movedRange([from, to], by, length) {
   return [from + step, to + step];
 }
 
+/** The ranges as they would be if the drag ended now. `span` is the part of the recording under the pointer. */
 function draftOf(drag, span, length) {
   // A drag makes a new range, moves one, or moves one of its ends. `anchor` is where the drag began, and `span` is
   // where the pointer is now; `before` has the ranges as they were before the drag.

@@ -59,6 +59,7 @@ function fromBase64(text) {
   return bytes;
 }
 
+/** Decodes a column of numbers, into 32 bits each if all of them fit. */
 function decodeNumbers({ bytes, count }) {
   const small = new Uint32Array(count);
   for (let at = 0, index = 0; index < count; index++) {
@@ -95,6 +96,7 @@ function decodeLarge({ bytes, count }, small, from) {
   return large;
 }
 
+/** Decodes a column in which each number is stored as the difference from the previous one. */
 function decodeDeltas({ bytes, count }) {
   const numbers = new Float64Array(count);
   let value = 0;

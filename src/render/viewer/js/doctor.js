@@ -23,6 +23,7 @@ export function mountDoctor(root, page) {
   if (page.state.part === "doctor") draw();
 }
 
+/** What `doctor` found in one recording: facts, findings, processes with JIT code, and minor findings. */
 function recordingArticle(page, told) {
   const { samples, frames, named_frames: named } = told;
   const title = [
@@ -48,6 +49,7 @@ function stacksBy({ by, bytes }) {
   return by === "call-chains" ? "call chains by frame pointer" : "no call chains";
 }
 
+/** A finding as an item of the list: share of samples, cause, remedy, and buttons that show the affected frames. */
 function findingItem(page, found, sort) {
   const frames = found.show ? framesOf(page, found.show) : [];
   const facts = [found.samples > 0 ? counted(found.samples, "sample") : "", found.frames > 0 ? counted(found.frames, "frame") : ""];
@@ -148,6 +150,7 @@ function outermostSums(page) {
   return sums;
 }
 
+/** A process with JIT code: how many of its frames have a name, and each file that may name them, with its state. */
 function processItem({ pid, comm, runtime, jit_frames: frames, named_jit_frames: named, sources }) {
   const source = ({ kind, path, state, codes, why, looked_at: lookedAt, clock }) => {
     const words = [`${kind} ${path}`];

@@ -93,6 +93,8 @@ export function layoutTree(tree, view, narrowest, root = 0) {
   return boxes;
 }
 
+/** Adds the boxes of a node's children to the current row, from left to right. `from` is where the node's box starts.
+ * */
 function layoutChildren(tree, node, from, view, narrowest, boxes) {
   const { first, next, total } = tree;
   let start = from;

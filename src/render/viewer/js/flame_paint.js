@@ -46,6 +46,7 @@ export function paintBoxes(view) {
   }
 }
 
+/** Paints one box with its name. `top` is the upper edge of its row, in pixels. */
 function paintBox(brush, picture, box, top) {
   const { pen, view } = brush,
     { boxes, scale } = view;
@@ -98,6 +99,7 @@ function setFill(brush, color) {
   if (brush.fill !== color) brush.pen.fillStyle = brush.fill = color;
 }
 
+/** Paints stripes along the lower edge of a box that ran as several tiers: each is as wide as the tier's share. */
 function paintShares(brush, picture, node, left, width, top) {
   const { pen, shades } = brush,
     shares = picture.sharesOf(node);

@@ -95,6 +95,7 @@ export function walkedNodes(profile, groups) {
   return WALKED.get(groups);
 }
 
+/** Computes what `walkedNodes` returns, by visiting each node before its callees. */
 function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories }, groups) {
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);

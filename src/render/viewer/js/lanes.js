@@ -56,6 +56,7 @@ function trackSums(profile, rows) {
   return sums;
 }
 
+/** Makes a lane of all tracks with the same key. `laneOf(group)` returns the kind, name and detail of a lane. */
 function laneGroups(tracks, seen, keyOf, laneOf) {
   const groups = new Map();
   for (const track of tracks) {
@@ -66,6 +67,7 @@ function laneGroups(tracks, seen, keyOf, laneOf) {
   return Array.from(groups.values(), (group) => ({ ...laneSums(group, seen), ...laneOf(group, seen) }));
 }
 
+/** The fields that all lanes have: the numbers of their tracks, and the sums of the tracks' rows (`seen`). */
 function laneSums(group, seen) {
   const numbers = group.map((track) => track.number);
   return {

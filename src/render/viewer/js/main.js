@@ -172,6 +172,7 @@ const PARTS = [
   { name: "doctor", title: "Doctor", mount: mountDoctor, has: ({ pack }) => pack.json("findings") !== null, badge: findingCount },
 ];
 
+/** Fills the header: the title, facts about what is selected, and the choice of event, weight, theme and search. */
 function mountHeader(root, page) {
   const { profile, store } = page;
   const choice = (id, label, options, key, ofText = (text) => text) => {
@@ -213,6 +214,7 @@ function weightWord({ profile }) {
   return profile.events.every(({ unit }) => unit === "nanoseconds") ? "time" : "amount";
 }
 
+/** Makes a tab and a panel for each part that this page has. Only the panel of the chosen part is visible. */
 function mountTabs(root, page) {
   const { store } = page;
   const parts = PARTS.filter((part) => part.has(page));
@@ -261,6 +263,7 @@ function findingCount({ pack }) {
   return pack.json("findings").reduce((sum, { findings }) => sum + findings.length, 0);
 }
 
+/** Applies the chosen theme to the page, and again whenever the choice changes. */
 function mountTheme({ store }) {
   const show = () => {
     document.documentElement.dataset.theme = store.state.theme;
@@ -277,6 +280,7 @@ function mountTheme({ store }) {
   show();
 }
 
+/** Reads the page's data, then makes the parts of the page from top to bottom. */
 async function mountPage() {
   const root = document.getElementById("page");
   const page = new PageModel(await readPack());

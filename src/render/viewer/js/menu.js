@@ -57,6 +57,7 @@ function menuItem({ id, label, key }, act) {
   );
 }
 
+/** Handles a key press in the menu: moves between items, chooses one, or leaves the menu. */
 function menuKey(event, menu, items, choose, leave) {
   const buttons = [...menu.querySelectorAll("button")];
   const at = buttons.indexOf(document.activeElement);

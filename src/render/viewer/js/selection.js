@@ -112,6 +112,7 @@ function addParts(sums, { length, node, weight, count }, partOf, by) {
   }
 }
 
+/** Adds a row to the totals and to its node; `node` is −1 for a row without a stack. */
 function addRow(sums, node, weight, count) {
   sums.total += weight;
   sums.count += count;

@@ -11,8 +11,8 @@ import { BoxRows, IDLE, LANE } from "./flame_layout.js";
 const USUAL_DISTANCE = 1e6;
 
 /** The lanes for one event's rows; the thread that ran longest comes first. `takes(row)` tells whether a row is
- * selected. `rows.time` may be null. `unit` is the number of nanoseconds per unit of time. `weighsTime` tells
- * whether weights are nanoseconds, `rowsHaveDurations` whether rows start at their time and their weight is their duration.
+ * selected. `rows.time` may be null. `unit` is the number of nanoseconds per unit of time. `weighsTime` tells whether
+ * weights are nanoseconds. `rowsHaveDurations` tells whether a row starts at its time and lasts as long as its weight.
  * Each lane has {name, row, start, end}: the indices of its rows, and the time that each row covers. */
 export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurations, weight }) {
   const byThread = new Map();
@@ -58,6 +58,7 @@ function usualDistance(rows, unit) {
   return USUAL_DISTANCES.get(rows);
 }
 
+/** The median time between a row and the previous row of the same track; null if there is none. */
 function medianDistance({ track, time, length }) {
   const before = new Map(),
     distances = new Float64Array(length);
@@ -71,6 +72,8 @@ function medianDistance({ track, time, length }) {
   return count > 0 ? distances.subarray(0, count).sort()[count >> 1] : null;
 }
 
+/** Sets the time that each sample stands for: from the thread's previous sample, or as much as a sample usually covers
+ * (`covers(row)`) if that is longer ago. */
 function coverTime(lane, time, covers) {
   let before = -Infinity;
   for (let sample = 0; sample < lane.row.length; sample++) {

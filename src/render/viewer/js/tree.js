@@ -19,8 +19,8 @@ import { SumArrays } from "./selection.js";
  *   count
  * @property {Int32Array | null} at for each node of the profile: the tree node of its frame, even if samples there
  *   don't count; for hidden frames the caller's; null if a frame can be in several tree nodes
- * @property {Map<number, number>} runs for each tree node that stands for several unnamed frames in a row, the number of
- *   frames in the longest run
+ * @property {Map<number, number>} runs for each tree node that stands for several unnamed frames in a row, the number
+ *   of frames in the longest run
  * @property {boolean} takesEmpty whether samples without a stack count
  *
  * @typedef {TreeShape & {own: Float64Array, total: Float64Array, count: Float64Array}} Tree own: weight of the node
@@ -164,11 +164,11 @@ export function childrenByWeight(tree, node) {
 }
 
 /**
- * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other are
- * joined.
- * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it, or
- *   -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a row from
- *   the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
+ * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other
+ * are joined.
+ * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it,
+ *   or -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a row
+ *   from the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
