@@ -17,7 +17,8 @@ pub struct FunctionFiles {
 }
 
 impl FunctionFiles {
-    /// Examines the frames that were added to the profile since the last call.
+    /// Examines the frames that were added to the profile since the last call. For each function, remembers the file of
+    /// its first frame that states a file.
     pub fn update(&mut self, profile: &Profile) {
         // If there are fewer frames than before, the profile was emptied or replaced.
         if profile.frame_count() < self.seen {

@@ -52,11 +52,13 @@ pub struct MappedPieces {
 type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
-    /// Assigns ID 1 to the program's own file, if known. Calls `add` for each mapping that gets an ID.
+    /// Prepares for assigning IDs to mappings. If the program's own file is known, its mapping gets ID 1, and is passed
+    /// to `add`.
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(MappedPiece<'p>)) -> Self {
         let mut pieces = Self::default();
         let Some(program) = profile.about.program_module() else { return pieces };
-        // If the frames of the program state several build IDs, each is a mapping of its own. The first one gets ID 1.
+        // Frames of the program that state different build IDs are in different mappings. The mapping of the first such
+        // frame gets ID 1.
         for (_, frame) in profile.frames() {
             if frame.module.is_some_and(|module| profile.name_of(module) == program) {
                 let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());

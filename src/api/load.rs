@@ -144,6 +144,7 @@ impl Sink for EachSample<'_> {
         Keep::EachRow
     }
 
+    /// Passes the samples of the wanted events to the caller's function, and notes the names of all events.
     fn take(&mut self, rows: &mut stacks::Profile) -> Result<()> {
         let profile = Profile::new(std::mem::take(rows), &Warnings::new());
         for event in profile.events() {

@@ -229,6 +229,7 @@ impl<'a> Iterator for Frames<'a> {
         let (caller, frame) = stacks.stack_of(self.next?);
         self.next = caller;
         let frame = Frame::from_stacks(stacks, stacks.frame_of(frame));
+        // `addresses` has the addresses of the remaining frames, unless they aren't known one by one.
         let Some((address, rest)) = self.addresses.split_first() else { return Some(frame) };
         self.addresses = rest;
         Some(Frame { address: address.or(frame.address), ..frame })

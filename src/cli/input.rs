@@ -177,8 +177,8 @@ impl CompareArgs {
     }
 }
 
-/// Fails if `before` is one of the inputs, so that a profile would be compared with itself: probably the user forgot
-/// one of the two profiles.
+/// Fails if the earlier profile (`before`) is also one of the inputs. A profile would then be compared with itself;
+/// probably the user forgot one of the two profiles.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
     // Standard input has no path, so it is never the same as another input.
     let Some(before) = before.and_then(normalized_path) else { return Ok(()) };

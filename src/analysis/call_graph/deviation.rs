@@ -28,7 +28,8 @@ pub struct Deviation {
 }
 
 impl CallGraph {
-    /// Compares inclusive costs in the recorded calls with those in the estimated stacks of the same event.
+    /// Compares the inclusive costs of functions in the recorded calls with those in the estimated stacks of the same
+    /// event. Returns the largest deviation among functions in cycles, and the largest among all others.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
         let event_total = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));

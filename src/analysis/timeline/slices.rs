@@ -430,13 +430,14 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether its spans, together with Miri's interpreted calls (`is_frame`), overlap without being
-    /// nested. The calls must then be kept out of the thread's own stacks.
+    /// For each thread, whether its spans, together with Miri's interpreted calls, overlap without being nested. The
+    /// calls must then be kept out of the thread's own stacks. Miri's interpreted calls are the async slices for which
+    /// `is_frame` is true.
     fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {
             let slice = &self.slices[index as usize];
-            // Miri's interpreted calls are async spans. All other async spans are on tracks of their own.
+            // Skip the other async spans: they are on tracks of their own.
             if slice.kind == SliceKind::Async && !is_frame(slice) {
                 continue;
             }

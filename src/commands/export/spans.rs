@@ -182,6 +182,7 @@ impl<'o> SpanFilter<'o> {
 }
 
 impl SpanSink for SpanFilter<'_> {
+    /// Prepares the filter for the spans of an input, and writes the name of the input's process if it is known.
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
         // Selection by percentages of the time needs this input's bounds, which `new` didn't know.
         self.bounds = (file.first, file.last);
@@ -203,6 +204,7 @@ impl SpanSink for SpanFilter<'_> {
         self.selection.keeps(head)
     }
 
+    /// Writes a span that the filter has selected, with its time shifted by `offset`.
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
         self.written.add(head);
         let mut record = SpanRecord { start: record.start.saturating_add(self.offset), ..record.clone() };
@@ -220,6 +222,7 @@ impl SpanSink for SpanFilter<'_> {
         self.writer.span(&record)
     }
 
+    /// Writes an event that isn't a span, or counts it as left out.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         let keep = match event.kind {
             // Names of threads and processes are needed whatever the filters select.

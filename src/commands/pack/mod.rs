@@ -84,6 +84,7 @@ fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, ru
     Ok(format!("{}: {}", output.shown().display(), counted(manifest.files.len() as u64, "file")))
 }
 
+/// The error for an input that isn't a perf.data recording.
 fn refused(format: &Format) -> Error {
     let message = format!("is a {} file; pack reads perf.data", format.name);
     let remedy = match format.rewriter {

@@ -152,7 +152,9 @@ fn open_in_container(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings
     None
 }
 
-/// Adds the separate debug files (also `.dwp` and the shared part of `dwz`) of a file that lacks symbols or DWARF.
+/// Adds the files with debug information that belong to a program or library: its separate debug file if it lacks
+/// symbols or DWARF, its `.dwp` file, and the file that it shares with others (`dwz`). With `symbols_only`, only the
+/// separate debug file is needed, and only if symbols are missing.
 fn add_debugging<'a>(
     dso: &Dso,
     image: &Image,

@@ -298,8 +298,8 @@ impl<'a> TreeReport<'a> {
         children.next().is_none().then_some(child)
     }
 
-    /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first.
-    /// `branches` are drawn before each child; if there are several children, they are extended by one level.
+    /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first. An only
+    /// child is drawn behind `branches`. If there are several children, each gets one more level of branches.
     fn push_children(&self, node: Option<u32>, branches: &str, min_weight: f64, pending: &mut Vec<PendingNode>) {
         let children: Vec<u32> = self.children(node, min_weight).collect();
         if let [only] = children[..] {

@@ -83,9 +83,9 @@ fn answer_questions(
     outcome.summary.extend(answers.describe_left_out());
     let unanswered = answers.unanswered();
     for explanation in unanswered.optional {
-        // The explanation of why a question wasn't answered has two halves: `no SPANS; SPANS OR ARGUMENTS THAT EXIST`.
-        // An optional question comes from a file or built-in list that is used with many traces. The user didn't ask it
-        // about this trace in particular, so the first half suffices.
+        // The explanation of why a question wasn't answered says what the trace lacks and, after `; `, what it has
+        // instead. An optional question comes from a file or built-in list that is used with many traces. The user
+        // didn't ask it about this trace in particular, so the part before `; ` suffices.
         outcome.summary.extend(explanation.split("; ").next().map(str::to_owned));
     }
     let mut failed = unanswered.required.into_iter().map(Error::new);

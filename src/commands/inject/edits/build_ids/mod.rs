@@ -24,7 +24,8 @@ pub(super) struct BuildIdEdits {
 }
 
 impl BuildIdEdits {
-    /// Plans the edits for the selected [`BuildIdMode`].
+    /// Plans the edits that add build IDs of files. Depending on the selected [`BuildIdMode`], the IDs go into records
+    /// of their own or into the mapping records, for files with samples or for all files.
     pub(super) fn find(survey: &SurveyedRecording<'_>, context: &mut InjectContext<'_>) -> Result<Self> {
         let (options, input) = (context.options, survey.input);
         let mut planned = Self::default();
@@ -77,7 +78,7 @@ impl BuildIdEdits {
         }
     }
 
-    /// Writes build IDs into the mapping records of the `wanted` files.
+    /// Writes build IDs into the mapping records of the `wanted` files, unless a record already has one.
     fn rewrite_mappings(
         &mut self,
         input: &PlainRecording<'_>,
