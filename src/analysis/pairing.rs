@@ -327,10 +327,12 @@ impl Pairs {
     ) {
         let has_more_later = file.later.len() > file.earlier.len();
         let (short, long) = if has_more_later { (&file.earlier, &file.later) } else { (&file.later, &file.earlier) };
+        // The two functions at these indexes of the lists: first that of the earlier profile, then that of the later.
         let sides = |at_short: usize, at_long: usize| {
             let (short, long) = (short[at_short], long[at_long]);
             if has_more_later { (short, long) } else { (long, short) }
         };
+        // By how many lines the function would have moved down if these two were partners.
         let moved = |at_short: usize, at_long: usize| {
             let (earlier, later) = sides(at_short, at_long);
             i64::from(new.list[later].line) - i64::from(old.list[earlier].line)
@@ -346,6 +348,8 @@ impl Pairs {
                 let (earlier, later) = sides(at_short, at_long);
                 let shift = moved(at_short, at_long);
                 let mut found: Option<Alignment> = None;
+                // Extend each way to pair the functions before this one (`before`). The first function has none before
+                // it, so its way begins empty (`start`).
                 let previous = best.last().map_or(&[][..], Vec::as_slice);
                 let before = previous.iter().take(at_long).enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
                 let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
@@ -369,6 +373,7 @@ impl Pairs {
             }
             best.push(row);
         }
+        // Take the best way to pair all functions of the shorter list, and follow it back from its last pair.
         let last_row = best.last().map_or(&[][..], Vec::as_slice);
         let ends = last_row.iter().enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
         let Some((mut at_long, _)) = ends.min_by_key(|(at, alignment)| (alignment.cost(), *at)) else { return };

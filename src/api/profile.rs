@@ -229,7 +229,8 @@ impl<'a> Iterator for Frames<'a> {
         let (caller, frame) = stacks.stack_of(self.next?);
         self.next = caller;
         let frame = Frame::from_stacks(stacks, stacks.frame_of(frame));
-        // `addresses` has the addresses of the remaining frames, unless they aren't known one by one.
+        // If each frame's address in memory is known, `addresses` has those of the remaining frames. It is empty
+        // otherwise.
         let Some((address, rest)) = self.addresses.split_first() else { return Some(frame) };
         self.addresses = rest;
         Some(Frame { address: address.or(frame.address), ..frame })

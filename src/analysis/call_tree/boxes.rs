@@ -153,6 +153,7 @@ impl CallTree {
                 above.extend(self.nodes.children(node).map(|(child, label)| (ranks[label as usize], child)));
             }
             above.sort_unstable();
+            // The boxes above start where the box below them starts, and follow each other from left to right.
             let (mut next_start, first_above) = (below.start, todo.len());
             for same_label in above.chunk_by(|(a, _), (b, _)| a == b) {
                 let total = same_label.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_weight(node)));

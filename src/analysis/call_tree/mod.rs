@@ -149,7 +149,7 @@ impl CallTree {
             }
         }
         if nodes.len() > 1 {
-            // In reverse order, because the last step is popped first.
+            // Sort the new steps in reverse order, because the last step is popped first.
             let label = |node: u32| self.nodes.get(node).1 as usize;
             todo[first_new..].sort_unstable_by_key(|step| match *step {
                 TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
