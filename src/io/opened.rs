@@ -119,7 +119,7 @@ impl Drop for RunStart {
 }
 
 /// Remembers an input and its permissions. For a device or pipe, remembers only when one was last read (`last_stream`),
-/// because no output can replace it.
+/// because no output can replace it. Does nothing for a directory.
 pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
         return add(FileId::new(about), mode);

@@ -150,6 +150,7 @@ impl Output {
         self.flush()?;
         let Self { out, shown } = self;
         let Destination { kind, run } = out.into_inner().map_err(|error| write_error(error.into_error(), &shown))?;
+        // An output that goes to a file that was already open is complete now.
         let DestinationKind::New(new) = kind else { return Ok(()) };
         let place = new.file.place(&new.name).map_err(|error| placing_error(error, &shown))?;
         run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;

@@ -79,7 +79,7 @@ const NAMES: usize = 10_000;
 
 /// The name that is most similar to `name`. It differs in at most two characters, and in at most a third of the length
 /// of `name`. A name that only continues after `name` counts as different in one character. `None` if there is no such
-/// name. For a name with fewer than three characters, only the name itself qualifies.
+/// name. Nothing is similar to a name with fewer than three characters.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
     let mut near = Vec::new();

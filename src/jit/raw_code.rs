@@ -106,8 +106,9 @@ impl RawCode {
         by_code
     }
 
-    /// Finds the machine code for lines of a perf map, by the line's index in `lines`. Files that match no line, or
-    /// have another size than the line states, are ignored with a warning.
+    /// Finds the machine code for lines of a perf map. The result has the code by the index of its line in `lines`. A
+    /// file whose name has an address belongs to the line with this address; the files with numbers belong to the lines
+    /// in order. Files that match no line, or have another size than the line states, are ignored with a warning.
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();

@@ -156,6 +156,7 @@ impl Symbolizer<'_> {
             return Lasting { answer: None, holds: ALWAYS };
         }
         match time {
+            // The time `UNTIMED` stands for a missing time, too.
             Some(time) if time != UNTIMED => self.codes.lookup_lasting(pid, addr, time),
             _ => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
         }

@@ -162,8 +162,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     Step::Use(Box::new(Source { inner, ..Source::new(path, kind, pid, opened) }))
 }
 
-/// The ELF objects that the user placed at an address (`--elf`), for every process with JIT memory. If no process has
-/// any, for every process.
+/// Plans to use the ELF objects that the user placed at an address (`--elf`): for every process with JIT memory or, if
+/// there is none, for every process. Refuses objects that can't be opened.
 pub(super) fn placed_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
     let mut pids = scene.jit_processes.clone();

@@ -85,6 +85,7 @@ pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     let Some(samples) = scene.site.samples else { return steps };
     let without_source = search.processes_without_source();
+    // `unassigned` has the files that the user passed without saying for which process.
     if without_source.is_empty() && search.unassigned.is_empty() {
         return steps;
     }
@@ -136,7 +137,8 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
     files
 }
 
-/// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code.
+/// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code. If the
+/// user named a file that can't be opened, adds a step that reports it.
 fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
     // Files that the user didn't name aren't reported if they can't be opened, for example because another user owns
     // them.

@@ -157,7 +157,7 @@ fn listed_directory(path: &Path, named: Named) -> NamedPath {
 }
 
 /// The directories in which jitdumps of perf's JVMTI agent and of LLVM may be: `$JITDUMPDIR` and the home directory
-/// themselves, and the directories that the two create for each run, below these and below `/tmp`.
+/// themselves, and the directories that the two create for each run, in [`DUMPS`] below these and below `/tmp`.
 fn directories_of_agents() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();

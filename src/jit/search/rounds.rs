@@ -61,6 +61,8 @@ pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         // ID 0 is the kernel's idle task, and negative IDs stand for no process. The names of injected code are already
         // in the recording, so no file is needed for it.
         let is_candidate = pid.0 > 0 && !process.has_jit_memory && !process.is_injected();
+        // If several processes have the ID `inner` in their own namespaces, it isn't clear whose files are named after
+        // it.
         if !is_candidate || search.scene.shared_pids.contains(&inner) || search.kinds_of(pid).next().is_some() {
             continue;
         }

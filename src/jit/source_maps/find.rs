@@ -169,6 +169,7 @@ impl<'a> Finder<'a> {
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
         // `recorded` is the script's path on the recorded machine, `paths` are those where it may be on this machine.
+        // The name is a `file:` URL, or an HTTP URL of a script of which there may be a copy in the input's directory.
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
             // A runtime spells a script's path without `.` and `..`. Ignoring other spellings avoids reading a script
             // twice.

@@ -16,7 +16,8 @@ pub(crate) struct NativeFunctions<'n> {
 }
 
 impl<'n> NativeFunctions<'n> {
-    /// Adds the WebAssembly functions among the names of one source.
+    /// Adds the WebAssembly functions among the names of one source. If a name occurs twice there, notes that the names
+    /// may be from two modules (`is_repeated`).
     pub(crate) fn add(&mut self, names: impl Iterator<Item = &'n [u8]>) {
         let mut source_names = FxHashSet::default();
         for name in names {

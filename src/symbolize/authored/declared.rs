@@ -198,7 +198,8 @@ pub(super) fn leads_to_value(between: &str) -> bool {
         rest = before_keyword.unwrap_or(rest).trim_end();
     }
     let outside = rest.trim_end_matches(['(', ' ', '\t', '\n', '\r']);
-    // In a call such as `word = make((x) => x)`, the function is an argument.
+    // After a word or a `)`, a parenthesis opens the arguments of a call, as in `word = make((x) => x)`. The function
+    // is then an argument.
     if outside.len() < rest.len() && outside.ends_with(|last| is_word(last) || last == ')') {
         return false;
     }

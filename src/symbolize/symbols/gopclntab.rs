@@ -191,9 +191,10 @@ impl<'a> GoTable<'a> {
         if is_complete { Some(table) } else { None }
     }
 
-    /// Reads the table's header: 8 bytes with the magic, the quantum and the size of a pointer, then words of that
-    /// size: the number of functions, the number of files, and the offsets of the table's parts. `build` is the minor
-    /// release of Go 1 with which the program was built; `None` if unknown.
+    /// Reads the table's header: 8 bytes with the magic, the quantum (the unit in which the table counts code bytes)
+    /// and the size of a pointer, then words of that size: the number of functions, the number of files, and the
+    /// offsets of the table's parts. `build` is the minor release of Go 1 with which the program was built; `None` if
+    /// unknown.
     fn from_words(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;

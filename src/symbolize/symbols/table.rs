@@ -75,8 +75,9 @@ impl<'data> SymbolTable<'data> {
     /// looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
-        // Symbols at the starts of the stubs are collected, too, because `add_stubs` leaves out stubs that have a
-        // symbol, and so are symbols from which stubs get their names.
+        // `add_stubs` needs more symbols than the wanted ones. It leaves out stubs that have a symbol, so it needs
+        // those at the starts of the stubs. And some stubs get their names from the symbol at another address
+        // (`ChosenBy`).
         let mut addresses = wanted.to_vec();
         for stub in &stubs {
             addresses.push(stub.start);

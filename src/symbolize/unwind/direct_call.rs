@@ -120,14 +120,15 @@ pub(crate) fn proves_caller<'a>(
         // The call must be in the instruction set to which the link register returns (Thumb if its lowest bit is set),
         // and must lead directly to the function. Calls through stubs of the linker aren't followed.
         Machine::Arm => {
-            // If the running function may have called `caller`, the address may be left over from a
-            // call that `caller` made then.
+            // 32-bit Arm can return without using the link register, which then still holds the address of an older
+            // call. So if the running function may have called `caller`, the address may be left over from a call that
+            // `caller` made then.
             let is_call = caller.is_thumb == (link & 1 == 1) && target == callee.start;
             is_call && !may_call(&callee, &caller, find)
         }
-        // On other machines, functions return by jumping to the link register, so after a return it holds an address in
-        // the running function itself, which was excluded above. (32-bit Arm can return without the register, which may
-        // then hold the address of an older call; `may_call` excludes that.) Calls through stubs are followed.
+        // On other machines, functions return by jumping to the link register. After a return, it holds an address in
+        // the running function itself, and that was excluded above. So no older call can be mistaken for the last one.
+        // Calls through stubs are followed.
         _ => reaches_by_jumps(machine, target, &callee, find),
     }
 }

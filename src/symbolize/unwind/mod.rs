@@ -219,6 +219,8 @@ impl<'a> Unwinder<'a> {
                 chain.truncated = false;
                 return;
             }
+            // Stacks grow down, so the caller's frame must be further up. Otherwise, the address isn't that of a
+            // caller.
             if !is_further_up(&registers, &caller, frame) {
                 return;
             }

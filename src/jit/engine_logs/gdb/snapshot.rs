@@ -143,6 +143,7 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
         write_program_header(&mut out, elf::PT_LOAD, flags, range.start, offset..offset + bytes.len());
         offset += bytes.len();
     }
+    // The note: the length of its name, the length of its contents, its type, and its name.
     out.u32(5).u32(PRPSINFO as u32).u32(elf::NT_PRPSINFO.0).bytes(b"CORE\0\0\0\0");
     // In `elf_prpsinfo`, `pr_pid` comes after 24 bytes that aren't needed.
     out.bytes(&[0; 24]).u32(process.pid.cast_unsigned()).bytes(&[0; PRPSINFO - 28]);

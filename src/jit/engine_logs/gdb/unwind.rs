@@ -104,7 +104,8 @@ impl<'data> UnwindRecords<'data> {
             out.extend_from_slice(cie);
             let fde_start = out.len();
             out.extend_from_slice(fde);
-            // A frame description starts with the distance to its CIE, followed by the start of the code.
+            // A frame description starts with the distance to its CIE, followed by the start of the code. Both are
+            // written anew, because they depend on where the description is.
             let distance = u32::try_from(cie.len() + LENGTH).ok()?;
             self.put(&mut out, fde_start + LENGTH, 4, u64::from(distance))?;
             let field = fde_start + 2 * LENGTH;

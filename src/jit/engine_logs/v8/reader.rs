@@ -84,6 +84,8 @@ impl<'a> V8LogReader<'a> {
                 let (from, to) = two_addresses(fields)?;
                 self.move_code(from, to);
             }
+            // The garbage collector has moved a function's description (`SharedFunctionInfo`), whose address is the
+            // function's ID.
             Some(b"sfi-move") => {
                 let (from, to) = two_addresses(fields)?;
                 self.sources.move_function(from, to, self.time);

@@ -86,8 +86,9 @@ impl<'a> Array<'a> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
 
-    /// The offset of the element with this index; `None` if it is missing. The bits of the index, the highest first,
-    /// are the way from the root of the block's tree: a 1 leads to the second child, a 0 to the first.
+    /// The offset of the element with this index; `None` if it is missing. The elements are divided into blocks of
+    /// [`BLOCK`], and each block is a tree. The bits of the index in the block, the highest first, are the way from the
+    /// root: a 1 leads to the second child, a 0 to the first.
     fn find(&self, index: u32) -> Option<usize> {
         let block = usize::try_from(index / BLOCK).ok()?;
         let mut offset = self.base.checked_add(self.native.table_element(self.base, self.index_size, block)?)?;

@@ -136,8 +136,9 @@ impl Coded {
 }
 
 impl Wide {
-    /// The width of a column in bytes. `rows` returns the number of rows in the table with a given number. An index of
-    /// rows takes two bytes if they can hold all rows.
+    /// The width of a column in bytes. `rows` returns the number of rows in the table with a given number. A column
+    /// with row numbers has two bytes if they can hold the number of every row, otherwise four. In a coded column, some
+    /// bits of the number say in which table the row is.
     fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
         let wide = match column {
             Column::Fixed(size) => return size.into(),

@@ -155,11 +155,12 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Template { name, arguments } => {
                 self.all(name)?;
+                // After the name `operator<`, a space keeps the two `<` apart.
                 if self.ends_with('<') {
                     self.put(" ")?;
                 }
                 self.put("<")?;
-                // If an empty pack is the last argument, c++filt leaves out the space before the `>`.
+                // c++filt puts a space between two `>`, except if the last argument is an empty pack.
                 let dropped_packs = self.list(arguments)?;
                 self.put(if self.ends_with('>') && !dropped_packs { " >" } else { ">" })
             }
@@ -232,6 +233,8 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::FunctionType { result, .. } => {
                 self.left(result)?;
+                // A result such as a pointer to a function is itself written around what follows. Its left part ends
+                // with `(*`, after which there is no space.
                 self.put(if self.leads_to_written_around(result) { "" } else { " " })
             }
             Node::Array { element, .. } => self.left(element),
