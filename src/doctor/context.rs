@@ -248,7 +248,8 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
-    /// All names that the threads of a process have had.
+    /// All names that the threads of a process have had: those at the times of samples, and those in records of
+    /// renaming.
     fn thread_names(&self, pid: Pid) -> BTreeSet<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
         let mut names = BTreeSet::new();

@@ -15,7 +15,7 @@ use crate::model::Nanos;
 use crate::model::abi::machine_name;
 use serde_json::{Value, json};
 
-/// Converts the diagnosis of a recording.
+/// Converts the diagnosis of a recording to JSON.
 pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     let stacks = match diagnosis.stacks {
         RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
@@ -63,7 +63,7 @@ fn innermost(shares: &CodeShares) -> Value {
     })
 }
 
-/// Converts the diagnosis of a callgrind file.
+/// Converts the diagnosis of a callgrind file to JSON.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     let mut sources = Vec::new();
     for account in &diagnosis.accounts {
@@ -88,7 +88,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     })
 }
 
-/// Converts the diagnosis of a running process.
+/// Converts the diagnosis of a running process to JSON.
 pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     json!({
         "file": diagnosis.process.pid.to_string(),
@@ -121,7 +121,7 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }
 
-/// Converts a finding.
+/// Converts a finding to JSON. The percentage is rounded to two decimals.
 fn finding(finding: &Finding) -> Value {
     let process = finding.process.as_ref();
     json!({
@@ -138,7 +138,7 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
-/// Converts a process of a recording, with its sources of names.
+/// Converts a process of a recording to JSON, with the files that name its JIT code.
 fn process(process: &ProcessDiagnosis) -> Value {
     let mut sources = Vec::new();
     for (account, SourceFile { covered, doubtful, .. }) in &process.sources {
@@ -154,8 +154,8 @@ fn process(process: &ProcessDiagnosis) -> Value {
     })
 }
 
-/// Converts a file that names JIT code. `named` is the number of frames that it names, and `doubtful` the number of
-/// those whose name may be wrong.
+/// Converts to JSON what is known about a file that names JIT code: which file it is, and whether it was found, used or
+/// refused. `named` is the number of frames that it names, and `doubtful` the number of those whose name may be wrong.
 fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     let mut value = json!({
         "kind": account.kind.id(),

@@ -64,8 +64,9 @@ pub(super) struct ProcessDiagnosis {
 }
 
 impl Diagnosis {
-    /// Makes the diagnosis. `file` is the path of the recording, `search` says where to look for ELF files, and
-    /// `damage` describes the part of the recording that could not be read.
+    /// Makes the diagnosis: counts what the rules need, applies them, and describes the recording and its processes.
+    /// `file` is the path of the recording, `search` says where to look for ELF files, and `damage` describes the part
+    /// of the recording that could not be read.
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
         let tally = &Tally::new(examined, &places::collect_facts(examined, search));
         let recorded = &examined.resolution.survey.processes;
@@ -137,7 +138,7 @@ fn describe_processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
     pids.into_iter().map(|pid| describe_process(pid, context)).collect()
 }
 
-/// Describes a process with its JIT frames and sources.
+/// Describes a process: how many of its JIT frames have a name, and which sources of names it has.
 fn describe_process(pid: Pid, context: DoctorContext<'_>) -> ProcessDiagnosis {
     let tally = context.tally.processes.get(&pid);
     let accounts = context.accounts(pid);

@@ -41,8 +41,8 @@ pub(super) fn cost_coverage(covered: u64, all: u64) -> String {
     format!("the file only names code with {:.1}% of the JIT code's cost", percent(covered as f64, all))
 }
 
-/// Describes a file with names of JIT code, and how it was used. If `coverage` is given, also says how many frames the
-/// file names.
+/// Describes a file with names of JIT code in one line: its kind and path, and either why it wasn't used, or how many
+/// functions it has and what is wrong with them. If `coverage` is given, also says how many frames the file names.
 pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {

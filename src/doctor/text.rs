@@ -15,7 +15,8 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::os::unix::ffi::OsStrExt;
 
-/// Prints the diagnosis of a recording.
+/// Prints the diagnosis of a recording: what was recorded and how many frames have a name, the findings, the processes
+/// with JIT code, frames in BPF programs, and minor findings.
 pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let Diagnosis { samples, frames, named, .. } = diagnosis;
@@ -168,7 +169,8 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
     Ok(())
 }
 
-/// Prints the diagnosis of a running process.
+/// Prints the diagnosis of a running process: its memory for JIT code, the files with names that it has written so far,
+/// the findings, and the command that records it.
 pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
     let who = diagnosis.process.describe();
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
@@ -198,7 +200,8 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     Ok(writeln!(out, "\nRecord it with {}", diagnosis.record)?)
 }
 
-/// Prints the diagnosis of a callgrind file.
+/// Prints the diagnosis of a callgrind file: how much of its cost is in unnamed JIT code, the findings, the files that
+/// may name the code, and minor findings.
 pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());

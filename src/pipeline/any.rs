@@ -64,7 +64,7 @@ pub struct LoadOptions {
     pub read: ReadOptions,
 }
 
-/// Reads all inputs into one profile.
+/// Reads all inputs and adds them up in one profile.
 pub fn load<'a>(
     inputs: impl Into<JobInputs<'a>>,
     keep: Keep,

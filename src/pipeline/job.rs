@@ -64,7 +64,8 @@ impl Outcome {
         }
     }
 
-    /// Adds a recording's weights by kind of code. Events with the same name are added up.
+    /// Adds a recording's weights by kind of code to those of earlier recordings. The weights of events with the same
+    /// name are added up; an event with a new name is appended.
     pub fn count_code(&mut self, shares: Vec<CodeShares>) {
         let mut index_by_event: FxHashMap<String, usize> = FxHashMap::default();
         for (index, shares) in self.shares.iter().enumerate() {

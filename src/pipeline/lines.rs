@@ -16,7 +16,8 @@ pub(super) const BLOCK: usize = 1 << 19;
 /// How many bytes at the start of a text are examined to decide how its lines are read.
 pub(super) const HEAD: usize = 1 << 16;
 
-/// Reads a text in a line-based format into a profile.
+/// Reads a text in a line-based format into a profile. The text is cut into blocks of whole lines. Readers read these
+/// in parallel, and what they read is added up in the order of the blocks.
 pub(super) fn read(
     input: Box<dyn Read + Send>,
     open: OpenLines,

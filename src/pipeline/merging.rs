@@ -150,7 +150,9 @@ impl MergedSum {
         Ok(())
     }
 
-    /// Completes the merged profile. Fails if all of the `inputs` were skipped.
+    /// Completes the merged profile, after all inputs were added. Fails if every input was skipped; `inputs` is their
+    /// number. Errors and warnings beyond the first [`MOST_WARNINGS`] are only counted, except with `-v`. Adds totals
+    /// to the summary.
     fn finish(mut self, inputs: usize, job: &Job) -> Result<(Profile, Outcome)> {
         let skipped = self.skipped.len();
         if skipped == inputs {

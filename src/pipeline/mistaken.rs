@@ -19,7 +19,8 @@ fn known_message(head: &[u8]) -> Option<(&'static str, &'static str)> {
 /// output.
 pub(crate) const OUTPUT_EXTENSIONS: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 
-/// The error for an input that isn't in any known format, judging by its first bytes.
+/// The error for an input that isn't in any format that jitgraft reads. If its first bytes show what it is, the error
+/// says so; otherwise, it lists the formats that jitgraft reads.
 pub(crate) fn unknown_format(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
@@ -37,8 +38,8 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
     Error::new("is in an unknown format").with_kind(ErrorKind::UnknownFormat).with_remedy(Some(remedy))
 }
 
-/// Like [`unknown_format`], for an input of this path. Source code is recognized by its extension: newcomers pass the
-/// program instead of a recording of it.
+/// The error for an input of this path that isn't in any format that jitgraft reads, as in [`unknown_format`]. Source
+/// code is recognized by its extension: newcomers pass the program instead of a recording of it.
 pub(crate) fn unknown_file(head: &[u8], path: &InPath) -> Error {
     let is_known = head.is_empty() || unread::recognize(head).is_some() || known_message(head).is_some();
     if !is_known

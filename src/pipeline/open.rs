@@ -713,7 +713,8 @@ pub(crate) fn unpack_bytes(bytes: Vec<u8>) -> Result<Bytes> {
     Ok(unpack(Bytes::Owned(bytes))?.bytes)
 }
 
-/// Unpacks the content of an input, which is returned unchanged if it isn't packed.
+/// Unpacks the content of an input, layer by layer, and returns it with the list of layers. Content that isn't packed
+/// is returned unchanged. Fails if there are too many layers.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while let Some(wrapping) = recognize_wrapping(&bytes) {

@@ -6,7 +6,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// Calls `write` with an output that is compressed by these layers, outermost first.
+/// Calls `write` with an output whose contents are compressed in these layers, outermost first, before they reach
+/// `out`.
 pub(crate) fn compress(
     wrappings: &[Wrapping],
     out: &mut dyn Write,

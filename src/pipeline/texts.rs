@@ -44,7 +44,8 @@ const GROUP_BYTES: u64 = 2 << 20;
 /// doesn't take physical memory.
 const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
-/// Divides inputs into groups that a worker reads at once. The order stays the same.
+/// Divides inputs into groups, each of which one worker reads. A group ends when its inputs together have
+/// [`GROUP_BYTES`]. The order of inputs stays the same.
 pub(super) fn groups<'a>(
     mut inputs: impl Iterator<Item = PathAndOpened<'a>>,
 ) -> impl Iterator<Item = Vec<PathAndOpened<'a>>> {

@@ -91,7 +91,8 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Reports all files of a group in one finding.
+/// Reports all files of a group (files with the same problem) in one finding. Their counts are added up, and the files
+/// with the most affected frames are listed first.
 fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, context: DoctorContext<'_>) -> Finding {
     files.sort_by_key(|(id, affected)| (Reverse(affected.frames), *id));
     let mut sum = AffectedCounts::default();
@@ -316,7 +317,7 @@ fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runt
     .with_highlight(unnamed_in(files))
 }
 
-/// Reports files without symbols that the user has built.
+/// Reports files that the user has built and that have no symbols. The remedy is to build with them or to pass them.
 pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
     Finding::new(
         FindingKind::Stripped,
@@ -329,7 +330,7 @@ pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
     .with_highlight(unnamed_in(files))
 }
 
-/// Reports files without symbols that come from packages.
+/// Reports files from packages that have no symbols. The remedy is to install or fetch their debugging symbols.
 pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> Finding {
     let remedy = match build_id(files) {
         Some(id) => format!(

@@ -24,7 +24,8 @@ use std::collections::BTreeMap;
 const NO_CALLERS: &str = "the innermost frames are correct; their callers cannot be found, because this runtime \
                           neither keeps frame pointers nor writes unwind data";
 
-/// Finds out why stacks are incomplete. The reasons depend on how perf recorded the stacks.
+/// Finds out why stacks are incomplete. Which reasons are possible depends on how perf recorded the stacks: as copies
+/// or as call chains.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(find_cut_chains(context));
@@ -72,7 +73,7 @@ fn find_cut_chains(context: DoctorContext<'_>) -> Option<Finding> {
     ))
 }
 
-/// Reports stacks with more frames than jitgraft unwinds.
+/// Reports stacks with more frames than jitgraft unwinds. The remedy is a limit eight times as high.
 fn find_deep_stacks(context: DoctorContext<'_>) -> Option<Finding> {
     let deep = context.tally.too_deep;
     if deep == 0 {
@@ -305,7 +306,9 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     Some(finding.solved_by_change(change))
 }
 
-/// What the user can do about copied stacks that could not be unwound beyond the code in `stops`.
+/// What the user can do about copied stacks that could not be unwound beyond the code in `stops`. For files, that is to
+/// provide or build unwind data. For JIT code, it depends on the runtime and on its jitdump (`dump`), which may have
+/// the unwind data.
 fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext<'_>) -> String {
     if !stops.in_jit {
         let remedy = if stops.are_here {

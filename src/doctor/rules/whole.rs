@@ -33,8 +33,9 @@ const WHEN_IT_BEGAN: &str = "start the program with jitgraft record, and keep th
 const NO_TIMES: &str = "recording again would not give the log better times. Names can only be wrong at addresses \
                         that held several functions over time";
 
-/// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be
-/// read; `None` if all of it was read.
+/// Finds problems that concern the whole recording: damage, no or few samples, lost samples, missing call chains, and
+/// clocks that don't fit. `damage` describes the part of the recording that could not be read; `None` if all of it was
+/// read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;

@@ -375,7 +375,8 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         &self.object
     }
 
-    /// The source lines of an entry's code, with their addresses. Empty if none are known.
+    /// The source lines of an entry's code, each with the address where its instructions start. Empty if none are
+    /// known.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
         let entry = &self.entries[entry];
         let code = self.code(entry);

@@ -81,7 +81,8 @@ pub(crate) struct Loaded {
     pub(crate) cgroups: FxHashMap<u64, Box<[u8]>>,
 }
 
-/// Reads and symbolizes the samples that the options ask for. Each sample has its own row.
+/// Reads and symbolizes the samples that the options ask for, for commands that print them one by one. Each sample has
+/// its own row. Also names the variables that samples accessed, and the kernel functions that tracepoints print.
 pub(crate) fn load(
     input: &Input,
     path: &Path,
@@ -132,7 +133,8 @@ pub(crate) fn load(
     Ok(loaded)
 }
 
-/// The formats of a recording's tracepoints; empty if it has no tracepoint events.
+/// Parses the formats of a recording's tracepoints, which say how to print their fields. Empty, with a warning, if they
+/// can't be read; empty without a warning if the recording has no tracepoint events.
 fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> TracepointFormats {
     if !recording.has_tracepoints() {
         return TracepointFormats::default();
@@ -233,8 +235,9 @@ pub(crate) fn with_resolution<O>(
     Ok(result)
 }
 
-/// Like [`with_resolution`], and reads and names the samples that the options ask for before calling `work`. Fails if
-/// the options name an event that the recording lacks.
+/// Reads and names the samples that the options ask for, and calls `work` with the result. Like [`with_resolution`], it
+/// surveys the recording before, and reports afterwards what was wrong with files that were opened. Fails if the
+/// options name an event that the recording lacks.
 pub(crate) fn with_samples<O>(
     input: &Input,
     path: &Path,

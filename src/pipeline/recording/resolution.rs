@@ -60,7 +60,8 @@ pub(crate) struct Resolution<'a> {
 }
 
 impl<'a> Resolution<'a> {
-    /// Reads the sources of JIT code. No addresses are looked up and no other files are opened yet.
+    /// Reads the sources of JIT code that were found (jitdumps, perf maps, logs), and prepares the search for files
+    /// with symbols. No addresses are looked up and no other files are opened yet.
     pub(crate) fn new(
         survey: &'a Survey<'a>,
         memory: &'a Memory,
@@ -266,7 +267,8 @@ impl<'a> Resolution<'a> {
         functions
     }
 
-    /// Names all code locations that occur in `chains`.
+    /// Names all code locations that occur in `chains`: prepares everything that knows names (symbols, JIT code, BPF
+    /// programs, the kernel) and looks all of them up at once.
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         let kernel = self.kernel();
         let resolver = Resolver {

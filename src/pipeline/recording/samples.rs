@@ -131,7 +131,7 @@ pub(crate) struct Samples {
 }
 
 impl Samples {
-    /// Creates an empty set of samples, which keeps single rows or adds them up.
+    /// Creates an empty set of samples. `keep` says whether it keeps single rows or adds them up.
     pub(super) fn keeping(keep: Keep) -> Self {
         Self {
             keep,
@@ -265,7 +265,7 @@ impl Merging {
         Self { samples, renumberings: Vec::new() }
     }
 
-    /// Adds the next chunk, in the order of the file.
+    /// Adds a chunk to the merged samples, with the merged IDs. Chunks must come in the order of the file.
     pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
         for row in self.translate(&mut chunk)? {
             self.samples.push(row);

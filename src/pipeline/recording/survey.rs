@@ -36,7 +36,9 @@ pub(crate) struct Survey<'data> {
 }
 
 impl<'data> Survey<'data> {
-    /// Collects what the records of all streams say.
+    /// Collects what the records of all streams say, except for samples: processes, mappings, threads and their names.
+    /// Finds out where the samples are (`chunks`), and matches user call chains that were recorded later with their
+    /// samples (`deferred`).
     pub(crate) fn new(
         recording: &'data Recording,
         streams: &'data [PlainStream<'_>],

@@ -170,7 +170,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// The fields to print for an event.
+    /// The fields to print for an event. As in perf, they are others for tracepoints and for raw events.
     fn fields_of(&self, attr: &EventAttr) -> Fields {
         if attr.is_tracepoint() {
             self.tracepoint_fields

@@ -119,7 +119,7 @@ impl Lookup {
     }
 }
 
-/// The innermost functions at these locations. Those without a function aren't in the result.
+/// The innermost function at each of these locations. Locations without a function aren't in the result.
 fn find_functions(
     locations: BTreeSet<Location>,
     resolver: &Resolver<'_>,

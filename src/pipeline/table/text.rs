@@ -130,7 +130,8 @@ impl Fitted {
         self.align_in(None, at, text, line);
     }
 
-    /// Like [`align`](Self::align), in a color if there is one.
+    /// Appends a cell to the line, padded to the width of column `at`, and in a color if there is one. Numbers are
+    /// padded on the left and names on the right; a name in the last column isn't padded.
     fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
         let padding = self.padded_widths[at].saturating_sub(width(text));
         let (before, after) = match self.is_left_aligned[at] {

@@ -241,7 +241,8 @@ fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, S
 }
 
 impl Drawing {
-    /// The flame graph of one event, with equal stacks merged.
+    /// Draws the flame graph of one event, with equal stacks merged. If a function ran as several tiers, its box has
+    /// the color of the heaviest one and shows the share of each.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
         let tree = function_tree(profile, series, options, look)?;
@@ -368,7 +369,7 @@ impl Drawing {
         self.boxes.iter().any(|one| one.swatch == swatch)
     }
 
-    /// A drawing with title and units, but without boxes and facts.
+    /// A drawing with title and units only. The caller adds boxes, facts, legend and totals.
     fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
         Self {
             title: look.title.clone().unwrap_or_else(|| title(profile, look)),

@@ -131,7 +131,8 @@ fn readable_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts our options to inferno's.
+/// Converts our options to inferno's. An option that the user didn't give keeps inferno's default, except where set
+/// here.
 fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     let mut options = flamegraph::Options::default();
     let title = match (look.flame_chart, look.inverted) {

@@ -59,7 +59,8 @@ pub struct Picture {
 pub struct Piece<'a>(&'a [PageBox]);
 
 impl Picture {
-    /// Creates the picture, with its text before and after the boxes.
+    /// Lays out the drawing, and writes the picture's text before and after the boxes. The boxes themselves are written
+    /// later, piece by piece.
     pub(super) fn new(drawing: Drawing, look: &Look) -> Self {
         let mut picture = Self {
             unit: drawing.common_unit(),

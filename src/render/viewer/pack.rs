@@ -142,8 +142,9 @@ fn make_readable(value: &mut Value) {
     }
 }
 
-/// Writes the packed block: the length of a JSON text, the JSON text, and the bytes of all columns, compressed and in
-/// base64.
+/// Writes the data of the page as one block: the length of a JSON text, the JSON text, and the bytes of all columns.
+/// The block is compressed and in base64. The JSON text has the JSON of each section, and for each column its name,
+/// kind, number of values and number of bytes.
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));

@@ -376,7 +376,8 @@ fn cost_of_event(costs: &[i64], event: usize) -> u64 {
     costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0))
 }
 
-/// Adds columns to a section: the samples of each event, in order of time.
+/// Adds columns to a section: the samples of each event, in order of time. Instructions only have a column if some
+/// samples have one, and times only if there is a clock.
 fn add_row_columns(mut section: Section, rows: &PageRows<'_>) -> Section {
     for event in 0..rows.events() {
         section = section

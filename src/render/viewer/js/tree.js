@@ -167,8 +167,8 @@ export function childrenByWeight(tree, node) {
  * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other
  * are joined.
  * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it,
- *   or -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a row
- *   from the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
+ *   or -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a
+ *   row from the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
