@@ -10,7 +10,7 @@ use crate::pipeline::outputs::commit;
 use crate::pipeline::row_feeder::{RowFeeder, input_hash};
 use crate::pipeline::{Job, Outcome};
 
-/// Writes all inputs to one output. `first` is the first input if it is already open.
+/// Writes all inputs to one output, row by row while they are read. `first` is the first input if it is already open.
 pub(super) fn run(
     mut first: Option<Opened>,
     start: StartRowsFn,

@@ -114,12 +114,14 @@ fn run_recording(
     let output = Output::create(&options.output, run)?;
     let progress = &Progress::new((input.records().len() as u64).saturating_mul(PASSES), job);
     let context = &mut InjectContext { options, job, run, progress, outcome };
+    // Read the recording, and find the JIT code that its samples use.
     let survey = SurveyedRecording::read(&input, context);
     let sources = survey.find_sources(context);
     let code = JitCode::load(&sources, &survey, context);
     let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
     let selection = CodeSelection::new(&code.loaded.map, coverage.uses, &survey, options);
+    // Write the code to ELF images, and plan the mapping records that refer to them.
     let images = JitImages::write(&selection, code.machine, code.mode, &survey, context)?;
     let planned = PlannedEdits::new(&survey, &images, samples, context)?;
     let summary = Summary {

@@ -43,6 +43,7 @@ pub(super) fn run(
     let mut profile = open(&input.bytes, &mut open_warnings).map_err(|error| error.in_file(&path))?;
     outcome.warnings.append(open_warnings.in_file(&path));
     let mut output = Output::create(&options.output, run)?;
+    // Find and load the sources of the processes that have unnamed addresses, then look up all these addresses.
     let processes = processes_of(profile.addresses());
     let warnings = &mut outcome.warnings;
     let found = jit::find(&processes, &options.sources, options.input_directory(), warnings);
@@ -50,6 +51,7 @@ pub(super) fn run(
     let default_pid = default_process(profile.addresses(), &loaded.map, &options.sources);
     let search = Some(&options.sources.search);
     let answers = Answers::find(&*profile, &loaded.map, default_pid, search, &job.pool, warnings);
+    // Write the profile with the names, compressed like the input.
     let write = &mut |out: &mut dyn Write| profile.write(&|address| answers.calls(address), out);
     compress(&input.wrappings, &mut output, write)?;
     output.commit()?;

@@ -50,6 +50,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     }
     let recording = &optional_parts::options(options);
     with_samples(&input, path, recording, Keep::Sums, job, warnings, |examined, warnings| {
+        // `privacy` decides which files may be packed, and remembers those that are left out.
         let mut privacy = Privacy::new(options);
         let programs = programs::find(examined, options.symbols_only, &mut privacy, warnings);
         let others = optional_parts::find(examined, &mut privacy, warnings);

@@ -75,7 +75,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     Ok(Report::new(scene, scene.head(), table))
 }
 
-/// The error for filters that match no group. For each filter in use, it lists some values that it could have matched.
+/// The error for filters that match no group. For each filter in use, the message lists some values that exist.
 /// `value_of` returns the value that a group has for a key.
 fn explain_no_match<'t>(
     groups: &[Group],

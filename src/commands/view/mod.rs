@@ -87,6 +87,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
 fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result<Page> {
     let inputs = &options.inputs;
     let mut recorded = Vec::new();
+    // Called for each recording while it is loaded, to collect what the page shows beside its samples.
     let mut collect = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
         recorded.push(RecordingData::new(examined, &options.load, options.code, job, warnings));
     };
@@ -103,6 +104,7 @@ fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result
     for series in before.iter().chain([&profile]).flat_map(|profile| &profile.series) {
         report_negative(series, outcome);
     }
+    // If there are several recordings, make all of them start at the same time.
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, inputs));

@@ -454,8 +454,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     /// ranges.
     fn use_code(&mut self, record: UsingRecord<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
         let UsingRecord { pid, order, shadowings, ranges, .. } = record;
-        // `ranges` are the addresses of the process's JIT code that needs names. They are empty for a process that was
-        // injected before, although its code is found.
+        // `ranges` are the addresses of the process's JIT code that needs names. For a process that was injected
+        // before, there are none, although `located` may have its code.
         let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {
             return Lasting { answer: None, holds: ALWAYS };
         };

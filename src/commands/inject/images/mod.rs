@@ -85,7 +85,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
         Ok(images)
     }
 
-    /// Writes the images of all processes in parallel. If some fail, returns the first error after all have finished.
+    /// Writes the images of all processes in parallel, and adds them to `self`. If some fail, returns the first error
+    /// after all have finished.
     fn write_all(&mut self, request: ImageRequest<'_, '_>, context: &InjectContext<'_>) -> Result<()> {
         let mut segments: BTreeMap<Pid, Vec<SegmentId>> = BTreeMap::new();
         for (id, segment) in self.selection.segments() {

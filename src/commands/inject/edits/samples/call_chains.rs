@@ -66,7 +66,8 @@ impl PlainChains {
     }
 }
 
-/// Warns about files in which stacks end because the file isn't on this machine, so that its unwind data is missing.
+/// Warns about files in which unwound stacks end early, because the file isn't on this machine and so its unwind data is
+/// missing. `stopped_in` has the number of such stacks for each file.
 fn warn_about_missing(
     survey: &SurveyedRecording<'_>,
     stopped_in: &FxHashMap<DsoId, u64>,
