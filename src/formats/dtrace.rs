@@ -59,6 +59,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let series = profile.series_named("samples", Unit::Samples);
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("stack"));
     let (mut frames, mut track) = (Vec::new(), Track::default());
+    // True until the first empty line. What comes before it isn't part of the stacks.
     let mut in_header = true;
     for (offset, line) in lines(bytes) {
         let line = line.trim_ascii_start();

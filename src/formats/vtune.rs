@@ -31,6 +31,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));
     for (offset, line) in lines(bytes) {
         let Some(columns) = &columns else {
+            // The table begins with the line of its column names. Lines before it are skipped.
             if line.starts_with(FIRST) {
                 columns = VtuneColumns::find(line);
             }

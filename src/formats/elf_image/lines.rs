@@ -98,7 +98,7 @@ impl LineUnit {
         self.rows += lines.len();
     }
 
-    /// Sets up the unit. The unit is named after `first_file`.
+    /// Sets up the DWARF unit: its empty line table and its attributes. The unit is named after `first_file`.
     fn start(&mut self, first_file: &[u8]) {
         let file = viewer_path(first_file);
         let encoding = self.dwarf.unit.encoding();

@@ -249,8 +249,9 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// [`Strings::unknown`].
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
-        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
-        // upper 13 bits of a product, as many as `RECENT` needs, collide less.
+        // Find the ID's slot in the cache of recent labels. IDs are addresses of texts. Texts often have the same
+        // length, so the low bits of their addresses would often collide. The upper 13 bits of a product, as many as
+        // `RECENT` needs, collide less.
         let slot = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent_id, label) = self.recent[slot];
         // `NONE` marks an unused entry, whose `recent_id` means nothing.

@@ -125,7 +125,7 @@ fn add_location(
 
 /// Converts a `profile.frame.type` to a kind of frame. Languages that aren't compiled ahead of time count as JIT code.
 /// `None` means that the kind follows from the mapping. `native` gives `None`, too, because profilers also use it for
-/// anonymous memory of which they don't know the runtime.
+/// code in anonymous memory whose runtime they don't know.
 fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,

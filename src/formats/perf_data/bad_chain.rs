@@ -57,8 +57,8 @@ pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>
 /// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such
 /// entries.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
-    // If the chain ends with `USER_DEFERRED` and one more word, that word is a cookie (see `deferred`). A cookie may
-    // have any value, so it stays.
+    // If the chain ends with `USER_DEFERRED` and one more word, that word is a cookie: it identifies the later record
+    // with the rest of the chain. A cookie may have any value, so it stays.
     let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
     let mut good = Vec::with_capacity(chain.len());
     for (index, word) in chain.iter().enumerate() {

@@ -35,8 +35,8 @@ impl Recording {
     }
 }
 
-/// Changes the attr of one event as [`Recording::convert_to_plain_chains`] describes, both its parsed fields and its
-/// bytes.
+/// Changes the attr of one event, both its parsed fields and its bytes. The attr then says that samples have call
+/// chains with frames of user space, but neither user registers nor copies of the user stack.
 fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
     // With this flag, the attr would say that chains have no frames of user space, but the new chains have some.

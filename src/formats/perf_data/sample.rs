@@ -218,7 +218,8 @@ impl<'data> Sample<'data> {
             callchain: fields.callchain()?,
             ..Self::default()
         };
-        // If the user part of the chain was deferred, a cookie takes its place.
+        // If the user part of the chain was deferred, a cookie takes its place. It identifies the later record with
+        // that part.
         sample.take_cookie();
         // Most events have no fields after the call chain; their samples are complete.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {

@@ -385,6 +385,7 @@ impl DsoKind {
             return Self::Anonymous(parse_pid(rest));
         }
         let base = base_name(dso);
+        // An ELF image of JIT code, such as `jitted-77-3.so`.
         let is_image = base.starts_with(b"jitted-") && base.ends_with(b".so");
         if is_image || kind.is_shared_memory() {
             Self::FileBacked

@@ -226,7 +226,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
             Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
             // Frames are addresses without symbols, and most would also pass for another field (`is_field_line`). But
-            // perf doesn't print other fields in such a text.
+            // perf prints no other fields below such frames.
             Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
             // An address of sixteen digits fills its column, so its line may have no indentation.
             Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {

@@ -65,6 +65,7 @@ impl Depths {
             changes += compare(lists.profile, previous, row.stack, |_| {}, |_| {});
             previous = row.stack;
         }
+        // A change takes as much text as this many frames of a list.
         changes.saturating_mul(FRAMES_OF_A_CHANGE) < listed
     }
 }

@@ -101,6 +101,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut named = NamedFrames::default();
     let exporter = file.exporter.as_deref().unwrap_or_default();
     let is_ours = exporter.starts_with("jitgraft ");
+    // In files of these two programs, a position with a column is where the function starts.
     let columns_are_starts = is_ours || exporter.starts_with("speedscope@");
     let mut frames = Vec::with_capacity(file.shared.frames.len());
     for frame in &file.shared.frames {

@@ -134,8 +134,8 @@ impl Column {
             FrameLongs(_) => self.list(PhysicalType::INT64, None),
             Labels => {
                 let (bytes, text) = (PhysicalType::BYTE_ARRAY, Some(LogicalType::String));
-                // A list has one inner column, whose field ID is `PART` beyond its own; a map has two, so the second is
-                // twice as far.
+                // The inner column of a list has the list's field ID plus `PART`. A map has two inner columns, so the
+                // second one has the map's ID plus twice `PART`.
                 let key = primitive("key", PART + self.id, Repetition::REQUIRED, bytes, text.clone())?;
                 let value = primitive("value", 2 * PART + self.id, Repetition::OPTIONAL, bytes, text)?;
                 self.nested(LogicalType::Map, "key_value", vec![key, value])

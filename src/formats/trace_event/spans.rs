@@ -290,8 +290,8 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// The index of the event's function in [`Self::functions`], to which it is added if it is new; `None` if jitgraft
-    /// didn't write the event. Jitgraft's events are recognized by the argument with the number of samples.
+    /// The index in [`Self::functions`] of the function that the event states. Adds the function if it is new. `None`
+    /// if jitgraft didn't write the event: jitgraft's events are recognized by the argument with the number of samples.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
         // Perfetto tells functions apart by their names alone. To count as it does, `--perfetto-compat` doesn't look at
         // their files and lines.

@@ -132,6 +132,7 @@ impl Layout {
         let runs = find_runs(&pieces, slots);
         let code = match (runs.first(), runs.last()) {
             (Some(first), Some(last)) => first.addr..last.addr + last.size,
+            // There is no code, so the range is empty.
             _ => header..header,
         };
         Self { places, pieces, runs, code, segments: SEGMENTS, frames, sentinels: None }
@@ -184,8 +185,8 @@ impl Layout {
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
 fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<SlotPiece> {
-    // The loop goes from the last code range to the first, and each gets those of its addresses that no later one has
-    // taken. `taken` maps the start of each range of taken addresses to its end.
+    // The last code range goes first, and takes all its addresses. Each range before it takes what the later ones have
+    // left of its addresses. `taken` maps the start of each range of taken addresses to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {

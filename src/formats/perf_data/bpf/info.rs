@@ -139,8 +139,9 @@ impl<'data> RawProgram<'data> {
         self.info.error(message)
     }
 
-    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `min_entry_len` are numbers that the format
-    /// defines for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
+    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). For each array, `bit` is the number of the flag that
+    /// says whether the program has the array, and `min_entry_len` the least length of its entries in bytes.
+    /// `data_field`, and the numbers in calls such as `self.u32(16)`, are offsets in the struct.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
         // The entries of most arrays always have the same length. For three arrays, the struct states the length,
         // because later kernels may append fields to the entries.

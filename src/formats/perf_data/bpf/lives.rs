@@ -63,7 +63,8 @@ impl ProgramLives {
     pub(super) fn add_event(&mut self, position: usize, event: BpfEvent) {
         let life = self.programs.entry((event.id, event.tag)).or_default();
         match event.kind {
-            // perf may report the loading of a program twice (see `find_function`); the first report counts.
+            // perf reports the loading twice if the program is loaded while perf lists those that were loaded before.
+            // The first report counts.
             LOADED => drop(life.loaded.get_or_insert(position)),
             UNLOADED => life.unloaded = Some(position),
             _ => {}
