@@ -40,6 +40,7 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
         say(&command.to_string());
     }
     let left = LeftFiles { names: leaves, since: SystemTime::now() };
+    // The environment variables to set for the program. If one has a value already, its new value is appended.
     let mut variables = Vec::new();
     for set in &command.variables {
         let before = std::env::var_os(set.name).map(OsStringExt::into_vec);

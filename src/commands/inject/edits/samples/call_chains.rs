@@ -66,8 +66,8 @@ impl PlainChains {
     }
 }
 
-/// Warns about files in which unwound stacks end early, because the file isn't on this machine and so its unwind data is
-/// missing. `stopped_in` has the number of such stacks for each file.
+/// Warns about files that aren't on this machine: without their unwind data, unwound stacks end early in them.
+/// `stopped_in` has the number of stacks that end early in each file, whether the file is here or not.
 fn warn_about_missing(
     survey: &SurveyedRecording<'_>,
     stopped_in: &FxHashMap<DsoId, u64>,
