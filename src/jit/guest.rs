@@ -297,6 +297,7 @@ fn required_libraries(object: &object::File<'_>) -> Vec<Vec<u8>> {
     let strings = section_data(object, ".dynstr");
     let word = if object.is_64() { 8 } else { 4 };
     let mut names = Vec::new();
+    // An entry has two words: a tag, and here the offset of a name in `.dynstr`.
     for entry in dynamic.chunks_exact(2 * word) {
         let (tag, value) = entry.split_at(word);
         if read_word(object, tag) != DT_NEEDED {

@@ -67,6 +67,7 @@ pub(crate) fn without_deep_calls(
             continue;
         }
         let Some(unit) = find_deep(dwarf, &header, most) else { continue };
+        // The sections are only copied if a unit has such calls.
         let shallow = shallow.get_or_insert_with(|| ShallowDwarf {
             info: info.slice().to_vec(),
             abbreviations: abbreviations.to_vec(),

@@ -177,6 +177,7 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
     let mut options = Vec::new();
     for (index, letter) in letters.iter().enumerate() {
         let name = &letters[index..=index];
+        // The value of such an option is the rest of the word or, if nothing is left, the next word.
         if SHORT_WITH_VALUE.contains(letter) {
             let rest_of_word = &letters[index + 1..];
             let value = if rest_of_word.is_empty() { next } else { Some(rest_of_word) };

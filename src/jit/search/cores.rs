@@ -67,8 +67,8 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Files in the usual directories that are named like core dumps: of each directory at most the newest
-/// [`MAX_PER_DIRECTORY`], newest first.
+/// Files in the usual directories that are named like core dumps and aren't used yet: of each directory at most the
+/// newest [`MAX_PER_DIRECTORY`], newest first.
 fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
     let mut files = Vec::new();
     for NamedPath { path: directory, named } in search.scene.log_directories(&[".", "/tmp", SYSTEMD]) {

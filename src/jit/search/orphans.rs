@@ -215,6 +215,8 @@ impl PossibleOwner {
     /// Collects what is needed to match files to a process; `None` if the process wasn't sampled in JIT code.
     fn find(pid: Pid, is_wanted: bool, scene: &Scene<'_>, sampled: &Sampled) -> Option<Self> {
         let process = scene.process(pid)?;
+        // All executable memory of the process, and the part of it that may hold JIT code. Only samples in the latter
+        // count.
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let range = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));

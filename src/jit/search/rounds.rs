@@ -139,6 +139,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     // For each process ID, the indices of the logs with this ID in their names.
     let mut by_pid: FxHashMap<Pid, Vec<usize>> = FxHashMap::default();
     for (index, log) in logs.iter().enumerate() {
+        // An ID that several processes have, each in its own namespace, doesn't tell whose log it is.
         if !search.scene.shared_pids.contains(&log.pid) {
             by_pid.entry(log.pid).or_default().push(index);
         }

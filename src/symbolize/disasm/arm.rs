@@ -55,6 +55,7 @@ impl Arm {
 
     /// Decodes code at address `addr`. Every byte of it is in one of the returned instructions.
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
+        // The conditions that the last `it` instruction gives to the Thumb instructions after it.
         let mut block = ItBlock::new();
         let mut all = Vec::new();
         let mut offset = 0;

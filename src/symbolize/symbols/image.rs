@@ -409,6 +409,7 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
             let size: u64 = segment.p_filesz(endian).into();
             segments.push(LoadSegment { offset, vaddr, size });
             let size_in_memory: u64 = segment.p_memsz(endian).into();
+            // The rest of the segment's memory isn't in the file, and is filled with zeros (`.bss`).
             if size_in_memory > size {
                 zeroed.push(LoadSegment {
                     offset: offset.saturating_add(size),

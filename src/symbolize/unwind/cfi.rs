@@ -197,6 +197,7 @@ impl<'a> FrameTable<'a> {
                 return self.read_row(&entry, &section, addr, scratch);
             }
         }
+        // The index has the descriptions in `.debug_frame`, and those in `.eh_frame` if there is no search table.
         let after = self.index.partition_point(|entry| entry.start <= addr);
         let &IndexEntry { end, offset, section, .. } = self.index[..after].last()?;
         if addr >= end {

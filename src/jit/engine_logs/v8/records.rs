@@ -103,6 +103,8 @@ impl<'a> LogRecord<'a> {
         }
         let time = micros.checked_mul(1000).ok_or("the record has a timestamp that is out of range")?;
         let mut creation = Creation { tag, kind, time, addr, size, name: rest, function: None, tier: b"" };
+        // For the code of a function, the rest of the record is the function's name, its ID and the mark of the code's
+        // tier.
         if FUNCTION_TAGS.contains(&tag)
             && let Some((name, id, tier)) = split_function(rest)
         {

@@ -60,6 +60,7 @@ impl<'a> Metadata<'a> {
         }
         let (wide, tables) = read_tables(tables?)?;
         let mut metadata = Self { strings, blobs, tables, wide, enclosing_types: FxHashMap::default() };
+        // Each row of this table has a nested class and the class around it.
         for row in 1..=metadata.len(NESTED_CLASS) {
             let token = Token { table: NESTED_CLASS, row };
             if let Some(nested) = metadata.number(token, 0)

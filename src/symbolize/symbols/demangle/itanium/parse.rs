@@ -664,8 +664,8 @@ impl<'a> Parser<'a> {
         Some(self.add_list(&arguments))
     }
 
-    /// Parses a template argument: a type, a literal, an expression, or a pack of arguments. The declaration of a
-    /// template parameter may precede it.
+    /// Parses a template argument: an expression (`X`, the expression, `E`), a literal (`L`), a pack (`J` or `I`, its
+    /// arguments, `E`) or a type. The declaration of a template parameter (`Ty`, `Tn` and so on) may precede it.
     fn template_argument(&mut self) -> Option<NodeId> {
         match self.peek() {
             b'X' => {

@@ -679,6 +679,7 @@ impl<'a> Printer<'_, 'a> {
             _ => None,
         };
         let is_float = matches!(self.graph.get(ty), Node::Text("float" | "double" | "long double" | "__float128"));
+        // A type that no suffix stands for is printed before the number, as in `(char)65`.
         if suffix.is_none() {
             self.put("(")?;
             self.all(ty)?;
