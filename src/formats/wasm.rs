@@ -209,7 +209,8 @@ fn is_debug_section(bytes: &[u8], section: &Section) -> bool {
     name.is_some_and(|name| name == "name" || name.starts_with(".debug_"))
 }
 
-/// V8's hash of the module that would remain if only the sections `kept` were in it. `None` if it has no code section.
+/// V8's hash of the module that would remain if only the sections `kept` were in it, and where its code would begin.
+/// `None` if no code section would be in it.
 fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut len = MAGIC.len();
     let mut code = None;

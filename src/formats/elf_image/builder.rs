@@ -40,7 +40,8 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         SlotId(id)
     }
 
-    /// Lays out a single image with all the code.
+    /// Lays out a single image with all the code. Its addresses are file offsets, or the addresses at which the code
+    /// ran.
     pub fn build(self) -> Image<'a, 'data> {
         let mut layout = match self.addressing {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),

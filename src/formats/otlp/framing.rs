@@ -332,7 +332,7 @@ impl<'t> Messages<'_, 't> {
         self.add(|take| take(ProfilesData::from_bytes(Bytes::from(message))?));
     }
 
-    /// Reads messages that each follow their length (four bytes, big endian).
+    /// Reads messages, each of which has its length (four bytes, big endian) in front of it.
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
             let mut prefix = Vec::new();

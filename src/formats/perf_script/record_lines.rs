@@ -241,8 +241,9 @@ impl RecordLineFacts {
         }
     }
 
-    /// Parses what follows `PERF_RECORD_COMM`: `: java:18314/18315` or ` exec: java:18314/18315`. Names may contain
-    /// colons and slashes.
+    /// Adds what a COMM record says: the process of the thread and, if the process has executed a program, that its
+    /// mappings are gone. `text` is what follows `PERF_RECORD_COMM`: `: java:18314/18315` or ` exec: java:18314/18315`.
+    /// Names may contain colons and slashes.
     fn apply_comm(&mut self, text: &[u8], time: Nanos) {
         let ids = text.trim_ascii_end().rsplit(|&byte| byte == b':').next();
         let Some((pid, tid)) = ids.and_then(|ids| parse_ids(ids, b'/')) else { return };
@@ -255,8 +256,9 @@ impl RecordLineFacts {
         }
     }
 
-    /// Parses what follows `PERF_RECORD_FORK`, child before parent: `(18314:18315):(18314:18314)`. A new process starts
-    /// with its parent's mappings.
+    /// Adds what a FORK record says: the process of the new thread and, if the process is new, its parent. A new
+    /// process starts with its parent's mappings. `text` is what follows `PERF_RECORD_FORK`, child before parent:
+    /// `(18314:18315):(18314:18314)`.
     fn apply_fork(&mut self, text: &[u8], time: Nanos) {
         let parts = text.split(|&byte| byte == b'(' || byte == b')');
         let mut ids = parts.filter_map(|part| parse_ids(part, b':'));

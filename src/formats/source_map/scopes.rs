@@ -28,8 +28,8 @@ const IS_HIDDEN: u64 = 8;
 /// A bit in the flags of authored scopes and of ranges of the script: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Decodes the scopes of a map or section. `start` is where its code begins in the script. `names` is the number of its
-/// names; an index of a name that doesn't exist is an error.
+/// Decodes the scopes of a map, or of a section of one. `start` is where the code of the map or section begins in the
+/// script. `names` is how many names the map or section has; an index of a name that doesn't exist is an error.
 pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScopes> {
     let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
     for (index, item) in text.split(',').enumerate() {
