@@ -62,6 +62,7 @@ impl MappedPieces {
         for (_, frame) in profile.frames() {
             if frame.module.is_some_and(|module| profile.name_of(module) == program) {
                 let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
+                // The first mapped range of the program's file, if it is known which ranges were mapped.
                 let first_range = if has_ranges { Some(0) } else { None };
                 pieces.number(profile, frame, first_range, add);
                 break;

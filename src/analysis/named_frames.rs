@@ -144,7 +144,8 @@ impl LocationFrames {
     }
 
     /// Builds the stack of a sample from the IDs of its locations, innermost first. `None` if there are no locations.
-    /// Fails if a location doesn't exist, or if all samples of the input so far have too many frames together.
+    /// Fails if a location doesn't exist, or if the stack has more frames than the samples of the input may still have
+    /// in total (`left`).
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {

@@ -182,7 +182,8 @@ impl<'a> Listings<'a> {
         weights
     }
 
-    /// For each event of the profile, the number of the instruction that each sample hit.
+    /// For each event of the profile, the number of the instruction that each sample hit. The list of an event is empty
+    /// if the numbers of some samples are unknown.
     fn hit_instructions(&self, all: &[NamedCode<'_>], profile: &Profile) -> Vec<Vec<u32>> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {

@@ -144,8 +144,8 @@ impl<'a> MappingInserter<'a> {
         Some(AnchorSample { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, offset })
     }
 
-    /// Inserts the mapping records for the additional parts of an image ([`AuxMapping`]): before `anchor`, and again
-    /// after each record that maps something over them.
+    /// Inserts the mapping records for the additional parts of an image ([`AuxMapping`]). Each part is mapped before
+    /// `anchor`, and again after each later record that maps something else over the part.
     fn insert_aux_mappings(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
         let mappings = self.survey.first_pass.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
@@ -156,8 +156,8 @@ impl<'a> MappingInserter<'a> {
             };
             let later_mappings = mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since);
             for shadowing in later_mappings.filter(overlaps_aux) {
-                // perf sorts records by time. One nanosecond after the record that hides the part, ours takes effect,
-                // wherever it is in the file.
+                // perf sorts records by time. So our record takes effect one nanosecond after the record that hides the
+                // part, wherever ours is in the file.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.insert_mapping(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }

@@ -188,7 +188,8 @@ impl InstructionColumns {
 
     /// Writes all columns.
     pub(super) fn write(&self, section: Section) -> Section {
-        // Renumber the texts so that the most frequent ones have the smallest numbers, which take less space.
+        // Renumber the texts of instructions so that the most frequent ones have the smallest numbers, which take less
+        // space.
         let mut uses = vec![0u64; self.texts.list.len()];
         self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
         let mut order: Vec<usize> = (0..uses.len()).collect();

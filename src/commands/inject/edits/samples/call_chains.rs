@@ -219,8 +219,8 @@ impl ChainConverter<'_, '_> {
         let time = sample.time.unwrap_or(UNTIMED);
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         self.unwinder.unwind(&stack, &mut self.cache, &mut self.chain);
-        // The stack ends before the thread's first function. Count the file of its last frame, whose unwind data may be
-        // missing.
+        // If the unwound stack ends before the thread's first function (`truncated`), count the file of its last frame:
+        // the unwind data of that file may be missing.
         if self.chain.truncated
             && let Some(last) = self.chain.frames.last()
             && let Some(place) = self.spaces.lookup(pid, last.for_lookup(), time, CpuMode::User)
