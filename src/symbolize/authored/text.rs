@@ -48,6 +48,7 @@ impl Text {
     /// Stores a text whose line starts are known, and counts its UTF-16 units at every [`STEP`]th byte.
     fn with_lines(text: String, lines: Vec<u32>) -> Self {
         let mut units = Vec::new();
+        // In a text of ASCII only, offsets in bytes and in units are equal, so no counts are needed.
         if !text.is_ascii() {
             let mut count = 0;
             for (offset, letter) in text.char_indices() {

@@ -320,6 +320,7 @@ impl SegmentIndex {
         self.visit(
             segments,
             addr,
+            // Skips the nodes of a tree whose segments can't shorten the period.
             |extent| quiet.borrow().may_be_cut(&(extent.from..extent.until)),
             |_, segment| {
                 quiet.borrow_mut().cut(segment.from..segment.until);

@@ -458,6 +458,7 @@ impl UnwindRow {
                 _ => return None,
             };
         }
+        // gimli returns the value on top of the stack as an address.
         match evaluation.as_result().last()?.location {
             Location::Address { address } => Some(address),
             _ => None,

@@ -180,6 +180,7 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
 /// Splits the stream with all metadata tables into single tables. Also returns which columns are wide. The stream's
 /// header has a bit for each table that exists, and the number of rows of each of these. Spec: ECMA-335, II.24.2.6.
 fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
+    // Flags that say which heaps are large: columns with offsets in these have four bytes instead of two.
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
     let existing = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
@@ -234,7 +235,8 @@ impl<'a> Blob<'a> {
         Some(byte)
     }
 
-    /// Reads a compressed unsigned integer of one, two or four bytes.
+    /// Reads a compressed unsigned integer of one, two or four bytes. The highest bits of the first byte tell its
+    /// length: 0, 10 or 110.
     pub(super) fn number(&mut self) -> Option<u32> {
         let first = self.byte()?;
         let (mut number, more) = match first {
