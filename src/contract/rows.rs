@@ -101,8 +101,8 @@ pub fn start(profile: &Profile) -> Option<i128> {
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// Facts about a recording, as far as the parts of it that were read so far state them. `input` and `bucket` are left
-/// to the caller.
+/// Describes a recording with the facts that are known after the parts of it that were read so far. The caller sets
+/// `input` and `bucket`.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());

@@ -106,7 +106,8 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// A finding that concerns no process and no particular frames, and that a new recording wouldn't solve.
+    /// Creates a finding about the recording as a whole, for which no new command is proposed. Methods such as
+    /// `with_process` add the rest.
     pub(super) fn new(kind: FindingKind, share: Share, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             kind,

@@ -69,7 +69,7 @@ pub(crate) enum Subject {
 
 impl Subject {
     /// Examines a recording, a running process or a callgrind file. `path` is the path of the file, or the ID of the
-    /// process.
+    /// process. Fails for files of other formats.
     pub(crate) fn examine(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         if let Some(pid) = parse_pid(path) {
             let force = options.sources.force;

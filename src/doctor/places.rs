@@ -101,7 +101,8 @@ fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
     !is_helper && !name.starts_with(b"BytecodeHandler:")
 }
 
-/// Finds out what the code at a location belongs to.
+/// Finds out what the code at a location belongs to: the kernel, a source of JIT code (named), memory without a file
+/// (unnamed JIT code), a file, or nothing.
 fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owner {
     if matches!(place.mode, CpuMode::Kernel | CpuMode::Hypervisor | CpuMode::GuestKernel) || status == KERNEL {
         return Owner::Kernel;

@@ -71,7 +71,8 @@ fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Resul
     Ok(())
 }
 
-/// Prints the findings with their remedies, in the given order.
+/// Prints the findings with their remedies, in the given order. A command that was printed with an earlier finding
+/// isn't repeated.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut printed_commands: Vec<&str> = Vec::new();
     for finding in findings {

@@ -64,7 +64,7 @@ pub struct LoadOptions {
     pub read: ReadOptions,
 }
 
-/// Reads all inputs and adds them up in one profile.
+/// Reads all inputs and merges them into one profile.
 pub fn load<'a>(
     inputs: impl Into<JobInputs<'a>>,
     keep: Keep,
@@ -75,8 +75,9 @@ pub fn load<'a>(
     load_and_inspect(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`load`], and calls `inspect` once per recording, before the recording's samples are merged with those of other
-/// inputs. The rows that `inspect` gets have the same order as the rows of the returned profile.
+/// Reads all inputs and merges them into one profile, like [`load`]. Calls `inspect` once per recording, before the
+/// recording's samples are merged with those of other inputs. The rows that `inspect` gets have the same order as the
+/// rows of the returned profile.
 pub(crate) fn load_and_inspect(
     inputs: JobInputs<'_>,
     keep: Keep,
@@ -261,7 +262,8 @@ pub(super) fn run_one(
     }
 }
 
-/// Reads an opened input of any format except recordings into a profile.
+/// Reads an opened input of any format except recordings into a profile. How it is read depends on what kind of reader
+/// the format has: one for spans, for a whole file, for a stream, for lines, or for perf script's text.
 fn read_stacks(
     opened: Opened,
     path: &InPath,

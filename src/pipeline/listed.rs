@@ -26,7 +26,7 @@ pub(crate) struct Expanded {
 }
 
 /// Replaces each directory by the files in it, sorted by name, and each `@FILE` by the paths that this file lists (`@-`
-/// reads the list from standard input).
+/// reads the list from standard input). Fails if no input is left.
 pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
     let mut expanded = Expanded::default();
     for input in inputs {

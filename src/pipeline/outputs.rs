@@ -54,8 +54,8 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     )));
 }
 
-/// Calls `write` for each of these events (pairs of index and name), with the event's index and its own output. Where
-/// the outputs are is as in [`each_event`].
+/// Calls `write` for each of these events (pairs of index and name), with the event's index and its own output. Each of
+/// several events gets a file of its own, as in [`each_event`]; a stream only gets the first event.
 pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,

@@ -6,8 +6,8 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// Calls `write` with an output whose contents are compressed in these layers, outermost first, before they reach
-/// `out`.
+/// Calls `write` with an output whose contents are compressed before they reach `out`. `wrappings` are the layers of
+/// compression, outermost first.
 pub(crate) fn compress(
     wrappings: &[Wrapping],
     out: &mut dyn Write,

@@ -182,8 +182,8 @@ impl<'a> FoldedTexts<'a, '_> {
         Ok(None)
     }
 
-    /// Parses the text collected so far. If lines had to be skipped, each input is parsed separately, to report the
-    /// file that they are in.
+    /// Parses the text collected so far, and adds the result to `sums`. If lines had to be skipped, parses each input
+    /// separately instead, to report the file that these lines are in.
     fn flush(&mut self) {
         let (text, inputs) = (std::mem::take(&mut self.text), std::mem::take(&mut self.inputs));
         let Some((_, open)) = self.format.filter(|_| !inputs.is_empty()) else { return };

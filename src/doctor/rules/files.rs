@@ -194,7 +194,8 @@ fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Findi
     Finding::new(FindingKind::Vdso, share, cause, remedy)
 }
 
-/// Reports kernel functions without names.
+/// Reports kernel functions without names. There are three cases: the user passed symbols of another kernel, perf was
+/// not allowed to see the kernel's addresses, or the recorded kernel's symbols are not here.
 fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     // The recording contains the address of a kernel symbol. It is 0 if the user was not allowed to see kernel
     // addresses.
@@ -221,7 +222,7 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
 }
 
-/// Reports frames without a name because no code was mapped at their addresses.
+/// Reports frames that have no name because no code was mapped at their addresses.
 fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     let example = nowhere_example(context).map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
     Finding::new(
@@ -385,7 +386,7 @@ pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     starts_with_any(PACKAGED) && !starts_with_any(OWN)
 }
 
-/// True if this machine has at least one sampled file of the recording in the version that ran.
+/// True if at least one of the files in which samples are is on this machine, in the version that ran.
 fn has_recorded_file(context: DoctorContext<'_>) -> bool {
     let mut files = BTreeSet::new();
     for place in context.examined.samples.chains.places() {

@@ -39,7 +39,7 @@ pub(in super::super) struct Attempt {
 }
 
 /// Reports that the process spent `share` of the recording in its interpreter, without names for the interpreted
-/// functions.
+/// functions. `attempt` says what was done to get the names, and so why there are none.
 pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, attempt: &Attempt) -> Finding {
     let why = match (attempt.lost_switch, attempt.ignored) {
         (Some(switch), _) => not_reached(switch),

@@ -26,7 +26,7 @@ const COPY_AGAIN: &str = "copy the whole dump again after the process has exited
 /// The path of the perf map that most runtimes write.
 const MAP: &str = "/tmp/perf-PID.map";
 
-/// Finds out for each process with unnamed JIT code why it has no names.
+/// Finds out for each process with unnamed JIT code why the code has no names.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let neighbors = Neighbors::list(context);
     let mut found = Vec::new();
@@ -145,7 +145,7 @@ pub(in super::super) fn report_missing_dump(
     unnamed_jit(FindingKind::DumpMissing, process, share, cause, remedy)
 }
 
-/// A finding about the unnamed JIT code of a process.
+/// A finding about the unnamed JIT code of a process. The page highlights the frames of this code.
 fn unnamed_jit(
     kind: FindingKind,
     process: &ExaminedProcess,
@@ -222,8 +222,8 @@ impl<'a> UnnamedCode<'a> {
         None
     }
 
-    /// Reports a file that may have the names: its addresses match the unnamed code, but by its name, it belongs to
-    /// another process. `file.fits` is the number of files whose addresses match.
+    /// Reports a file that may have the names: its addresses match the unnamed code, but according to the file's name,
+    /// it belongs to another process. `file.fits` is the number of files whose addresses match.
     fn offer(&self, file: &ForeignFile) -> Finding {
         let ForeignFile { path, kind, pid, fits } = file;
         let path = printable_path(path);

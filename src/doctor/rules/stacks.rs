@@ -160,6 +160,7 @@ impl Stops {
         let mut by_file = BTreeMap::<String, u64>::new();
         let mut by_machine = BTreeMap::<u16, u64>::new();
         for (&pid, process) in context.tally.processes.iter().filter(|(pid, _)| is_included(**pid)) {
+            // `stops` is the number of stacks that end in the code of this owner.
             for (owner, stops) in kind(process) {
                 samples += stops;
                 *by_process.entry(pid).or_default() += stops;
@@ -404,8 +405,8 @@ pub(in super::super) fn jvm_frame_pointers(
     .with_highlight(Highlight::AllStackEnds)
 }
 
-/// Reports stacks that end in Go programs without C code. Go has no option against this, so the text only says why it
-/// happens.
+/// Reports stacks that end in Go programs without C code. Go has no option that would help, so the text only says why
+/// it happens.
 fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let (why, remedy) = match stops.machine {
         EM_X86_64 | EM_AARCH64 => (

@@ -79,7 +79,7 @@ impl Manifest {
         Self { version: VERSION, machine, host, files }
     }
 
-    /// Parses a manifest and rejects anything that must not be unpacked.
+    /// Parses a manifest. Fails if it is of another version, or if it lists files that must not be unpacked.
     pub(super) fn parse(text: &[u8]) -> Result<Self> {
         /// The part of a manifest that all versions have. It is parsed first, so that other versions get a clear error.
         #[derive(Deserialize)]

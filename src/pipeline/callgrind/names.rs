@@ -133,7 +133,8 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
 
-    /// The source file and line of the code at an address; `None` if unknown.
+    /// The source file and line of the code at an address: those of the last line entry that starts at or before it.
+    /// `None` if unknown.
     pub(crate) fn source_line(&self, addr: u64) -> Option<(&'data [u8], u32)> {
         let entry = &self.entries[self.find(addr)?];
         let offset = addr.checked_sub(entry.addr)?;

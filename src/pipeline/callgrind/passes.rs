@@ -25,7 +25,9 @@ pub(crate) struct NamedProfile {
 }
 
 impl<'a> IndexedProfile<'a> {
-    /// The first pass: collects the names that callgrind's compressed names (`(1)`) stand for.
+    /// The first pass over a callgrind file. A file states each name once, with a number (`fn=(1) main`), and later
+    /// only the number (`fn=(1)`). This pass collects the names by number. Chunks of the text are scanned in parallel,
+    /// and their results are put together in order.
     pub(crate) fn read(text: &'a Bytes, job: &Job) -> Result<Self> {
         let progress = Progress::for_pass(text.len() as u64, "looking", job);
         let mut index = FileIndex::default();
@@ -51,7 +53,8 @@ impl<'a> IndexedProfile<'a> {
         self.index.unknown_functions()
     }
 
-    /// The second pass: writes the file with names for JIT code.
+    /// The second pass: writes the file with names for JIT code. Chunks of the text are parsed in parallel and written
+    /// in order.
     pub(crate) fn rewrite(&self, jit: &dyn JitFunctions, out: &mut dyn Write, job: &Job) -> Result<NamedProfile> {
         let Self { text, index } = self;
         let progress = Progress::for_pass(text.len() as u64, "writing", job);

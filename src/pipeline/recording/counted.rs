@@ -12,8 +12,8 @@ use crate::model::Tid;
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// One of the events that a sample is a sample of, and its weight for this event. If perf read a group of events with
-/// their leader (`perf record -e '{…}:S'`), a sample of the leader is one of each event in the group.
+/// One of the events to which a sample belongs, and its weight for this event. If perf read a group of events with
+/// their leader (`perf record -e '{…}:S'`), a sample of the leader belongs to each event in the group.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Member {
     /// The index of the event in the recording.
@@ -22,7 +22,7 @@ pub(crate) struct Member {
     pub(crate) period: u64,
 }
 
-/// For each sample with counter values, in the order of a chunk, the events that it is a sample of.
+/// For each sample with counter values, in the order of a chunk, the events to which it belongs.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     /// The events of all samples, one sample after the other.
@@ -47,8 +47,8 @@ impl Counted {
         counted
     }
 
-    /// The events that a sample with counter values is a sample of, with its weight for each. `index` numbers such
-    /// samples within the chunk.
+    /// The events to which a sample with counter values belongs, with its weight for each. `index` numbers such samples
+    /// within the chunk.
     pub(super) fn members(&self, index: usize) -> &[Member] {
         let end = self.ends.get(index).copied().unwrap_or(0);
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -56,9 +56,9 @@ impl Counted {
     }
 }
 
-/// The only event that a sample without counter values is a sample of: its own event. The weight is the sample's
-/// period. If that wasn't recorded, it is the fixed period of the event, or 1 if the event is sampled at a fixed
-/// frequency, because periods then vary.
+/// The only event to which a sample without counter values belongs: its own. The weight is the sample's period. If that
+/// wasn't recorded, it is the fixed period of the event, or 1 if the event is sampled at a fixed frequency, because
+/// periods then vary.
 pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -73,8 +73,8 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
-    /// Lists, for each sample with counter values, the events that it is a sample of, each with its weight. In a group
-    /// of events, a sample of the leader is also one of every other event whose counter grew. Samples without counter
+    /// Lists, for each sample with counter values, the events to which it belongs, each with its weight. In a group of
+    /// events, a sample of the leader also belongs to every other event whose counter grew. Samples without counter
     /// values are skipped.
     fn count_chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
@@ -87,9 +87,9 @@ impl Counters<'_> {
         counted
     }
 
-    /// Adds to `members` the events that a sample with counter values is a sample of. The weight for each event is the
+    /// Adds to `members` the events to which a sample with counter values belongs. The weight for each event is the
     /// amount by which its counter has grown since the previous sample. Counters that didn't change are left out. If
-    /// the values come without the IDs of their counters, the sample is only one of its own event.
+    /// the values come without the IDs of their counters, the sample only belongs to its own event.
     fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();

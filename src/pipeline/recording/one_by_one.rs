@@ -52,7 +52,8 @@ pub(crate) fn for_each_sample(
     })
 }
 
-/// Reads and names the samples of a recording, and calls `each` with them. With `keep_addr`, they come with addresses.
+/// Reads and names the samples of a recording, and calls `each` with one after the other. With `keep_addr`, each sample
+/// comes with the addresses of its frames.
 fn pass_samples(
     resolution: &Resolution<'_>,
     keep_addr: bool,
@@ -74,6 +75,7 @@ fn pass_samples(
             if keep_addr {
                 for place in merged.samples.chains.places_up(row.chain) {
                     let PlaceFrames { count, address } = frames_by_place[place.0 as usize];
+                    // With inlined calls, a location becomes several frames, which all have its address.
                     addresses.extend(std::iter::repeat_n(address, count));
                 }
             }

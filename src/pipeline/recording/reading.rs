@@ -178,9 +178,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Adds a row for each event that the sample is a sample of (`members`), unless the filter drops the sample.
-    /// `offset` is the offset of the sample's record. If the user part of the call chain was recorded later, it is
-    /// found by this offset.
+    /// Adds a row for each event to which the sample belongs (`members`), if the user wants the event and the filter
+    /// doesn't drop the sample. `offset` is the offset of the sample's record. If the user part of the call chain was
+    /// recorded later, it is found by this offset.
     fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();

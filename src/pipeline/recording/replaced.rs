@@ -48,7 +48,8 @@ pub(super) fn warn_about_replaced<'a>(
     }
 }
 
-/// For each path, the files (device and inode) that processes had mapped from there.
+/// For each of these paths, the files (device and inode) that processes mapped from there, according to the recording.
+/// There may be several, if the file was replaced in between or is another one in each container.
 fn recorded_files<'p>(
     paths: &BTreeMap<&'p [u8], (&Dso, &Image)>,
     processes: &Processes,

@@ -165,7 +165,7 @@ impl Samples {
         }
     }
 
-    /// Fails if there were more chains, threads or branches than IDs.
+    /// Fails if there were more chains, threads or branches than there are IDs.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
         if self.tracks.is_full() {

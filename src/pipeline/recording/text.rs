@@ -60,7 +60,8 @@ pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'stati
     missing
 }
 
-/// Writes all samples of a recording as text.
+/// Writes all samples of a recording as text, in the order of their times. Text for groups of samples is made in
+/// parallel.
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, other_fields, .. } = &loaded.samples;
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, other_fields.get(index))).collect();

@@ -360,8 +360,8 @@ struct Worker<'a, 'n, T> {
 }
 
 impl<T> Worker<'_, '_, T> {
-    /// Names the frames of a block that hasn't been processed. If the block needs names that haven't been looked up
-    /// yet, returns the block unchanged, with what it needs.
+    /// Names the frames of a block, unless an earlier round has done so. If the block needs names that haven't been
+    /// looked up yet, returns the block unchanged, with what it needs.
     fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
         let Work::Raw(Block { bytes, facts, offset }) = work else { return work };
         let mut out = self.buffers.take_empty();

@@ -39,7 +39,8 @@ impl<'a> Natives<'a> {
         Self { options, files: FxHashMap::default() }
     }
 
-    /// The function at an offset in a file (`addr`). [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
+    /// The function at an offset in a file (`addr`), if `look_up` has looked it up: `Named`, or `Unknown` if there is
+    /// none. [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
         let Some(function) = known.get(&addr) else { return Answer::NotLoaded };
@@ -54,7 +55,8 @@ impl<'a> Natives<'a> {
         Answer::Named(named, ALWAYS)
     }
 
-    /// Looks up all these offsets in files (pairs of path and offset).
+    /// Looks up the functions at all these places (pairs of a file's path and an offset in the file), and stores them
+    /// for `answer`.
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, FrameAddr)>, pool: &Pool, warnings: &mut Warnings) {
         let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
         let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));

@@ -77,8 +77,8 @@ impl Cell {
         }
     }
 
-    /// Appends the cell as text for this layout. Tables for people have percentages with a sign and two decimals; other
-    /// layouts have plain numbers.
+    /// Appends the cell as text for this layout. In a table for people (`Layout::Text`), percentages have two decimals
+    /// and a percent sign, and differences (`Points`) have a plus or minus. Other layouts have plain numbers.
     pub(super) fn show(&self, layout: Layout, out: &mut String) {
         let name = |name: &str, out: &mut String| match layout {
             Layout::Csv => out.push_str(&csv_cell(name.as_bytes())),

@@ -23,8 +23,8 @@ use crate::bytes::decimal::push_decimal;
 use crate::render::palette::{Swatch, shade};
 use serde_json::{Map, Value, json};
 
-/// The JSON of the element `facts`. All amounts in the picture's data are divided by `unit`. `subtitle` is the line
-/// below the title.
+/// The JSON of the element `facts`, from which the picture's script learns everything except names and boxes. All
+/// amounts in the picture's data are divided by `unit`. `subtitle` is the line below the title.
 pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, subtitle: &str) -> Value {
     let mut legend = Vec::new();
     for (swatch, text) in &drawing.legend {

@@ -209,7 +209,7 @@ fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     gone
 }
 
-/// Replaces every hexadecimal number in a name by `0x…`.
+/// Replaces every hexadecimal number (`0x1a2b`) in a name by `0x…`.
 fn replace_hex(name: &str) -> String {
     let mut parts = name.split("0x");
     let mut text = parts.next().unwrap_or_default().to_owned();

@@ -14,7 +14,8 @@ use ::inferno::flamegraph::{self, Direction, TextTruncateDirection};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Draws one event of a profile.
+/// Draws one event of a profile with inferno, which takes folded stacks: lines that each consist of a stack and its
+/// weight.
 pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(|| no_samples(None))?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
@@ -131,8 +132,7 @@ fn readable_line(line: &str) -> Cow<'_, str> {
     }
 }
 
-/// Converts our options to inferno's. An option that the user didn't give keeps inferno's default, except where set
-/// here.
+/// Converts our options to inferno's. For most of those that the user didn't give, inferno's defaults stay.
 fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     let mut options = flamegraph::Options::default();
     let title = match (look.flame_chart, look.inverted) {

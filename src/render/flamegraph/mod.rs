@@ -35,7 +35,7 @@ use crate::model::stacks::Profile;
 use drawing::Drawing;
 use std::io::Write;
 
-/// Writes a flame graph of one event with the default look.
+/// Writes a flame graph of one event with the default look. Names of functions are complete.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let whole = WriteOptions { shortening: Shortening::Nothing, ..options.clone() };
     let picture = draw(profile, &whole, &Look::default())?;
