@@ -55,9 +55,8 @@ impl<'a> LogRecord<'a> {
         if !first_line.text.starts_with(b"code-creation,") || first_line.is_whole_creation() {
             return Some(first_line);
         }
-        // If the function's name contains line feeds, the record continues on the next lines. The search for its end
-        // stops at a line that begins another record, and if the record becomes too long. Then the first line is all
-        // there is.
+        // If the function's name contains line feeds, the record continues on the next lines. If a line begins
+        // another record first, or the record becomes too long, the first line is all there is.
         while end + 1 < rest.len() && end < LONGEST_NAME && !WORDS.contains(&word(&rest[end + 1..])) {
             end = line_end(rest, end + 1);
             let longer = record_up_to(end);
