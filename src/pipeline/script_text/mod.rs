@@ -332,7 +332,7 @@ impl<T> Round<T> {
                 self.needs.push((needs, facts));
                 self.again.push(Work::Raw(block));
             }
-            // This block is done, too, but must wait for its turn.
+            // This block is done, but a block before it waits for names.
             later => self.again.push(later),
         }
         Ok(())
