@@ -175,7 +175,8 @@ fn unknown(profile: &Profile, frame: &Frame, with_addr: bool) -> String {
 }
 
 /// The label of a function without a name: the file name of its module and the address, as far as they are given.
-/// `[unknown]` if neither is. A module that is in brackets already, such as `[kernel.kallsyms]`, gets no others.
+/// `[unknown]` if neither is. A module that is in brackets already, such as `[kernel.kallsyms]`, doesn't get a second
+/// pair.
 fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
     let module = module.map(String::from_utf8_lossy);
     let file_name = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));

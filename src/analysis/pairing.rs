@@ -202,7 +202,7 @@ impl Pairs {
         }
     }
 
-    /// Groups the functions that have no partner yet by a key.
+    /// Groups the functions of both profiles by a key. Functions that already have a partner are left out.
     fn group_unpaired<'f, K: Ord>(
         &self,
         old: &'f Functions<'_>,
@@ -530,7 +530,7 @@ impl<'p> Function<'p> {
             && may_be_equal(file_name(&self.path), file_name(&other.path))
     }
 
-    /// The function's name without what this step ignores.
+    /// The function's name without what this step ignores: addresses, or numbers that differ from run to run.
     fn comparable_name(&self, step: Step) -> Cow<'_, str> {
         let name = match step {
             Step::Exact => Cow::Borrowed(&*self.stem),

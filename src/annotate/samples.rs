@@ -263,8 +263,8 @@ impl SampledFunctions {
 }
 
 impl TargetNames for Sampled<'_> {
-    /// Looks up what is at each address in the process of the last sample of the function that refers to it, at the
-    /// time of that sample.
+    /// Names what is at the addresses to which functions refer. Each address is looked up as of the last sample in the
+    /// function that refers to it: in that sample's process, at that sample's time.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let resolution = self.examined.resolution;
         let mut places: Chains<FrameLocation> = Chains::default();

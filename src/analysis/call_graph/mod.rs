@@ -122,8 +122,8 @@ impl CallGraph {
         &self.edges
     }
 
-    /// For each function, the number of its cycle of functions that call each other, directly or not; `None` if the
-    /// function never calls itself.
+    /// For each function, the number of the cycle that contains it: the functions of a cycle call each other, directly
+    /// or not. `None` if the function never calls itself, not even through others.
     pub fn cycles(&self) -> Vec<Option<u32>> {
         let function_numbers: FxHashMap<FrameId, u32> =
             self.functions.iter().map(|function| function.frame).zip(0..).collect();

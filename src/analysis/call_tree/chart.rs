@@ -59,7 +59,8 @@ struct RowExtent {
 const USUAL: u64 = 1_000_000;
 
 impl Chart {
-    /// Lays out the samples of one event.
+    /// Lays out the samples of one event in lanes of boxes, from left to right in order of time. If no sample has a
+    /// time, the samples follow each other in the order of the profile.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
         let timed = series.rows.iter().any(|row| row.time.is_some());
         let mut by_lane: BTreeMap<LaneKey, Vec<&Row>> = BTreeMap::new();

@@ -74,8 +74,8 @@ impl GroupTree {
     }
 
     /// Adds paths that start with functions of `groups`, and go on to their callers. If a stack contains several such
-    /// functions (recursion), only the outermost counts, so that no weight counts twice. `part_of` returns the frame
-    /// part ID of a stack's innermost frame.
+    /// functions (recursion), only the outermost counts, so that no weight counts twice. `part_of` returns the group of
+    /// a stack's innermost frame (frame part ID).
     fn add_callers(
         &mut self,
         profile: &Profile,

@@ -126,9 +126,9 @@ impl SpanTree {
         sum.calls += calls;
     }
 
-    /// Adds a call that was closed to the sums of its node, and its last interval to `self_times`. With sampling, only
-    /// some calls are counted. Each of them also gets the weight of the calls that were skipped since the last counted
-    /// one.
+    /// Adds a call that was closed to the sums of its node, and its earliest interval to `self_times`, which has the
+    /// later ones already. With sampling, only some calls are counted. Each of them also gets the weight of the calls
+    /// that were skipped since the last counted one.
     #[inline]
     fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, self_times: &mut Option<SelfTimes>) {
         let calls = u64::from(open.counts);

@@ -28,7 +28,7 @@ pub(super) struct Drawing {
 }
 
 /// Draws the jumps between this many rows. Jumps that overlap are drawn in lanes side by side, of which there are at
-/// most [`LANES`]; those for which there is no lane left are counted.
+/// most [`LANES`]. If there is no lane left for a jump, it isn't drawn, only counted.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     // Short jumps come first, so that they are next to the code.
     let mut sorted = jumps.to_vec();

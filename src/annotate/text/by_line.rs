@@ -31,7 +31,7 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
 }
 
 /// Prints the lines of a source file that have costs (`hot`), each with some lines around it. `⋮` stands for lines that
-/// are left out. Instead of a line whose text isn't known, its position is printed.
+/// are left out. If the text of a line isn't known, its position (`FILE:LINE`) is printed instead.
 fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: &[(u32, &listing::Row)]) -> Result<()> {
     let shown = shown(hot.iter().map(|(line, _)| *line), file, sheet.options.context);
     let digits = shown.last().map_or(1, |line| line.to_string().len());

@@ -21,7 +21,8 @@ use crate::pipeline::callgrind::read_head;
 use crate::pipeline::{Job, Outcome, mistaken, open};
 use std::path::Path;
 
-/// Names all JIT code of the input that can be named.
+/// Names all JIT code of the input that can be named. The input is a callgrind profile, or a report of another valgrind
+/// tool.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     // `begin_copying`: the output is a copy of the input with names, so only users who may read the input may read it.
     let run = Run::begin_copying();

@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Writes each input to files of its own.
+/// Adds the inputs to a partitioned data set, a directory in which each input has files of its own.
 pub(super) fn run(
     start: StartRowsFn,
     options: &ExportOptions,

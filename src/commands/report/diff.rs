@@ -234,7 +234,8 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
     Some(Start { file, line: start.line, column: start.column })
 }
 
-/// If several functions have the same name, appends to each the source location where it starts, as flame graphs do.
+/// If several functions have the same name, appends to each function's name the source location where the function
+/// starts, as flame graphs do.
 fn add_places_to_namesakes(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
     for (change, place) in namesake_locations(functions).into_iter().enumerate() {

@@ -142,7 +142,8 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
     by_number.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
-/// The table of functions. For `places`, see [`group_table`].
+/// The table of functions. `places` has, for each group ID (the frame part ID of [`Grouping`]), the source location
+/// that distinguishes the group's function from others with the same name.
 fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String>], scene: &Scene<'_>) -> Table {
     let columns = choose_columns(scene);
     let mut names = vec!["self%", "total%"];
@@ -232,8 +233,8 @@ fn function_row(
     cells
 }
 
-/// The table of groups. `places` has, for each frame part ID ([`Grouping`]), the source location that distinguishes its
-/// function from others with the same name; `None` if no other function has the name.
+/// The table of groups. `places` has, for each group ID (the frame part ID of [`Grouping`]), the source location that
+/// distinguishes the group's function from others with the same name; `None` if no other function has the name.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,

@@ -180,8 +180,8 @@ impl ReportBuilder<'_> {
 /// The version of the JSON format, which each row states. It increases when a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
-/// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table. There is at
-/// least one.
+/// Writes the reports of one or more events. In formats for programs (CSV, JSON) they form a single table. `reports`
+/// must not be empty.
 fn write_reports(reports: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
     if options.layout != Layout::Text {
         let mut all = Table { columns: reports[0].table.columns.clone(), ..Table::default() };

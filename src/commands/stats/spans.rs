@@ -282,8 +282,8 @@ pub(super) struct UnansweredQuestions {
     pub(super) required: Vec<String>,
 }
 
-/// The spans of a timeline that the questions of a preset are about: the names that don't count as top-level spans, and
-/// the time ranges on the timeline's own clock.
+/// Converts what a preset selects to the terms of a timeline: the IDs of the names that don't count as top-level spans,
+/// and the selected time ranges on the timeline's own clock. By default, Miri's interpreted calls don't count.
 fn select(preset: &Preset, timeline: &Timeline) -> Selection {
     let find_name = |name: &str| timeline.names.find(name.as_bytes());
     let exclude = match &preset.exclude {
@@ -330,8 +330,8 @@ impl QuestionAnswer {
     }
 }
 
-/// Sums the spans called `name` by what they did: by the value of their argument that has the same name as the span
-/// (the slice's `action`). Spans without such an argument are left out.
+/// Sums the spans called `name` by action: what exactly a span did, as one of its arguments states. Spans without an
+/// action are left out.
 fn sum_by_action(timeline: &Timeline, name: &str, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
     let Some(name) = timeline.names.find(name.as_bytes()) else { return };
     let mut tallies_by_id = TalliesById::new(timeline);

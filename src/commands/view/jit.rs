@@ -252,7 +252,8 @@ impl Timed<'_> {
         (time.0 - self.base.0) / UNIT
     }
 
-    /// Adds the columns with a value for each row, and those with a value for each listed function.
+    /// Adds the columns with a value for each row (a code range, or a sum of code ranges), and those with a value for
+    /// each listed function.
     fn columns(&self, section: Section) -> Section {
         let listed = self.listed_functions();
         let mut listed_numbers = vec![0u32; self.functions.len()];

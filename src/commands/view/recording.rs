@@ -43,7 +43,8 @@ pub(super) struct RecordingData {
 }
 
 impl RecordingData {
-    /// Collects the data. `limit` is the maximum number of code ranges to list as instructions.
+    /// Collects what the page shows about a recording besides its samples: the hottest code, all compiled code, and
+    /// doctor's findings. `limit` is the maximum number of code ranges to list as instructions.
     pub(super) fn new(
         examined: &Examined<'_>,
         load: &LoadOptions,

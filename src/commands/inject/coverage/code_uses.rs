@@ -174,7 +174,8 @@ impl CodeUses {
         self.counts.append(other.counts);
     }
 
-    /// Adds a use, or extends the use of the same code that is already there. Returns its ID.
+    /// Adds a use of the code in `epoch` (a code segment during a period in which no mapping hides it). If there is a
+    /// use of this code already, extends that one instead. Returns the ID of the use.
     pub(super) fn note(&mut self, epoch: CodeEpoch, found: CodeUse) -> UseId {
         let next = UseId::new(self.list.len());
         let id = *self.by_epoch.entry(epoch).or_insert(next);

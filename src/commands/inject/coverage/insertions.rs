@@ -51,8 +51,8 @@ pub(super) fn find_shadowing_insertions(
     shadowings
 }
 
-/// The number of mappings at the start of the list that belong to one process and overlap each other without a gap. The
-/// list is sorted by process and start address.
+/// The number of mappings at the start of the list that form a chain: they belong to one process, and each (except the
+/// first) overlaps an earlier one. The list is sorted by process and start address.
 fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
     let pid = mappings[0].pid;
     let mut end = mappings[0].end;

@@ -20,7 +20,7 @@ pub(in crate::commands::inject) struct JitCode<'data> {
 }
 
 impl<'data> JitCode<'data> {
-    /// Reads the sources that were found.
+    /// Reads the sources that were found, and determines the machine that their code is for.
     pub(in crate::commands::inject) fn load(
         found: &'data Found,
         survey: &SurveyedRecording<'_>,
