@@ -48,8 +48,8 @@ fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// Converts, for one event, how its samples are divided by the kind of code that they were taken in (their innermost
-/// frame).
+/// Converts to JSON how the samples of one event are divided by the kind of code in which they were taken (their
+/// innermost frame).
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({

@@ -67,7 +67,8 @@ pub(super) fn collect_facts(examined: &Examined<'_>, search: &SearchOptions) -> 
     facts
 }
 
-/// Collects the facts about one location. If functions were inlined there, the names of all of them are looked at.
+/// Collects what `doctor` needs to know about one location: what the code belongs to, and what the names of its
+/// functions reveal. If functions were inlined there, the names of all of them are looked at.
 fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
     let mut role = FunctionRole::Other;
     let mut runtime_by_name = None;

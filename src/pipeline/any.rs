@@ -101,8 +101,8 @@ pub(crate) fn load_and_inspect(
     Ok(profile)
 }
 
-/// Reports why the inputs have no samples. If a filter is the reason, that is an error: the user asked for something
-/// else, and an existing output file shouldn't be overwritten.
+/// Reports why the inputs have no samples. If the user chose events, spans or other filters, returns an error, because
+/// they may be the reason, and an existing output file shouldn't be overwritten then. Otherwise, adds a warning.
 pub(crate) fn report_no_samples(
     inputs: &[InPath],
     options: &LoadOptions,

@@ -236,8 +236,8 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Adds the contents of a file to a hash. Stops at the first error in unpacking, because whoever reads the file reports
-/// it.
+/// Adds the contents of a file to a hash. Stops at the first error in unpacking without reporting it: when the file is
+/// read for its samples, the same error is reported.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
     let PeekedInput::File(peeked) = PeekedInput::open(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (peeked.into_stream()?.into_reader(), vec![0; 1 << 18]);

@@ -6,8 +6,8 @@ use super::progress::Progress;
 use crate::contract::spans::{Done, SpanInput};
 use crate::error::Result;
 
-/// Calls `reader` with an opened input. As the reader reports what it is done with, the progress bar advances, and the
-/// memory of what was read is released.
+/// Calls `reader` with an opened input. The reader of a whole input reports each part that it is done with (`done`).
+/// Then the progress bar advances, and the memory of this part is released.
 pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanInput<'_>) -> Result<T>) -> Result<T> {
     match opened {
         Opened::Whole(input) => {

@@ -126,6 +126,7 @@ impl<'m> Answers<'m> {
         }
         warnings.extend(files.missing(counts.in_missing));
         warnings.append(images.into_warnings());
+        // Formats that can't express inlined calls get one name for all of a piece of JIT code.
         let mut code_names = None;
         if !profile.expands_calls() {
             let name = |location: &Location| match location {

@@ -161,7 +161,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     /// Reads the samples among these records. `counted` has the weights of samples with counter values.
     pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) {
-        // The number of samples with counter values so far, by which `counted` finds the next one.
+        // The number of samples with counter values so far. `counted` only has such samples, so this is the number of
+        // the next one in it.
         let mut counted_samples = 0;
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
             match self.context.recording.sample(&record) {

@@ -152,7 +152,8 @@ impl PlainRecords {
         Ok(Self { out, base, next_offset: base, auxtrace: Vec::new() })
     }
 
-    /// Copies the records of a stream. Each stream is decompressed independently of others.
+    /// Copies the records of a stream, and decompresses those that are compressed. Each stream is decompressed
+    /// independently of others.
     pub(crate) fn append(
         &mut self,
         recording: &Recording,
