@@ -167,7 +167,8 @@ impl LookArgs {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
-    /// The style of the picture: the one that the user chose or, failing that, inferno's if a flag only works with it.
+    /// The style of the picture: the one that the user chose. If the user chose none: inferno's if a flag only works
+    /// with inferno's style, otherwise the page's. Fails if the chosen style doesn't support a flag.
     fn style(&self) -> Result<Style> {
         match (self.style, self.infernos()) {
             (Some(Style::Page), Some(flag)) => {

@@ -173,7 +173,7 @@ impl CallSums {
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
             let cut = Span { start: span.start.max(within.start), end: span.end.min(within.end) };
-            // The call is outside of the requested time range.
+            // Skip a call that is outside of the requested time range.
             if cut.start > cut.end {
                 return;
             }
@@ -184,8 +184,9 @@ impl CallSums {
         }
         let Self { options, tracks, edges, tree, self_times, .. } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
-        // Choose a lane for the call. On the way, calls that start after this one's end are closed. The innermost call
-        // that is still open in the chosen lane is this call's caller.
+        // Choose a lane for the call: calls of a track that overlap without nesting are in different lanes. On the way,
+        // calls that start after this one's end are closed. The innermost call that is still open in the chosen lane is
+        // this call's caller.
         let lane = lanes.place(span, |closed| tree.close(closed, options.sampling, carry, self_times));
         let duration = span.duration();
         let root = *root;

@@ -20,7 +20,8 @@ use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Writes the spans of all inputs. `first` is the first input, already open.
+/// Writes the selected spans of all inputs to one output. Fails if the filters match no spans of any input. `first` is
+/// the first input, already open.
 pub(super) fn run(
     first: Opened,
     start: StartSpansFn,

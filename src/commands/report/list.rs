@@ -271,8 +271,8 @@ fn group_table(
     table
 }
 
-/// Finds keys of which the profile has no values. If there are others, returns a remark about each. Fails if there are
-/// none, because all samples would then be one group without a name.
+/// Checks that the profile has values of the grouping keys. Returns a remark about each key of which it has none. Fails
+/// if it has no values of any of the keys, because all samples would then be one group without a name.
 pub(super) fn check_keys(profile: &Profile, keys: &[Key]) -> Result<Vec<String>> {
     let mut lacking = Vec::new();
     for &key in keys {

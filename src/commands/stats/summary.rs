@@ -13,7 +13,8 @@ use crate::pipeline::{Job, Outcome};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sums the profiles of all inputs. `first` is the first input, already open.
+/// Sums the totals of all inputs by label, and the sizes of their artifacts by name. Returns the tables of the sums.
+/// `first` is the first input, already open.
 pub(super) fn merge(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let mut first = Some(first);
     let mut merged = LabelSummary::default();

@@ -18,7 +18,8 @@ pub(super) struct AddressAllocator {
 }
 
 impl AddressAllocator {
-    /// Collects the addresses in use. `is_64` says whether the machine has 64-bit addresses.
+    /// Collects the addresses that processes have mapped or at which JIT code ran; these aren't allocated. `is_64` says
+    /// whether the machine has 64-bit addresses.
     pub(super) fn new(processes: &Processes, selection: &CodeSelection<'_, '_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));

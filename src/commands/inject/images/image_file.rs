@@ -164,7 +164,7 @@ impl ImageFile {
 }
 
 /// Writes the image and computes its build ID in parallel, as both take about the same time. The start of the file
-/// contains the build ID, so `finish` writes it last.
+/// contains the build ID, so `finish` writes the start last.
 fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     let out = &mut BufWriter::with_capacity(1 << 18, new.writer());
     let content = || {
