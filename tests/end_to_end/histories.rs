@@ -150,7 +150,8 @@ fn a_plugin_that_is_loaded_again_and_again() {
 /// again; and the same with memory in many parts.
 #[test]
 fn memory_over_text_in_many_parts() {
-    for (below, over_all) in [("/nowhere/app", true), ("/nowhere/app", false), ("//anon", true)] {
+    let kinds = [("/nowhere/app", true), ("/nowhere/app", false), ("//anon", true)];
+    for (below, over_all) in kinds.into_iter().step_by(step(3)) {
         is_linear(&["report", "inject -o /dev/null"], |path, times| {
             let mut history = History::new();
             for n in 0..times {
@@ -204,7 +205,7 @@ fn a_chain_of_forks() {
 
 #[test]
 fn forks_and_mappings_in_turn() {
-    for (is_chain, apart) in [(true, 0x2000), (false, 0x2000), (false, 0)].into_iter().step_by(step(2)) {
+    for (is_chain, apart) in [(true, 0x2000), (false, 0x2000), (false, 0)].into_iter().step_by(step(3)) {
         is_linear(&["report"], |path, times| {
             let mut history = History::new();
             for (n, next) in (0..times).zip(PID + 1..) {
