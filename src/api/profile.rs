@@ -369,7 +369,7 @@ impl AddressSpace {
     /// Determines what `addr` of a frame means, from the frame's kind and the name of its module.
     fn from_frame(kind: FrameKind, module: Option<&[u8]>) -> Self {
         let Some(module) = module.map(MappingKind::from_path) else { return Self::Memory };
-        // A perf map is shown as the module of code in memory. It contains names, but no code.
+        // If the module is a perf map, the code is in memory: a perf map contains names, but no code.
         if module.is_perf_map() {
             return Self::Memory;
         }
