@@ -70,8 +70,8 @@ impl Timeline {
                 if duration > 0 || rule == GapRule::Perfetto {
                     gaps.push(Gap { start: last.end(), duration, after, before: index });
                 }
-                // If the earlier span ends last, the next gap can only begin at its end. So that span stays the `previous`
-                // one (but not for Perfetto).
+                // If the earlier span ends last, the next gap can only begin at its end. So that span stays the
+                // `previous` one (but not for Perfetto).
                 if rule == GapRule::AllTracks && slice.end() < last.end() {
                     continue;
                 }

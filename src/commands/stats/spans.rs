@@ -213,7 +213,7 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// Explains in words which questions have no answer, so that no empty table is shown without an explanation.
+    /// Explains for each question without an answer why its table is empty.
     pub(super) fn unanswered(&self) -> UnansweredQuestions {
         let mut unanswered = UnansweredQuestions::default();
         for (index, (question, answer)) in self.preset.questions.iter().zip(&self.answers).enumerate() {
