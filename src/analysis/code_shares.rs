@@ -56,7 +56,8 @@ impl CodeShares {
                     add(&mut self.jit_named, weight);
                 }
             }
-            // Code in memory that no file backs. It may or may not be JIT code: no JIT compiler is known in its process.
+            // Code in memory that no file backs. It may or may not be JIT code: no JIT compiler is known in its
+            // process.
             FrameKind::Anonymous => add(&mut self.no_file, weight),
             _ => {}
         }
