@@ -56,7 +56,7 @@ impl CodeShares {
                     add(&mut self.jit_named, weight);
                 }
             }
-            // Code in memory without a file that may or may not be JIT code, because no JIT compiler is known in its
+            // Code in memory that no file backs. It may or may not be JIT code: no JIT compiler is known in its
             // process.
             FrameKind::Anonymous => add(&mut self.no_file, weight),
             _ => {}

@@ -225,7 +225,7 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
     }
-    // A frame that only describes the thread isn't code, but there is no kind for that.
+    // If the frame only describes the thread, it isn't code. There is no kind for that, so it counts as user code.
     if tid_of_thread(label).is_some() || is_thread_property(label) {
         return FrameKind::User;
     }

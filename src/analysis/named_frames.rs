@@ -75,7 +75,7 @@ impl NamedFrames {
             tier,
             ..Frame::new(name, kind)
         };
-        // Lines mean nothing without a file.
+        // Keep lines only if the file is known: they mean nothing without it.
         if frame.file.is_some() {
             let (line, column) = stated.start;
             frame.line = stated.line;

@@ -92,7 +92,8 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = children.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let position = order.len();
-        // In damaged input, a process may be its own ancestor, so that it is reached again.
+        // Add the children only when a process is reached for the first time. In damaged input, a process may be its
+        // own ancestor, and is then reached again.
         if order.insert(pid, position).is_none() {
             waiting.extend(children.get(&Some(pid)).into_iter().flatten().rev());
         }

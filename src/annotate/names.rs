@@ -104,7 +104,7 @@ impl Names {
         const HINTED: usize = 5;
         let mut hottest: Vec<Vec<u8>> = Vec::new();
         for name in &self.list {
-            // Functions in several modules may have the same name, which the hint should list only once.
+            // Skip names that are listed already: functions in several modules may have the same name.
             if let Some(&first) = name.codes.first()
                 && hottest.len() < HINTED
                 && !hottest.contains(&functions[first].name)

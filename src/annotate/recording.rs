@@ -98,7 +98,7 @@ pub(crate) fn hot_code(
 fn load_times(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     let mut times = FxHashMap::default();
     for segment in resolution.sources.map.segments() {
-        // 0 means that the source of the code states no time.
+        // Skip segments with time 0: the source of their code states no time.
         if segment.from.0 > 0 {
             let first = times.entry(segment.code).or_insert(segment.from);
             *first = segment.from.min(*first);

@@ -90,8 +90,8 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // A place keeps the time, process and address of its last sample. `Function::last` is later taken from
-            // them. -1 stands for an unknown process.
+            // If this is the last sample at the place so far, keep its time, process and address. `Function::last` is
+            // later taken from them. -1 stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);

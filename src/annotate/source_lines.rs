@@ -106,7 +106,7 @@ impl<'a> SourceLines<'a> {
                     (&origin.file, origin.line)
                 }
             };
-            // Line 0 means that the line is unknown.
+            // Skip instructions with line 0, which means that the line is unknown.
             if line == 0 {
                 continue;
             }

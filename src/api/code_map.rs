@@ -112,8 +112,8 @@ pub struct CodeMap {
 const HEADER_SUFFIX: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {
-    /// Reads a jitdump. Its header says which process it is of. Fails if the header is damaged; records that are damaged
-    /// are left out and counted in [`warnings`](Self::warnings).
+    /// Reads a jitdump. Its header says which process it is of. Fails if the header is damaged; records that are
+    /// damaged are left out and counted in [`warnings`](Self::warnings).
     pub fn from_jitdump(bytes: &[u8]) -> Result<Self> {
         Self::builder().jitdump_bytes(bytes)?.build()
     }

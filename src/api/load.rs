@@ -109,7 +109,8 @@ pub fn for_each_sample(
         OpenInput::BuiltIn(opened) => opened,
     };
     let (job, mut outcome) = (options.job()?, Outcome::default());
-    // A recording: its samples are passed on one by one. Other formats are read as a whole first.
+    // If the input is a recording, its samples are passed on one by one. Inputs in other formats are read as a whole
+    // first.
     if let Opened::Whole(input) = &opened
         && matches!(input.format.read, Read::Addresses)
     {

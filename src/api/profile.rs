@@ -130,8 +130,8 @@ pub struct Sample<'a> {
     pub pid: Option<Pid>,
     /// The thread; `None` if unknown.
     pub tid: Option<Tid>,
-    /// The name of the thread, or of the process in profiles without threads. Empty if unknown. Threads may change their
-    /// names, so count by `tid` where that is known.
+    /// The name of the thread, or of the process in profiles without threads. Empty if unknown. Threads may change
+    /// their names, so count by `tid` where that is known.
     pub thread: &'a [u8],
     /// The CPU that the sample was taken on. Only known from [`for_each_sample`](crate::for_each_sample()), and from
     /// formats that keep the samples of CPUs apart.
@@ -369,7 +369,7 @@ impl AddressSpace {
     /// Determines what `addr` of a frame means, from the frame's kind and the name of its module.
     fn from_frame(kind: FrameKind, module: Option<&[u8]>) -> Self {
         let Some(module) = module.map(MappingKind::from_path) else { return Self::Memory };
-        // A perf map is shown as the module of code in memory. It contains names, but no code.
+        // If the module is a perf map, the code is in memory: a perf map contains names, but no code.
         if module.is_perf_map() {
             return Self::Memory;
         }
@@ -397,7 +397,8 @@ impl<'a> From<&'a [u8]> for Frame<'a> {
 }
 
 impl fmt::Display for Frame<'_> {
-    /// Writes the function's name, `[unknown]` if it has none. Bytes that aren't UTF-8 and control characters are escaped.
+    /// Writes the function's name, `[unknown]` if it has none. Bytes that aren't UTF-8 and control characters are
+    /// escaped.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&printable(self.name))
     }

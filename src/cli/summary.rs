@@ -56,7 +56,8 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
     {
         if option == "--" {
-            // All words after `--` are files, even if one is called like a command.
+            // All words after `--` are files, even if one is called like a command. So if there are any, the summary is
+            // meant.
             if rest.next().is_some() {
                 words.insert(1, NAME.into());
             }

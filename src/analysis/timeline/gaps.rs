@@ -65,12 +65,13 @@ impl Timeline {
         for (index, slice) in spans {
             if let Some((after, last)) = previous {
                 let duration = slice.start.saturating_sub(last.end());
-                // Perfetto's query also lists spans that overlap or follow each other directly. Their gaps have a
-                // duration of 0 or less.
+                // If spans overlap or follow each other directly, only Perfetto's query lists the gap between them. Its
+                // duration is then 0 or less.
                 if duration > 0 || rule == GapRule::Perfetto {
                     gaps.push(Gap { start: last.end(), duration, after, before: index });
                 }
-                // The earlier span ends last, so the next gap can only begin at its end.
+                // If the earlier span ends last, the next gap can only begin at its end. So that span stays the
+                // `previous` one (but not for Perfetto).
                 if rule == GapRule::AllTracks && slice.end() < last.end() {
                     continue;
                 }

@@ -333,8 +333,8 @@ impl Timeline {
             let slice = &self.slices[index as usize];
             if is_operation(slice) {
                 let AsyncTrack { thread, extent } = &mut tracks[slice.lane as usize];
-                // The outermost span determines the operation's thread. Spans inside of it may have started on other
-                // threads.
+                // If the span is outermost, it determines the operation's thread. Spans inside of it may have started
+                // on other threads.
                 if slice.depth == 0 || thread.is_none() {
                     *thread = Some(slice.track);
                 }

@@ -100,7 +100,7 @@ fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
                 _ => '─',
             };
         }
-        // Keep the arrowhead of another jump that leads to this row.
+        // If another jump leads to this row, keep its arrowhead.
         if row[end] != '▶' {
             row[end] = if index == jump.to { '▶' } else { '─' };
         }

@@ -86,7 +86,8 @@ fn shown(rows: &[listing::Row], context: Option<usize>) -> Vec<usize> {
 fn jumps(listing: &Listing, shown: &[usize]) -> Vec<Jump> {
     let mut jumps = Vec::new();
     for (from, &row) in shown.iter().enumerate() {
-        // A jump inside of the function, to the start of an instruction that is shown as well.
+        // Draw the jump if it stays inside of the function and leads to the start of an instruction that is shown as
+        // well.
         if let Some(Instruction { target: Some(target), .. }) = &listing.rows[row].instruction
             && target.kind == TargetKind::Jump
             && let TargetOwner::Inside(offset) = target.owner

@@ -29,8 +29,8 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     let result = open_rewindable(&options.input).and_then(|mut file| {
         let head = read_head(&mut file)?;
         let report = valgrind_text::sniff(&head);
-        // `sniff` also accepts cachegrind's files, which look like callgrind's. They have no addresses, so `reports`
-        // refuses them.
+        // `sniff` also accepts cachegrind's files, which look like callgrind's. They have no addresses, so they are
+        // left to `reports`, which refuses them.
         if sniff(&head) && report != Some(Report::Cachegrind) {
             return profile::run(file, options, &run, job);
         }

@@ -77,8 +77,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                     continue;
                 }
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-                // Earlier versions could combine many recordings in one file (`--compact`). Its name doesn't say which
-                // recordings are in it, so this run could add them a second time.
+                // Refuse a file in which an earlier version combined many recordings (`--compact`). The file's name
+                // doesn't say which recordings are in it, so this run could add them a second time.
                 if stem.starts_with("compact-") {
                     let why = "was made by --compact, and the recordings in it would be added a second time; write a \
                                new data set (-o DIR)";

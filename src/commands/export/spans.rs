@@ -214,7 +214,8 @@ impl SpanSink for SpanFilter<'_> {
         let is_named_by_action = self.options.named_by_action.iter().any(|name| name.as_bytes() == head.name);
         if let Some(action) = head.action.filter(|_| is_named_by_action) {
             record.name = action;
-            // A span on a track with an ID of its own becomes a call on a synthetic thread, where viewers nest it.
+            // If the span is on a track with an ID of its own, it becomes a call on a synthetic thread, where viewers
+            // nest it.
             if record.id.is_some() && head.duration.is_some() {
                 record.tid = NumberOrName::Number(self.synthetic_thread(head, &record.pid)?);
                 record.id = None;

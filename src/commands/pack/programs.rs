@@ -67,8 +67,8 @@ pub(super) fn find<'a>(
     let mut packed = BTreeSet::new();
     for (id, frames) in count_frames(examined) {
         let dso = dsos.get(id);
-        // Pack each build once. The same path and build ID can occur with several inodes: containers may have copies of
-        // one file.
+        // Skip a build that was packed already. The same path and build ID can occur with several inodes, because
+        // containers may have copies of one file.
         if !packed.insert((&dso.path, dso.build_id)) {
             continue;
         }
@@ -111,7 +111,7 @@ fn count_frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
         for place in chains.places_up(row.chain) {
-            // JIT code and unknown memory have no file to pack.
+            // Only count frames in files: JIT code and unknown memory have no file to pack.
             if let Location::File(dso, _) = chains.places()[place.0 as usize].location {
                 *frames.entry(dso).or_default() += row.count;
             }

@@ -29,7 +29,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         if start > covered {
             pieces.push(Piece::Zeros((start - covered) as u64));
         }
-        // The section table was changed, so its bytes aren't those of the file.
+        // If the range is the section table, take its changed bytes (`headers`) instead of those of the file.
         if range == table {
             pieces.push(Piece::Bytes(headers.clone().into()));
         } else if range.end > start {
@@ -84,7 +84,7 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
         // classes, with four bytes each.
         let name_start = number * entry_size;
         let type_start = name_start + 4;
-        // Name 0 is the empty string.
+        // Remove the name of a section with debug information: name 0 is the empty string.
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
             headers.get_mut(name_start..type_start)?.copy_from_slice(&[0; 4]);
         }

@@ -151,8 +151,8 @@ fn kernel_setting(name: &str) -> Option<i32> {
     io::read_system_text(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
-/// A note if the kernel's functions can't be recorded or named. `None` if they can, or if the kernel's settings can't be
-/// read. At `kptr_restrict` 1, only root sees the addresses of kernel symbols; at 2, nobody does.
+/// A note if the kernel's functions can't be recorded or named. `None` if they can, or if the kernel's settings can't
+/// be read. At `kptr_restrict` 1, only root sees the addresses of kernel symbols; at 2, nobody does.
 fn kernel_note(is_root: bool) -> Option<String> {
     let paranoid = kernel_setting("perf_event_paranoid")?;
     let hidden = kernel_setting("kptr_restrict")?;

@@ -140,7 +140,7 @@ impl Plan {
             if runtime_stacks == Stacks::Copies {
                 stacks = runtime_stacks;
             }
-            // A process that has mapped a jitdump writes names, however it was told to.
+            // No note if the process has mapped a jitdump: it then writes names, however it was told to.
             if active.is_none() && running.markers().is_empty() {
                 self.note(not_switched_on(number, runtime, facts));
             }

@@ -67,7 +67,8 @@ impl CallReport<'_> {
         // Each listed call, with the function at its other end.
         let mut others: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
-            // Counts how often the function itself is called. That is shown even if its callees are listed.
+            // If the call is one to the function itself, count it: the row of the function shows how often it was
+            // called, even if its callees are listed.
             if edge.callee == frame {
                 calls = calls.saturating_add(edge.count);
             }

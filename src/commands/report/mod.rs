@@ -58,7 +58,8 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         lines_above,
         shows_stacks: false,
     };
-    // A stream gets all events one after another; otherwise, each event has a file of its own.
+    // If the output is a stream, it gets the tables of all events one after another. Otherwise, each event has a file
+    // of its own.
     if events.len() > 1 && options.output.is_stream() {
         builder.write_all(&events, &run, &mut outcome)?;
     } else {

@@ -42,8 +42,8 @@ impl Scene<'_> {
     /// The lines above the table.
     pub(super) fn head(&self) -> Vec<String> {
         let mut lines = header::header_lines(self.profile, self.series, self.options.weight);
-        // The profile's notes are about its stacks. A table of recorded calls doesn't use stacks, so the notes are left
-        // out.
+        // The profile's notes are about its stacks. They are left out if the table is of recorded calls, which don't
+        // use stacks.
         if self.graph.is_none() {
             lines.extend(self.profile.about.notes.iter().cloned());
         }

@@ -213,7 +213,7 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// Explains in words which questions have no answer, so that no empty table is shown without an explanation.
+    /// Explains for each question without an answer why its table is empty.
     pub(super) fn unanswered(&self) -> UnansweredQuestions {
         let mut unanswered = UnansweredQuestions::default();
         for (index, (question, answer)) in self.preset.questions.iter().zip(&self.answers).enumerate() {
@@ -360,7 +360,7 @@ fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Sel
     let self_times = timeline.self_times();
     for (index, value) in values {
         let slice = &timeline.slices[*index as usize];
-        // A span that never ended has a negative duration (`UNFINISHED`).
+        // Skip a span that never ended (its duration is negative, `UNFINISHED`) or that isn't selected.
         if slice.duration < 0 || !selection.overlaps(slice) {
             continue;
         }

@@ -14,7 +14,7 @@ use crate::pipeline::open::Input;
 /// omitted from the page without an error.
 pub(super) fn list_code(inputs: &[InPath], limit: usize, load: &LoadOptions, job: &Job) -> Option<HotCode> {
     let [path] = inputs else { return None };
-    // Standard input was read for the profile, and can't be read again.
+    // No listings from standard input: it was read for the profile, and can't be read again.
     if limit == 0 || *path == InPath::Stdin {
         return None;
     }

@@ -188,9 +188,9 @@ impl<'a> Listings<'a> {
         let mut by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
             let numbers = self.hits_of_event(all, &series.name);
-            // Samples of an input without addresses have no instruction numbers. An event with such samples has fewer
-            // numbers than rows, so that it isn't known which number belongs to which row. Then none are stored for the
-            // event.
+            // Samples of an input that has no addresses get no instruction numbers. If an event has such samples, it
+            // has fewer numbers than rows, and it is unknown which number belongs to which row. Then no numbers are
+            // stored for the event.
             by_event.push(if numbers.len() == series.rows.len() { numbers } else { Vec::new() });
         }
         by_event

@@ -286,7 +286,7 @@ impl Timed<'_> {
             counts[code.function as usize] += 1;
         }
         let mut listed: Vec<u32> = (0..counts.len() as u32).collect();
-        // There are too many code ranges for a row each, so only the functions with the most code ranges are listed.
+        // If there are too many code ranges for a row each, only the functions with the most code ranges are listed.
         if !self.is_whole() {
             listed.sort_by_key(|&function| Reverse(counts[function as usize]));
             listed.truncate(FUNCTIONS);

@@ -179,7 +179,7 @@ impl CodeUses {
     pub(super) fn note(&mut self, epoch: CodeEpoch, found: CodeUse) -> UseId {
         let next = UseId::new(self.list.len());
         let id = *self.by_epoch.entry(epoch).or_insert(next);
-        // `next` is only returned if the epoch was new.
+        // If `id` is `next`, the epoch was new.
         if id == next {
             self.list.push(found);
         } else {

@@ -84,8 +84,8 @@ fn add_shadowings_among(
             |_| true,
             |old| {
                 let (old_epoch, old_use) = uses[old.value as usize];
-                // Mapping a segment again hides nothing of it. Other hidden code only matters if it is used again
-                // later.
+                // The hidden code matters if it is of another segment (mapping a segment again hides nothing of it) and
+                // is used again later.
                 if old_epoch.segment != new_epoch.segment && old_use.last > new_use.first {
                     let shadowing = Shadowing {
                         from: new_use.first,

@@ -44,8 +44,8 @@ impl<'c, 'data> CodeSelection<'c, 'data> {
             first_uses.push(FirstUse { pid, segment, sample: first });
         }
         let used_segments = is_selected.iter().filter(|is_selected| **is_selected).count();
-        // `uses` was collected before stack copies were unwound, so it lacks the code that only the unwound call chains
-        // use. To include that code, all code is selected.
+        // If stack copies are unwound, `uses` lacks the code that only the unwound call chains use, because it was
+        // collected before the unwinding. To include that code, all code is selected.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             for (is_selected, segment) in is_selected.iter_mut().zip(codes.segments()) {
                 *is_selected |= !survey.injected.contains(&segment.pid);

@@ -24,7 +24,8 @@ use std::path::Path;
 /// The number of first uses that one parallel task handles.
 const USES_PER_TASK: usize = 1 << 12;
 
-/// Plans all insertions. They are in stream order, except those for [`AuxMapping`]s.
+/// Plans all mapping records to insert, so that perf finds the images of the code that samples use. They are in stream
+/// order, except those for [`AuxMapping`]s.
 pub(super) fn plan_insertions(
     survey: &SurveyedRecording<'_>,
     images: &JitImages<'_, '_>,

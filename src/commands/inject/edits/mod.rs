@@ -52,8 +52,8 @@ impl<'a> PlannedEdits<'a> {
         // `None` if the header and events stay the same.
         let new_recording = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
-        // A pipe has records with attrs and features. A file has these outside of its records, so such records are
-        // removed.
+        // If the input is a pipe and the output a file, remove the records with attrs and features: a file has these
+        // outside of its records.
         if input.is_pipe() && !context.options.writes_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
         }

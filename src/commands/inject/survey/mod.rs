@@ -34,7 +34,7 @@ impl<'i> SurveyedRecording<'i> {
         let first_pass = Survey::new(&input.recording, slice::from_ref(input.stream()), &input.shown, warnings);
         let Survey { processes, chunks, .. } = &first_pass;
         let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
-        // Damage before the end was already reported.
+        // Only warn if the records end too early without other damage: damage before the end was already reported.
         if cut > 0 && chunks.damage.is_none() {
             let message = format!("the last record is truncated; its {cut} bytes were dropped");
             warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
