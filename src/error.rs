@@ -482,7 +482,7 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Counts things of any kind, which the warning calls records.
+    /// Starts with nothing skipped. Warnings call the skipped things records.
     fn default() -> Self {
         Self::new("record")
     }

@@ -51,7 +51,7 @@ struct TableArgs {
     /// has the same --bucket.
     #[arg(long, requires = "partition", hide_short_help = true)]
     skip_existing: bool,
-    /// Host name to use instead of the recorded one (also for otlp)
+    /// Host name to use instead of the recorded one
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     host: Option<String>,
     /// Day to use instead of the recorded one, such as 2026-11-22

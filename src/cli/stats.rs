@@ -63,9 +63,9 @@ pub(super) struct StatsArgs {
     /// Gaps without any span, longest first
     #[arg(long, help_heading = "Tables")]
     gaps: bool,
-    /// Print the tables of a list: a file, or `miri` or `clang`
+    /// Print the tables that a file lists, or `miri`, or `clang`
     ///
-    /// A file has one flag per line, without dashes, such as `spans` or `by-arg detail`. `miri` and `clang` are
+    /// The file has one flag per line, without dashes, such as `spans` or `by-arg detail`. `miri` and `clang` are
     /// built-in lists, for traces of Miri and of clang -ftime-trace.
     #[arg(long, value_name = "FILE", help_heading = "Tables")]
     preset: Option<PathBuf>,

@@ -129,7 +129,7 @@ pub(super) struct AddedParts {
 }
 
 impl AddedParts {
-    /// Creates an empty profile to merge into. `what` is what skipped things are called in messages, in the singular.
+    /// Creates an empty profile to merge into. `what` is a singular noun for the things that are skipped, for messages.
     pub(super) fn new(what: &'static str, keep: Keep) -> Self {
         Self { profile: Profile::empty(keep), renumbered: FxHashMap::default(), skipped: Skipped::new(what) }
     }

@@ -628,7 +628,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         valgrind: Some(UnderValgrind::program("wasmtime --profile=perfmap")),
-        unnamed: "the host program's functions if that is stripped. Wasmtime's own sampler (--profile=guest) writes a \
+        unnamed: "the host program's functions if the program is stripped. Wasmtime's own sampler (--profile=guest) writes a \
                   Firefox profile, which jitgraft reads, too",
         marked_names: &[
             (

@@ -51,8 +51,8 @@ impl GroupTree {
     }
 
     /// Adds a part of each stack: from the outermost frame whose group `begins` accepts to the innermost frame. Stacks
-    /// without such a frame are skipped. `part_of` returns the group of a stack's innermost frame: the ID that all
-    /// frames with the same values of the grouping's keys share (frame part ID).
+    /// without such a frame are skipped. `part_of` returns the group of a stack's innermost frame, as the ID of its
+    /// frame part. Frames with the same values of the grouping's keys have the same ID.
     fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
         let mut path: Vec<u32> = Vec::new();
         walk.run(|walk, step| match step {

@@ -269,9 +269,10 @@ impl CallSums {
     /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
     /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // For active time: `pass_begins` visits the starts that come after the end of the next call to be added. Pass
-        // it an invented call at time 0, so that it visits all remaining starts. The invented call is on the track
-        // `usize::MAX`, which doesn't exist, so no call is taken for its caller.
+        // Calls are added from the last end to the first. For active time, `pass_begins` visits the starts that come
+        // after the end of the call that it is given. Give it an invented call that ends at time 0, so that it visits
+        // all remaining starts. No call becomes the caller of the invented call, because that is on a track that
+        // doesn't exist (`usize::MAX`).
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         // For wall time, `pass_begins` does nothing, and calls are still open.
         self.close_all();

@@ -177,7 +177,7 @@ struct SpanEvent {
     name: NameNumber,
     cat: NameNumber,
     action: Action,
-    /// The values of the arguments by which time is summed.
+    /// For each argument that the user wants times for (`--by-arg`), its value in this event.
     args: Vec<NameNumber>,
     /// The index of the function in [`SpanBuilder::functions`], if jitgraft wrote the span.
     function: Option<u32>,

@@ -364,9 +364,10 @@ impl AuthoredScript {
         Ok(Some(format!("{}{}", function_text.prefix, words.join("."))))
     }
 
-    /// False if the author wrote the function within an expression after the word, not as the word's value. Minifiers
-    /// simplify such expressions: they bind the function in `table = { key: (x) => x }` or in `made = ((y) => (x) =>
-    /// x)(1)` to the variable. True if the authored text isn't known.
+    /// True if `word`, a word in the authored text, names the function: the function is the word's value. False if the
+    /// author only wrote the function within an expression after the word, as in `table = { key: (x) => x }` or
+    /// `made = ((y) => (x) => x)(1)`. A minifier may have simplified the expression, so that its script has the
+    /// function as the value of the variable. True if the authored text isn't known.
     fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
         if function_text.is_named_by_class() {
             return true;

@@ -1,5 +1,5 @@
 //! Finds the JIT code that each sample uses. For every address of the sample's stack, it looks up the code segment and
-//! the epoch of the use: the time between two mappings that hide the segment.
+//! the epoch of the use. A mapping over the segment hides it from perf; an epoch is the time between two such mappings.
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, FramePlace, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};

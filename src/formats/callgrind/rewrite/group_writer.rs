@@ -145,8 +145,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.output.put(b"\n");
     }
 
-    /// Writes the ID of a function in the input. The name follows at the first use in the output if this block defines
-    /// the ID, or if the ID's definition was not copied.
+    /// Writes the ID of a function in the input. The function's name follows if the output doesn't have the definition
+    /// of the ID yet: because the input has it in this block, or because it was left out.
     fn write_function_id(&mut self, id: u32) {
         let names = self.groups.names;
         if let Some(name) = self.functions.get(&id)
