@@ -165,7 +165,7 @@ mod tests {
             assert!(said.contains("which is outside the archive"), "{path:?}: {said}");
         }
         let said = Manifest::parse(&with("x", 33 << 30)).unwrap_err().to_string();
-        assert!(said.contains("unpacks to 2 files of 66 GiB"), "{said}");
+        assert!(said.contains("unpacks to 2 files with 66 GiB in total"), "{said}");
         assert!(Manifest::parse(&with("x", u64::MAX)).is_err());
     }
 
