@@ -115,8 +115,9 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
-        // If the intervals touch, the outermost frames that both samples have in common continue.
-        let is_adjacent = last_end == Some(start) && length > 0;
+        // If the intervals touch, the outermost frames that both samples have in common continue. An interval may be
+        // empty, but a sample without a time has none.
+        let is_adjacent = last_end == Some(start) && row.time.is_some();
         if is_adjacent {
             let common = open.iter().zip(&frames).take_while(|&(&index, &frame)| spans[index].frame == frame).count();
             open.truncate(common);
@@ -240,20 +241,25 @@ mod tests {
 
     /// The spans for samples of 10 ns each, given as their stacks and times.
     fn spans(samples: &[(&str, u64)]) -> Vec<(String, i64, i64, u64)> {
+        weighted_spans(&samples.iter().map(|&(names, time)| (names, time, 10)).collect::<Vec<_>>())
+    }
+
+    /// The spans for samples, given as their stacks, times and weights.
+    fn weighted_spans(samples: &[(&str, u64, u64)]) -> Vec<(String, i64, i64, u64)> {
         let mut profile = Profile::new();
         let track = profile.track(Track::default());
         let mut rows = Vec::new();
-        for &(names, time) in samples {
+        for &(names, time, weight) in samples {
             let stack = names.split(';').fold(None, |stack: Option<StackId>, name| {
                 let name = profile.name(name.as_bytes());
                 let frame = profile.frame(Frame::new(name, FrameKind::User));
                 Some(profile.stack(stack, frame))
             });
-            rows.push(Row { track, stack, weight: 10, count: 1, time: Some(Nanos(time)) });
+            rows.push(Row { track, stack, weight, count: 1, time: Some(Nanos(time)) });
         }
         let writing = EventWriting { profile: &profile, weight: Weight::Period, counts_time: true, sample_duration: 1 };
         let rows: Vec<&Row> = rows.iter().collect();
-        let last = Nanos(samples.iter().map(|&(_, time)| time).max().unwrap_or(0));
+        let last = Nanos(samples.iter().map(|&(_, time, _)| time).max().unwrap_or(0));
         let mut spans = Vec::new();
         for span in spans_in_time(writing, &rows, last) {
             let name = String::from_utf8_lossy(profile.name_of(profile.frame_of(span.frame).name)).into_owned();
@@ -268,6 +274,14 @@ mod tests {
         let expected = expected.map(|(name, start, duration, samples)| (name.to_owned(), start, duration, samples));
         // The second sample is 3 ns late, the third 1 ns early.
         assert_eq!(spans(&[("a;f", 100), ("a;f", 113), ("a;g", 119), ("a", 1010)]), expected);
+    }
+
+    #[test]
+    fn samples_of_no_weight_do_not_divide_a_span() {
+        let expected = [("a", 90, 20, 4), ("f", 90, 10, 2), ("g", 100, 10, 2)];
+        let expected = expected.map(|(name, start, duration, samples)| (name.to_owned(), start, duration, samples));
+        let samples = [("a;f", 100, 10), ("a;f", 100, 0), ("a;g", 100, 0), ("a;g", 110, 10)];
+        assert_eq!(weighted_spans(&samples), expected);
     }
 
     #[test]
