@@ -3,10 +3,10 @@
 use super::categories::{Categories, CategoryPair};
 use super::columns::{Column, Object};
 use super::libraries::Libraries;
-use super::writing::Writing;
+use super::writing::{FunctionKey, Writing, function_key};
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, NameId, StackId};
+use crate::model::stacks::{Frame, FrameId, FrameKind, NameId, StackId};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io;
@@ -104,7 +104,7 @@ pub(super) struct ThreadTables {
 /// The tables of a thread while they are filled.
 pub(super) struct Tables<'k> {
     pub(super) own: ThreadTables,
-    function_numbers: FxHashMap<(NameId, Option<NameId>, FunctionStart), u32>,
+    function_numbers: FxHashMap<FunctionKey, u32>,
     /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
@@ -214,10 +214,9 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
-    /// The index of a frame's function. If it is unknown in which file the function starts, the file of its first frame
-    /// is used.
+    /// The index of a frame's function.
     fn function(&mut self, frame: &Frame, library: Option<usize>, shared: &Shared<'_>) -> u32 {
-        let key = (frame.name, frame.module, frame.start);
+        let key = function_key(frame);
         if let Some(&known) = self.function_numbers.get(&key) {
             return known;
         }
@@ -228,7 +227,7 @@ impl<'k> Tables<'k> {
         table.name.number(self.own.strings.number(&name));
         table.is_js.word(if frame.kind.is_jit() { "true" } else { "false" });
         table.resource.number_or_minus_one(resource.map(u64::from));
-        let file = frame.start.file.or(frame.file);
+        let file = shared.writing.function_file(frame);
         let file_name = file.map(|file| String::from_utf8_lossy(profile.name_of(file)));
         table.file_name.number_or_null(file_name.map(|name| self.own.strings.number(&name)));
         table.line_number.number_or_null(unless_zero(frame.start.line));

@@ -1,7 +1,7 @@
 //! The event that is written, and how its times and weights are represented.
 
 use super::categories::collects_garbage;
-use crate::model::stacks::{NameId, Profile, Row, Series, Unit, Weight};
+use crate::model::stacks::{Frame, FunctionStart, NameId, Profile, Row, Series, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
@@ -28,7 +28,12 @@ pub(super) struct Writing<'a> {
     last: u64,
     /// The name of each process's main thread.
     main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
+    /// For functions for which it is unknown in which file they start: the file of the first frame that has one.
+    files_of_frames: FxHashMap<FunctionKey, NameId>,
 }
+
+/// What tells functions apart: name, module and start.
+pub(super) type FunctionKey = (NameId, Option<NameId>, FunctionStart);
 
 impl<'a> Writing<'a> {
     /// Determines the times of the first and last sample, and the names of the main threads.
@@ -44,7 +49,22 @@ impl<'a> Writing<'a> {
                 main_threads.insert(track.pid, &*track.comm);
             }
         }
-        Self { profile, series, weight, counted: Counted::new(series, weight), start, last, main_threads }
+        let mut files_of_frames = FxHashMap::default();
+        for (_, frame) in profile.frames() {
+            if frame.start.file.is_none()
+                && let Some(file) = frame.file
+            {
+                files_of_frames.entry(function_key(frame)).or_insert(file);
+            }
+        }
+        let counted = Counted::new(series, weight);
+        Self { profile, series, weight, counted, start, last, main_threads, files_of_frames }
+    }
+
+    /// The file of a frame's function. If it is unknown in which file the function starts, the file of the first of its
+    /// frames that has one. `None` if no frame has a file.
+    pub(super) fn function_file(&self, frame: &Frame) -> Option<NameId> {
+        frame.start.file.or_else(|| self.files_of_frames.get(&function_key(frame)).copied())
     }
 
     /// Whether a function, and everything that it calls, is part of garbage collection.
@@ -68,6 +88,10 @@ impl<'a> Writing<'a> {
     }
 }
 
+pub(super) fn function_key(frame: &Frame) -> FunctionKey {
+    (frame.name, frame.module, frame.start)
+}
+
 pub(super) fn millis(nanos: u64) -> f64 {
     nanos as f64 / 1e6
 }
@@ -79,5 +103,33 @@ impl Counted {
             (Unit::Named(name), Weight::Period) if name.contains("cycles") => Self::Cycles,
             _ => Self::Other,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::FrameKind;
+
+    #[test]
+    fn a_function_has_the_first_file_that_any_of_its_frames_has() {
+        let mut profile = Profile::new();
+        let [function, other, file, header] =
+            ["function", "other", "a.lisp", "a.h"].map(|text| profile.name(text.as_bytes()));
+        let frame = |name, file, line| Frame { file, line, ..Frame::new(name, FrameKind::Jit) };
+        let frames = [
+            frame(function, None, 0),
+            frame(function, Some(file), 7),
+            frame(function, Some(header), 8),
+            frame(other, None, 0),
+        ];
+        for frame in frames {
+            profile.frame(frame);
+        }
+        let series = Series::default();
+        let writing = Writing::new(&profile, &series, Weight::Period);
+        assert_eq!(frames.map(|frame| writing.function_file(&frame)), [Some(file), Some(file), Some(file), None]);
+        let started = FunctionStart { file: Some(header), ..FunctionStart::default() };
+        assert_eq!(writing.function_file(&Frame { start: started, ..frames[1] }), Some(header));
     }
 }
