@@ -57,6 +57,13 @@ fn kernel_code_is_known_by_its_object_or_its_address() {
                 \t          401200 main+0x20 (/opt/vmlinux-tools/shop)\n\n";
     let out = stdout(&["collapse", "-q", "--annotate", "kernel"], &file(&dir, "in.txt", text));
     assert_eq!(out, "shop;main;f;e_[k];d_[k];c_[k];b_[k];a_[k] 1000000\n");
+    // Where perf found nothing, the address may be any word that a broken call chain led to.
+    let text = "shop 4711 10.000001:    1000000 cpu-clock: \n\
+                \t          401200 main+0x20 (/opt/shop)\n\
+                \tfffffffe00000002 [unknown] ([unknown])\n\
+                \tff01f7f0f00cf0f0 [unknown] ([unknown])\n\n";
+    let out = stdout(&["collapse", "-q", "--annotate", "kernel"], &file(&dir, "broken.txt", text));
+    assert_eq!(out, "shop;[unknown];[unknown];main 1000000\n");
 }
 
 #[test]

@@ -469,7 +469,10 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         return FrameKind::Jit;
     }
     let Some(dso) = frame.dso.filter(|dso| *dso != UNKNOWN) else {
-        if frame.is_in_kernel() {
+        // If perf found neither a symbol nor a mapping (`[unknown] ([unknown])`), the address may be any word that a
+        // broken call chain led to, so it tells nothing.
+        let is_nowhere = frame.symbol == UNKNOWN && frame.dso.is_some();
+        if frame.is_in_kernel() && !is_nowhere {
             return FrameKind::Kernel;
         }
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
