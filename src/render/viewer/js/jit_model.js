@@ -127,7 +127,7 @@ export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   return over;
 }
 
-/** Running totals of each column. */
+/** Replaces each array of numbers by its running totals. */
 export function accumulated(columns) {
   return columns.map((column) => {
     let sum = 0;
@@ -192,23 +192,24 @@ export function programFrames(profile, interpreters) {
 }
 
 /**
- * For each bin of the axis, the weight of samples by how the program's innermost function ran: [category][bin]. The
- * last column is for samples without such a function.
+ * The weight of samples over time, by how the program's innermost function ran. Returns one array per category, with
+ * one number per bin of the time axis: [category][bin]. One more array at the end is for samples without a function of
+ * the program.
  */
 export function samplesOverTime(profile, frames, state, axis, bins) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
-  const columns = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
-  if (!rows.time) return columns;
+  const sums = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
+  if (!rows.time) return sums;
   const counts = rowParts(profile, rows, { ...state, ranges: [] });
   const weights = state.weight === "samples" ? rows.count : rows.weight;
   for (let row = 0; row < rows.length; row++) {
     const bin = counts(row) ? binOf(rows.time[row], axis, bins) : -1;
     if (bin < 0) continue;
     const category = rows.node[row] < 0 ? -1 : frames.category[rows.node[row]];
-    // The last column is for samples without a function of the program.
-    columns[category < 0 ? columns.length - 1 : category][bin] += weights[row];
+    // The last array is for samples without a function of the program.
+    sums[category < 0 ? sums.length - 1 : category][bin] += weights[row];
   }
-  return columns;
+  return sums;
 }
 
 /**
