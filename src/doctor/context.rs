@@ -362,7 +362,7 @@ impl<'a> DoctorContext<'a> {
         }
         let command = command_line(self.command_of(pid)?);
         for switch in runtime.switches {
-            // A program that embeds the runtime passes the runtime's flags on from among its own arguments.
+            // A program that embeds the runtime may take the runtime's flags among its own arguments and pass them on.
             if let Some(flag) = switch.main_flag()
                 && self.has_received(pid, runtime, flag)
             {

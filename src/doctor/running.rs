@@ -183,7 +183,8 @@ fn find_missing_names(
         return Some(finding.with_change(Some(Change::Program)));
     }
     let interpreter = runtime.interpreter.as_ref()?;
-    // In such a runtime, some functions may be interpreted and others compiled. Only samples would show which.
+    // If the runtime has an interpreter frame for each interpreted call, some functions may be interpreted and others
+    // compiled. Only samples would show which.
     if interpreter.has_frame_per_call {
         return None;
     }

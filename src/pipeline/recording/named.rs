@@ -216,14 +216,15 @@ impl Named {
         };
         let mut texts = &self.frames;
         let mut frames = texts.get(frames_index as usize);
-        // No function was found at the byte before this return address, so the return address itself was looked up:
-        // `entered` has what was found there.
+        // Set if no function was found at the byte before this return address. The return address itself was then
+        // looked up, and `entered` has what was found there.
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;
             frames = texts.get(entered as usize);
-            // The function must start at the return address. If it started earlier, it would also have been found at
-            // the byte before, and the location wouldn't be in `entered`.
+            // What was found counts only if it is a function that starts exactly at the return address. Anything else
+            // (a source line without a function, or a function whose start is unknown or earlier) is dropped, and the
+            // frame stays unnamed.
             if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
