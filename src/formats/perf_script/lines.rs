@@ -123,8 +123,8 @@ impl<'t, 'l> Lines<'t, 'l> {
     }
 
     /// Returns the lines of the current sample's frames as one text, up to the empty line. Call this after a header
-    /// without a frame was read. `None` if there are no frames, or if they are too long to be remembered. What the
-    /// lines in this text are depends on nothing but this text, unless it contains the line of a record.
+    /// without a frame was read. `None` if there are no frames, or if they are too long to be remembered. Two samples
+    /// with the same such text have the same frames, unless the text contains the line of a record.
     pub(super) fn frames_below(&mut self) -> Option<FramesText<'t>> {
         let start = self.next;
         if self.text.get(start).is_none_or(|byte| *byte == b'\n') {

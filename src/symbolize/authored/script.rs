@@ -167,9 +167,10 @@ impl AuthoredScript {
         let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*later };
         };
-        // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
-        // unless this script's own source map renames the word. This is only known if a segment of this script starts
-        // at the word. Otherwise, the name is kept only if there is authored text in which it can be confirmed.
+        // The later segment's name is a word of this script, which the later tool replaced. The author may have written
+        // yet another word. If `own` starts at the word, it tells: its name is the author's word or, if it has none,
+        // the author wrote the word as it is here. If `own` starts before the word and has no name, the word is kept if
+        // there is authored text in which it can be confirmed.
         let starts_at_word = own.generated == later.authored;
         let name = if own.name == NONE {
             let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
@@ -196,9 +197,8 @@ impl AuthoredScript {
     /// engine reports them. The answers are in the same order, like those of [`Self::function`]. `None` if many of the
     /// functions aren't in the text at their positions, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // `present` is how many functions the text has where the engine reports them, with the engine's names;
-        // `missing` is at how many of these positions the text has no such function. A function whose name the text
-        // doesn't tell isn't counted.
+        // `present` counts the functions that the text has at the engine's position and under the engine's name,
+        // `missing` those that it doesn't have there. A function whose name the text doesn't tell counts for neither.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -323,9 +323,9 @@ impl AuthoredScript {
 
     /// The name that the author gave to a function. `segment` leads to the function in the authored file. The
     /// function's name in the script consists of words (`a.b` of two), and each is replaced by the word that the author
-    /// wrote there. `None` if the authored word isn't proven for one of them, or if the author didn't give the function
-    /// the resulting name: a tool bound the function to a variable or property. [`Contradiction`] if the source map
-    /// leads to a wrong position for one of the words.
+    /// wrote there. `None` if one of the authored words isn't proven. Also `None` if the author didn't give the
+    /// function this name, but a tool did, by binding the function to a variable or property. [`Contradiction`] if the
+    /// source map leads to a wrong position for one of the words.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
         // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool
@@ -349,8 +349,9 @@ impl AuthoredScript {
             {
                 return Ok(None);
             }
-            // As at the start of this function, the author gave the function a name of its own. Here it is found at the
-            // word instead of at the segment, as `item` in `word = function item() {}`.
+            // The word's value is a function to which the author gave a name of its own: in `word = function item()
+            // {}`, that is `item`. The check above didn't find that name, because the segment leads to the word instead
+            // of the function.
             if let Some(function) = word.function
                 && function_text.is_bound
             {
@@ -364,11 +365,13 @@ impl AuthoredScript {
         Ok(Some(format!("{}{}", function_text.prefix, words.join("."))))
     }
 
-    /// True if `word`, a word in the authored text, names the function: the function is the word's value. False if the
-    /// author only wrote the function within an expression after the word, as in `table = { key: (x) => x }` or
-    /// `made = ((y) => (x) => x)(1)`. A minifier may have simplified the expression, so that its script has the
-    /// function as the value of the variable. True if the authored text isn't known.
+    /// True if the function is the value of `word` in the authored text, as in `word = (x) => x`. The word is then the
+    /// function's name. False if the function is only a part of an expression after the word: `word = { key: (x) => x
+    /// }` or `word = ((y) => (x) => x)(1)`, for example. A minifier may simplify such an expression to the function
+    /// alone, so the script doesn't show the difference. True if the authored text isn't known. `function` is the
+    /// segment that leads to the function.
     fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
+        // A constructor has the name of its class, but isn't written as the value of that name.
         if function_text.is_named_by_class() {
             return true;
         }
@@ -379,8 +382,9 @@ impl AuthoredScript {
         if let Some(between) = content.get(word_start..function_start) {
             return leads_to_value(between);
         }
-        // Here, the word comes after the position to which the function is mapped, because some tools map a function to
-        // the start of its statement. Then only keywords may be between the two.
+        // Here, the word comes after the position to which the function is mapped: some tools map a function to the
+        // start of its statement, such as `const word = …`. Then only keywords may be between that position and the
+        // word.
         match content.get(function_start..word_start) {
             Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
             None => false,

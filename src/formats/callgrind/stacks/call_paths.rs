@@ -198,7 +198,8 @@ impl PathFinder<'_> {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
         // `next` is the index of the stack from which the next section is cut. `wanted` is how much cost the current
-        // taker still gets; any excess that it got is subtracted from the next taker's part.
+        // taker should still get. If a taker gets too much or too little, the next taker's part is smaller or larger by
+        // the difference.
         let (mut next, mut wanted) = (0, 0.0);
         for Part { taker, cost } in parts {
             wanted += cost;

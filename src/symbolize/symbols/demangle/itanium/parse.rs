@@ -1097,8 +1097,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a member of a type that depends on template arguments. According to the ABI, a list of the type's parts
-    /// comes first, which ends with `E`. GCC writes the mangled type instead. GCC's form can be mistaken for a list:
-    /// two parts without template arguments are one part of a type and the member.
+    /// comes first, which ends with `E`. GCC writes the mangled type instead, which can be mistaken for a list: in
+    /// GCC's form, two names without template arguments are a type and its member, not two parts of a type.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         // Template arguments after the scope belong to the scope, even within the type of a conversion operator.
         let outer = std::mem::replace(&mut self.takes_arguments, true);
