@@ -35,6 +35,7 @@ export class Brush {
     this.store.set({ ranges: tidy, tracks: tidy.length ? tracks : tracksWithoutRange(this.profile, tracks) });
   }
 
+  /** Lets the user select ranges in a surface by dragging with the main button. A double click clears the selection. */
   attach(surface) {
     const element = surface.element;
     const point = (event) => {
@@ -55,6 +56,8 @@ export class Brush {
     });
   }
 
+  /** Begins a drag, if there is time under the pointer. Returns whether it does. The drag changes an end of a range if
+   * it begins there, moves a range if it begins inside of it, and otherwise selects a new range. */
   begin(surface, [x, y], event) {
     const span = surface.spanAt(x, y);
     if (!span) return false;
@@ -64,6 +67,7 @@ export class Brush {
     const isElsewhere = JSON.stringify(chosen) !== JSON.stringify(tracks), before = isElsewhere ? [] : ranges;
     const edge = isElsewhere ? null : surface.edgeAt(x, y);
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
+    // With Ctrl or Cmd, a new range is added to the others. Where a click selects a range, ranges can't be moved.
     const adds = event.ctrlKey || event.metaKey;
     const kind = edge ? edge.edge : inside >= 0 && !adds && !surface.isClickChoosing ? "move" : "new";
     const index = edge ? edge.index : inside;

@@ -176,6 +176,7 @@ class DifferencePart {
     });
   }
 
+  /** Draws the graph and the table. Picture and comparison are only made anew if what they depend on has changed. */
   show() {
     const { page, root, view, model } = this;
     if (root.hidden) return;
@@ -202,6 +203,7 @@ class DifferencePart {
     view.paint();
   }
 
+  /** The line above the graph: both totals, and how much of the earlier profile no longer occurs. */
   factsOf({ before, after, kind }, picture) {
     const { unit } = this.page;
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
@@ -216,6 +218,7 @@ class DifferencePart {
     return words.join(" · ");
   }
 
+  /** Fills the table with the changed functions: all (`withNoise`), or those that changed by more than noise. */
   showTable(comparison) {
     const { page, model, byTotal, withNoise } = this;
     const changes = model.remember("changes", [comparison, page.groups(), byTotal], () =>

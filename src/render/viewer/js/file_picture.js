@@ -70,6 +70,7 @@ export class FilePicture extends FlamePicture {
       let drawnTo = -Infinity;
       for (let at = firstBehind(row, view.start); at < row.length && row[at].start < view.end; at++) {
         const { node, start, end } = row[at];
+        // Of several narrow boxes within that distance, one is kept.
         if (end - start < narrowest && end - drawnTo < narrowest) continue;
         placed.add(node, start, end);
         drawnTo = end;
@@ -149,10 +150,12 @@ export class FilePicture extends FlamePicture {
   }
 
   /** Marks the functions whose names match; null removes the marks. Returns {count: number of matching functions,
-   * weight: of the stacks that contain one, whole: the total weight}. */
+   * weight: of the stacks that contain one, whole: the total weight; in a chart, the time covered by boxes}. */
   search(matches) {
     this.found = matches ? this.names.map(matches) : null;
     const functions = new Set();
+    // `foundTo` is the end of the last box that was added to `weight`, and `busyTo` that of the last one added to `busy`.
+    // A box that starts before such an end is on top of the added box, because boxes come in the order of their starts.
     let [weight, busy, foundTo, busyTo, last] = [0, 0, 0, 0, 0];
     for (const { node, name, start, end } of this.boxes) {
       // In a chart, each thread starts at the left again.

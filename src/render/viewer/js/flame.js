@@ -166,11 +166,13 @@ class FlamePart {
     return this.page.state.sandwich === null ? [whole] : [callers, callees];
   }
 
+  /** Shows the whole graph or, if a function is selected for the sandwich view, its callers and callees. */
   show() {
     const { page, root, model } = this,
       { state } = page;
     if (root.hidden) return;
     this.showChoices(state);
+    // When the view changes, the element with the focus may disappear. The new graph then takes the focus.
     const isSandwich = state.sandwich !== null, isTurned = this.sandwiched !== state.sandwich;
     const takesFocus = isTurned && (isLost(document.activeElement) || root.contains(document.activeElement));
     this.sandwiched = state.sandwich;

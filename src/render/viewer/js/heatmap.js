@@ -122,6 +122,7 @@ export class HeatMap {
     if (hovered) this.frame(pen, hovered, place, height, "--faint");
   }
 
+  /** Draws the cells of the time [from, to), and the legend: what a column, a row and a color stand for. */
   drawCells(sums, state, [from, to], width, place, height) {
     const { rows } = sums, { profile } = this.page, { unitNs } = this.clock;
     const weights = state.weight === "samples" ? rows.count : rows.weight;
@@ -159,10 +160,12 @@ export class HeatMap {
     const boxes = heatBoxes(this.shape, range, place, height);
     pen.fillStyle = styleColor(color);
     boxes.forEach(([left, top, wide, high], at) => {
+      // The boxes of the neighboring columns.
       const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);
       pen.fillRect(left, bottom - 1, wide, 1);
-      // The first column may start above the bottom, and the last may end below the top.
+      // The first column may start above the bottom, and the last may end below the top. The line at a side of a box is
+      // only drawn where the neighboring column has no box.
       const from = before ? before[1] + before[3] : top, to = after ? after[1] : bottom;
       pen.fillRect(left, from, 1, bottom - from);
       pen.fillRect(left + wide - 1, top, 1, to - top);

@@ -141,6 +141,7 @@ class JitPart {
     this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
   }
 
+  /** Draws the three charts: code written by tier, recompilations and moves, and samples by tier. */
   #draw(ranges, isIn) {
     const { profile, state } = this.#page;
     const axis = this.#axis();
@@ -150,6 +151,7 @@ class JitPart {
     const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins, isIn);
     const what = this.#nodes.what.value;
     const ofSort = (category) => ({ name: category.name, color: `--code-${category.letter}` });
+    // Only categories in which something was compiled get a series.
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
     // If nothing was compiled in the visible time, only the notes say so.
@@ -175,6 +177,7 @@ class JitPart {
     });
   }
 
+  /** Shows how much code each tier has, with and without known times. */
   #tiers(sums) {
     const { profile } = this.#page;
     const untimed = new Map();
@@ -221,6 +224,7 @@ class JitPart {
     this.#nodes.warm.replaceChildren(made);
   }
 
+  /** Shows the most often compiled functions. Those that occur in samples are links to their code. */
   #functions(isIn) {
     const { profile, store } = this.#page;
     const found = mostCompiled(this.#compilations, isIn, JIT_ROWS);

@@ -126,6 +126,8 @@ class FunctionTable {
     return { at: this.cursor + 1, count, what: "row" };
   }
 
+  /** Draws the visible rows. Browsers limit the height of elements. So in a very long table, one pixel of scrolling moves
+   * the rows by several pixels (`stretch`). */
   draw() {
     this.arrange();
     const tall = `${Math.min(TALLEST, this.rows.length * ROW_HEIGHT)}px`;

@@ -72,8 +72,8 @@ function medianDistance({ track, time, length }) {
   return count > 0 ? distances.subarray(0, count).sort()[count >> 1] : null;
 }
 
-/** Sets the time that each sample stands for: from the thread's previous sample, or as much as a sample usually covers
- * (`covers(row)`) if that is longer ago. */
+/** Sets the time that each sample stands for: the time since the thread's previous sample. If the previous sample is
+ * longer ago than a sample usually covers (`covers(row)`), only as much time as that. */
 function coverTime(lane, time, covers) {
   let before = -Infinity;
   for (let sample = 0; sample < lane.row.length; sample++) {
@@ -140,14 +140,20 @@ class LaneLayout {
     this.last = 0;
   }
 
+  /** The rows of boxes of a lane, the outermost functions first. Walks along the samples. A function's box stays open as
+   * long as consecutive samples have the function on their stacks, with the same callers. */
   rowsOf(lane, nodeOf) {
     const { tree, opened } = this,
       depth = tree.depth;
+    // The node of the previous sample: its box and those of its callers are open. `opened` has the start of the open
+    // box in each row, and `last` is the end of the previous sample.
     let open = 0;
     this.last = lane.start[0];
     for (let sample = 0; sample < lane.row.length; sample++) {
       const node = nodeOf(lane.row[sample]),
         start = lane.start[sample];
+      // From the previous node and the new one, go up to the node that both have in common. Close the boxes on the way
+      // up from the previous node, and open those on the way up from the new one.
       let [closing, opening] = [open, node];
       while (closing !== opening) {
         if (depth[closing] >= depth[opening]) {
@@ -158,10 +164,12 @@ class LaneLayout {
           opening = tree.parent[opening];
         }
       }
+      // If time has passed since the previous sample, the thread was idle within the common functions.
       if (start > this.last) this.add(depth[opening], IDLE, this.last, start);
       open = node;
       this.last = lane.end[sample];
     }
+    // After the last sample, close all boxes.
     for (let node = open; node > 0; node = tree.parent[node])
       this.add(depth[node] - 1, node, opened[depth[node] - 1], this.last);
     return this.rows;

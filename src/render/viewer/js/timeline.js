@@ -90,6 +90,7 @@ class TimePart {
     this.scroller.addEventListener("scroll", () => this.ask());
   }
 
+  /** Connects lanes, axis and heat map with the brush, and handles the pointer, the wheel and keys. */
   listen() {
     const { page } = this;
     const lanes = this.surface(this.scroller, (x, y) => x >= this.gutter && x <= this.gutter + this.width && y >= 0);
@@ -218,6 +219,7 @@ class TimePart {
     this.page.store.set({ timeView: begin === 0 && end === this.length ? [] : [begin, end] });
   }
 
+  /** Draws the timeline: lanes, axis, ranges and heat map. Lanes are only drawn again if something in them changed. */
   draw() {
     const { state } = this.page.store, { sums } = this;
     const event = Math.min(state.event, this.page.profile.events.length - 1);
@@ -311,6 +313,7 @@ class TimePart {
       pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, this.height);
     }
     if (!ranges.length) return;
+    // Everything from the left edge to here has been drawn. `dim` covers the gap before the next range.
     let dimmedTo = 0;
     const dim = (to) => {
       pen.globalAlpha = 0.65;

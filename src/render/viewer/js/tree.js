@@ -288,7 +288,8 @@ function reversedPath(builder, { nodeParent }, { group, run }, node) {
   return place;
 }
 
-/** The callees of a function, merged over its outermost calls. The function is the root's only child. */
+/** The callees of a function. All outermost calls of the function are merged to one node, which is the root's only child.
+ * Recursive calls are below it. */
 export function calleesShape(profile, groups, state, number, joinsRuns = true) {
   const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const group = groups.of[number];
@@ -316,7 +317,8 @@ export function callersShape(profile, groups, state, number) {
   for (let node = 0; node < place.length; node++) {
     if (!inside[node]) continue;
     const parent = profile.nodeParent[node];
-    // At the function itself, the tree gets its callers, innermost first. What it calls counts for the same place.
+    // The outermost call of the function: the tree gets the path of its callers, the innermost first. What this call
+    // calls has the same place.
     place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, nodes, node);
     if (groups.of[profile.nodeFunction[node]] === group) builder.addRun(builder.child(0, group), nodes.run[node]);
   }
