@@ -253,8 +253,8 @@ impl Named {
     }
 }
 
-/// The places with their locations corrected: addresses that aren't return addresses, because no call instruction ends
-/// there, are looked up as they are.
+/// Corrects the locations of the places. The location of a return address is that of the byte before it. But if no call
+/// instruction ends at the address, it isn't a return address, and the location of the address itself is used.
 fn correct_return_addresses(places: &[FrameLocation], resolver: &Resolver<'_>, pool: &Pool) -> Vec<FrameLocation> {
     let mut corrected = places.to_vec();
     let mut returns: Vec<&mut FrameLocation> = corrected.iter_mut().filter(|place| place.is_return).collect();
