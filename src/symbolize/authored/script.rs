@@ -129,9 +129,10 @@ impl AuthoredScript {
             first_file: u32,
             first_name: u32,
         }
-        // `by_file` finds the script of a generated file by the file's index, because there may be one for every
-        // authored file. `first_file` and `first_name` are the indices that the first file and the first name of the
-        // next script will get: the files and names of all scripts are appended below.
+        // `by_file` leads from the index of a generated file to its script. It is a hash map, because there may be a
+        // script for every authored file, and each segment looks for one. `first_file` and `first_name` are the indices
+        // that the first file and the first name of the next script will get: the files and names of all scripts are
+        // appended below.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -349,9 +350,9 @@ impl AuthoredScript {
             {
                 return Ok(None);
             }
-            // The word's value is a function to which the author gave a name of its own: in `word = function item()
-            // {}`, that is `item`. The check above didn't find that name, because the segment leads to the word instead
-            // of the function.
+            // The word's value is a function to which the author gave a name of its own, such as `item` in
+            // `word = function item() {}`. The check above didn't find it, because the segment leads to the word, not
+            // to the function.
             if let Some(function) = word.function
                 && function_text.is_bound
             {
@@ -366,10 +367,10 @@ impl AuthoredScript {
     }
 
     /// True if the function is the value of `word` in the authored text, as in `word = (x) => x`. The word is then the
-    /// function's name. False if the function is only a part of an expression after the word: `word = { key: (x) => x
-    /// }` or `word = ((y) => (x) => x)(1)`, for example. A minifier may simplify such an expression to the function
-    /// alone, so the script doesn't show the difference. True if the authored text isn't known. `function` is the
-    /// segment that leads to the function.
+    /// function's name. False if the function is only a part of an expression after the word, such as
+    /// `word = { key: (x) => x }` or `word = ((y) => (x) => x)(1)`. A minifier may simplify such an expression to the
+    /// function alone, so the script doesn't show the difference. True if the authored text isn't known. `function` is
+    /// the segment that leads to the function.
     fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
         // A constructor has the name of its class, but isn't written as the value of that name.
         if function_text.is_named_by_class() {
@@ -563,10 +564,11 @@ impl<'a> AuthoredWord<'a> {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function to this word, as in `word = () => …`. False if only a tool did, when it
-    /// inlined a call: it turns the parameters of the called function into variables, and binds them to the arguments
-    /// of the call. So the word must not be an argument. It must be in the same file as the function, at most one line
-    /// before it. `function` is the function's segment, `function_text` what the script's text says about it.
+    /// True if the author bound the function to this word, as in `word = () => …`. False if only a tool did. Tools bind
+    /// functions when they inline a call: the parameters of the called function become variables, which are bound to
+    /// the arguments of the call. So the word must not be an argument. It must also be in the same file as the
+    /// function, at most one line before it. `function` is the function's segment, `function_text` what the script's
+    /// text says about it.
     fn binds(&self, function_text: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;
