@@ -265,7 +265,7 @@ impl Texts {
 /// regular files of limited size are opened. Unless the user trusts sources, two kinds of files aren't shown:
 ///
 /// * files that aren't world-readable, if jitgraft runs as root (who can read everything),
-/// * files of this machine, if the recording was packed on another machine, because it means the files of that machine.
+/// * files of this machine, if the recording was packed on another machine and so means the files of that machine.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();

@@ -598,8 +598,8 @@ struct IndentedReader<R> {
 
 impl<R: Read> Read for IndentedReader<R> {
     /// Reads text and removes the indentation at the start of each line. `removed` counts the blanks that were removed
-    /// from the current line; at its first other letter, it is set to the full number, so that no further blanks are
-    /// removed.
+    /// from the current line. At the first byte that isn't a blank, it is set to the full number, so that nothing more
+    /// is removed from this line.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;
