@@ -93,6 +93,7 @@ impl Indent {
 impl<'t> Iterator for Lines<'t, '_> {
     type Item = (Range<usize>, Line<'t>);
 
+    /// The next line: its range in the text without the document's indentation, and what the line is.
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.text.len() {
             return None;

@@ -100,6 +100,8 @@ impl SpanStack {
                     // Nothing is left inside the next span.
                     (contains_open, kept) = (false, 0);
                 }
+            // An instant isn't over for another instant at the same time (`for_instant`): these are nested, as in
+            // Perfetto.
             } else if span.is_over_at(time, for_instant) {
                 self.open.remove(index);
                 self.closed -= 1;

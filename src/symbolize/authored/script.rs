@@ -509,7 +509,7 @@ impl AuthoredScript {
         }
         let name = self.map.name_bytes(segment.name);
         let Some(content) = self.content(segment.source) else {
-            // Without the authored text, a segment with a name that starts at a word counts as right.
+            // Without the authored text, a named segment counts as right if it starts at a word.
             return if name.is_some() && !generated_word.is_empty() { Some(true) } else { None };
         };
         let Some(offset) = content.byte_offset(segment.authored) else { return Some(false) };

@@ -255,7 +255,8 @@ impl AddressSlots {
     /// addresses before each slot.
     fn new(addresses: &[u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // Several times more slots than addresses, so that most slots contain at most one address.
+        // Several times more slots than addresses, so that most slots contain at most one address. A slot has a length
+        // of 2^`bits` bytes.
         let max_slots = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();

@@ -329,6 +329,7 @@ struct GraphWriter<'a> {
 }
 
 impl GraphWriter<'_> {
+    /// Writes the header, the functions one by one, and the totals.
     fn write_file(mut self, out: &mut dyn Write) -> Result<()> {
         self.write_header(out)?;
         for function in 0..self.sums.functions.len() {
