@@ -90,6 +90,7 @@ impl<V: Copy> RangeMap<V> {
             removed(entry.part(entry.start.max(range.start)..entry.end.min(range.end)));
             // Does a part of the entry stay before the range, and one after it?
             match (entry.start < range.start, range.end < entry.end) {
+                // `place` is then the place of the next entry.
                 (false, false) => self.remove_entry(place),
                 (true, false) => {
                     self.replace_entry(place, entry.part(entry.start..range.start));

@@ -124,6 +124,7 @@ class BoxCategories {
     return this.known.get(node);
   }
 
+  /** Sums the weights of a box's members by category: [[category, weight]], the heaviest first. */
   sumsOf(node) {
     const { members, weights } = this,
       sums = new Map();

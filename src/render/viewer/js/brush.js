@@ -76,6 +76,7 @@ export class Brush {
     return true;
   }
 
+  /** Continues a drag. There is no draft until the pointer has moved by more than a click may. */
   move(surface, [x, y]) {
     const drag = this.drag;
     const far = Math.hypot(x - drag.start[0], y - drag.start[1]) >= CLICK_SLACK;
@@ -94,6 +95,8 @@ export class Brush {
     this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft, drag.tracks), this.pause);
   }
 
+  /** Ends a drag, and selects its draft. Without one it was a click, which selects the range under the pointer where
+   * clicks do so. */
   end(surface) {
     const drag = this.drag;
     clearTimeout(this.timer);

@@ -162,6 +162,7 @@ class CodePart {
     // Unnamed code may be of another kind here than in stacks.
     const kind = profile.categories[category].jit ? category : profile.functions.category[number];
     const part = shares[group * profile.categories.length + kind];
+    // Numbers of samples aren't known by tier. If all self weight is in this tier, it has all samples, too.
     return { part, count: part === self[group] ? selfCount[group] : null };
   }
 
@@ -405,6 +406,8 @@ class CodePart {
     if (redraw) this.redraw();
   }
 
+  /** Handles a key in the search field: Enter goes to the next match, Shift+Enter to the previous one, and Escape
+   * clears the search. */
   #searchKey(event) {
     if (event.key === "Escape") {
       this.#nodes.search.value = "";

@@ -155,6 +155,7 @@ export class MachinePane {
       : element("span", { class: "elsewhere", title: out.name }, text)];
   }
 
+  /** Handles a click: follows a target, opens a gap, or moves the cursor to the instruction. */
   #clicked(event) {
     const target = event.target.closest(".target");
     if (target?.dataset.to) return this.moveTo(Number(target.dataset.to));
@@ -175,6 +176,8 @@ export class MachinePane {
     this.moveTo(end - Math.ceil(left / 2));
   }
 
+  /** Handles a key: Enter follows the target at the cursor, n and N go to the next cooler or hotter instruction, and
+   * arrows move the cursor. */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = this.cursor;

@@ -55,6 +55,7 @@ class DifferencePart {
     this.update();
   }
 
+  /** The bar above the graph: whether to normalize, which sums the table has, and whether it includes noise. */
   toolbar() {
     const { store } = this.page;
     const check = (id, label, title, isOn, change) => {
@@ -131,6 +132,7 @@ class DifferencePart {
     );
   }
 
+  /** What the graph calls when the user zooms, opens a menu or presses a key. */
   handlers() {
     const { store } = this.page;
     return {

@@ -129,7 +129,8 @@ function outermostTest({ profile }, show) {
     && (show.any || files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
 }
 
-/** For each group, the weight of the samples in whose stacks it is the outermost known function. */
+/** For each group, the weight of the samples in whose stacks it is the outermost known function: all its callers there
+ * have the category "unknown". */
 function outermostSums(page) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = page.profile;
   const groups = page.groups();

@@ -64,6 +64,7 @@ export class FilePicture extends FlamePicture {
     return node <= LANE ? this.lanes[LANE - node] : this.boxes[node - (this.facts.chart ? 1 : 0)];
   }
 
+  /** The boxes to draw in the range `view`. `pixel` is the width of a pixel, in the units of boxes. */
   layout(view, pixel) {
     const placed = new BoxRows(), narrowest = pixel * (this.facts.chart ? NARROW_IN_CHART : NARROW_BOX);
     for (const row of this.rows) {
@@ -154,8 +155,8 @@ export class FilePicture extends FlamePicture {
   search(matches) {
     this.found = matches ? this.names.map(matches) : null;
     const functions = new Set();
-    // `foundTo` is the end of the last box that was added to `weight`, and `busyTo` that of the last one added to `busy`.
-    // A box that starts before such an end is on top of the added box, because boxes come in the order of their starts.
+    // `foundTo` is the end of the last box that was added to `weight`, and `busyTo` that of the last one added to
+    // `busy`. Boxes come in the order of their starts, so a box that starts before such an end is on top of that box.
     let [weight, busy, foundTo, busyTo, last] = [0, 0, 0, 0, 0];
     for (const { node, name, start, end } of this.boxes) {
       // In a chart, each thread starts at the left again.

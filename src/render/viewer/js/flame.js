@@ -46,6 +46,7 @@ class FlamePart {
     this.update();
   }
 
+  /** The bar above the graph: direction, order, what to merge, and buttons. */
   toolbar() {
     const { store } = this.page;
     // A zoom is a path from the root. It means nothing in a tree that starts from the innermost functions, or vice
@@ -100,6 +101,7 @@ class FlamePart {
     );
   }
 
+  /** What the graphs call when the user zooms, opens a menu or presses a key, and after they were painted. */
   handlers() {
     const { store } = this.page;
     return {
@@ -195,6 +197,8 @@ class FlamePart {
     view.scroll.focus({ preventScroll: true });
   }
 
+  /** Paints a picture in one of the graphs. The view goes to `zoom` if the picture or the wanted zoom has changed, and
+   * otherwise stays where the user has moved it. */
   showPicture(view, picture, zoom, span = []) {
     picture.found = foundGroups(this.page)?.groups ?? null;
     picture.selected = this.model.selectedGroup();
@@ -239,6 +243,7 @@ class FlamePart {
     this.kept.replaceChildren(...kept);
   }
 
+  /** Shows the kinds of code that have self weight, with their colors and shares. */
   showLegend() {
     const { page, model } = this,
       sums = model.ownByCategory();

@@ -166,6 +166,7 @@ export class FlameView {
     return { x: edge.left + this.leftOf(place), y: edge.top + this.topOf(this.boxes.rowOf(box)) + this.look.row / 2 };
   }
 
+  /** Paints the boxes and what is highlighted. If there are no boxes, shows a text that says why. */
   paint() {
     if (!this.picture || !this.measure()) return;
     this.layOut();
@@ -191,6 +192,7 @@ export class FlameView {
     return box >= 0 && this.boxes.node[box] === node ? box : this.boxes.find(row, node);
   }
 
+  /** The box under the pointer, or the nearest one within a pixel in the same row; −1 if there is none. */
   boxAt(event) {
     // The pointer may be here before the graph has been drawn for the first time.
     if (this.boxes.length === 0) return -1;
@@ -202,6 +204,7 @@ export class FlameView {
     return this.boxes.at(row, this.view.start + (x - this.left) / this.scale, 1 / this.scale);
   }
 
+  /** Highlights the box under the pointer, and shows its tooltip there. */
   hover(event) {
     const box = this.boxAt(event);
     this.scroll.style.cursor = box >= 0 ? "pointer" : "";
@@ -251,6 +254,7 @@ export class FlameView {
     this.handlers.zoom(this, { node: node[box], start: start[box], end: end[box], path });
   }
 
+  /** Moves the cursor to a box: to the middle of its visible part. Also says what the box is, for screen readers. */
   pointTo(box) {
     const { node, start, end } = this.boxes;
     this.cursor = {

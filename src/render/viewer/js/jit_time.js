@@ -63,6 +63,7 @@ class JitPart {
     this.#charts();
   }
 
+  /** Creates the three charts, without contents. */
   #charts() {
     const length = timeClock(this.#page.profile)?.length ?? null;
     this.#length = length;
@@ -104,6 +105,7 @@ class JitPart {
     return { from: first, to: Math.max(own.at(-1) ?? 0, first + 1) };
   }
 
+  /** Says how much code was compiled in the selected time, and how much of it was recompiled or moved. */
   #facts(sums, ranges) {
     const { about } = this.#compilations;
     const words = [

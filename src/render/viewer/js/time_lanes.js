@@ -140,8 +140,8 @@ class LaneLayout {
     this.last = 0;
   }
 
-  /** The rows of boxes of a lane, the outermost functions first. Walks along the samples. A function's box stays open as
-   * long as consecutive samples have the function on their stacks, with the same callers. */
+  /** The rows of boxes of a lane, the outermost functions first. Walks along the samples. A function's box stays open
+   * as long as consecutive samples have the function on their stacks, with the same callers. */
   rowsOf(lane, nodeOf) {
     const { tree, opened } = this,
       depth = tree.depth;
@@ -175,6 +175,7 @@ class LaneLayout {
     return this.rows;
   }
 
+  /** Adds a box to a row. Leaves it out if it is out of view, or narrow and close to the row's previous box. */
   add(depth, node, start, end) {
     while (this.rows.length <= depth) this.rows.push({ node: [], start: [], end: [], to: -Infinity });
     const row = this.rows[depth];

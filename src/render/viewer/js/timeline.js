@@ -249,6 +249,7 @@ class TimePart {
     if (this.clock) this.drawTimes(state);
   }
 
+  /** Draws the bars of the visible lanes. Lanes that aren't selected are pale. */
   drawLanes(state) {
     const { sums, list, page, width, height } = this, [from, to] = list.inView();
     const colors = laneColors(sums), marked = this.clock && markedNodes(page.profile, page.groups(), state);
@@ -273,6 +274,7 @@ class TimePart {
     if (!this.heatBox.hidden) this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
   }
 
+  /** Draws the time axis above the lanes, with a line at its lower edge for each selected range. */
   drawAxis() {
     const pen = sharpened(this.axis, this.gutter + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
     pen.font = "11px system-ui, sans-serif";
@@ -347,6 +349,8 @@ class TimePart {
     this.ask();
   }
 
+  /** What is under the pointer: {time, lines: of the tooltip, heat: in the heat map, the time of the cell}; null if
+   * there is no time. */
   hoveredAt(surface, event) {
     const box = surface.element.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const span = surface.spanAt(x, y);

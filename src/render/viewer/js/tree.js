@@ -68,6 +68,7 @@ class ShapeBuilder {
     if (frames > 1) this.runs.set(node, Math.max(frames, this.runs.get(node) ?? 0));
   }
 
+  /** Doubles the room for nodes, and puts all of them into a hash table of twice the size. */
   #grow() {
     this.#parent = enlarged(this.#parent);
     this.#group = enlarged(this.#group);
@@ -248,8 +249,8 @@ export function callTreeShape(profile, groups, state, joinsRuns = true) {
   return builder.finish(groups, !inside, at);
 }
 
-/** The bottom-up tree: stacks merged from their leaves, with callers below callees. Focus and `joinsRuns` are as for
- * the call tree. */
+/** The bottom-up tree: stacks merged from their leaves, with callers below callees. With a focus, only samples whose
+ * stack contains the focused function count. `joinsRuns` is that of `shownNodes`. */
 export function bottomUpShape(profile, groups, state, joinsRuns = true) {
   const nodes = shownNodes(profile, groups, state, joinsRuns), shown = nodes.group;
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
@@ -276,6 +277,7 @@ function stackEnds(profile) {
 /** Adds a stack of the profile to a bottom-up tree, from the stack's leaf to its root. Returns the tree node of the
  * outermost frame that is shown. */
 function reversedPath(builder, { nodeParent }, { group, run }, node) {
+  // `frames` is the number of frames in the current run of unnamed ones; 0 outside of a run.
   let place = 0, frames = 0;
   for (let up = node; up >= 0; up = nodeParent[up]) {
     // The innermost frame of a run comes first, and knows the length of the run.
@@ -288,8 +290,8 @@ function reversedPath(builder, { nodeParent }, { group, run }, node) {
   return place;
 }
 
-/** The callees of a function. All outermost calls of the function are merged to one node, which is the root's only child.
- * Recursive calls are below it. */
+/** The callees of a function. All outermost calls of the function are merged to one node, which is the root's only
+ * child. Recursive calls are below it. */
 export function calleesShape(profile, groups, state, number, joinsRuns = true) {
   const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const group = groups.of[number];
