@@ -299,9 +299,10 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, line_range, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge is named after
-    /// its outermost call or, if that is unknown, after the loop that it comes from, followed by `bridge`. `roots`
-    /// holds the names of the loops that the earlier traces belong to.
+    /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge has the name
+    /// of its outermost call or, if that is unknown, of the loop that it comes from, with `bridge` appended. If nothing
+    /// of this is known, the name has a number instead. `roots` holds the names of the loops that the earlier traces
+    /// belong to.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {
