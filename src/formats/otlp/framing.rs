@@ -278,8 +278,9 @@ impl<'t> Messages<'_, 't> {
     }
 
     /// Ends reading. If there were messages, but none could be read, fails with the error of the very first one.
-    /// Otherwise warns about the messages that were skipped. `first_error` is the error of the very first message; the
-    /// errors of later messages are in `skipped`. It is kept apart from these so that it can be returned as it is.
+    /// Otherwise warns about the messages that were skipped. `first_error` is the error of the very first message, if
+    /// that one could not be read. `skipped` has the errors of later messages, and can only become a warning. The first
+    /// error is kept apart from it because it may have to be returned.
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             // No message could be read.

@@ -262,9 +262,9 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        // True if the values of the profile are numbers of samples. Profiles with a name that ends in `COUNTS` are our
-        // writer's: each holds the sample counts of the profile before it. Usually the two are read together. This
-        // function sees a profile of counts only if the one to which it belongs isn't directly before it.
+        // True if the values of the profile are numbers of samples. If its name ends in `COUNTS`, our writer made it to
+        // hold the sample counts of the profile before it. Usually both are read together. A profile of counts gets
+        // here only if the profile to which it belongs isn't directly before it.
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }

@@ -328,7 +328,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // A sample without a header only ends at an empty line.
+        // Such a sample may have several frames, so only an empty line ends it.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
