@@ -71,6 +71,7 @@ class CallTreePart {
 
   /** Lists the visible rows: below each expanded row its children, the heaviest first. */
   arrange() {
+    // `todo` has the nodes that still get rows. The last one comes next, so children are added in reverse.
     const { tree, open } = this, rows = [], todo = [];
     // The position of each row among its siblings, for screen readers.
     this.places = new Map();

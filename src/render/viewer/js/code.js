@@ -22,7 +22,7 @@ const COST_KEYS = ["ranges", "tracks"];
 /** The keys of the state that change what this part shows. */
 const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
 export function mountCode(root, page) {
   const part = new CodePart(root, page);
   const draw = drawingOf(page, () => part.draw());

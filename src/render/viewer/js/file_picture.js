@@ -31,6 +31,7 @@ function readBoxes(svg, isChart) {
     // Node 0 is the root, which a chart doesn't have.
     box.node = isChart ? at + 1 : at;
     if (box.letter === IDLE_LETTER) box.node = IDLE;
+    // Lanes have the numbers LANE, LANE − 1 and so on, which say where they are in `lanes`.
     if (box.letter === LANE_LETTER) box.node = LANE - (lanes.push(box) - 1);
   });
   return { boxes, lanes };

@@ -90,7 +90,7 @@ class FlamePart {
         "flame-merge-recursion",
         "mergeRecursion",
         "Merge recursion",
-        "Show only the outermost call of a recursive function",
+        "Show a function and its direct calls to itself as one box",
       ),
       element(
         "button",

@@ -281,7 +281,7 @@ export class FlameView {
     this.handlers.menu(this, { node: this.boxes.node[box], box, x, y });
   }
 
-  /** With Ctrl, zooms around the pointer; with Shift, moves the visible range. */
+  /** With Ctrl, zooms around the pointer. With Shift, or if the wheel turns sideways, moves the visible range. */
   wheel(event) {
     const { picture, view } = this,
       range = view.end - view.start;
@@ -321,6 +321,7 @@ export class FlameView {
     this.draw();
   }
 
+  /** Handles a key: arrows move the cursor from box to box; `keyOfBox` handles the others. */
   key(event) {
     if (!this.picture || event.target !== this.scroll) return;
     const move = MOVES[event.key],

@@ -17,7 +17,7 @@ export function nameWithRun(name, frames = 1) {
  * Groups functions. With `mergeTiers`, functions with the same name and module are one group, whichever tier made their
  * code; otherwise each function is a group of its own.
  * @returns {{count: number, of: Uint32Array, first: Uint32Array, rank: Int32Array}} of: the group of each function;
- *   first: the first function of each group; rank: the position of each group among siblings
+ *   first: the first function of each group; rank: the position of each group among siblings in trees
  */
 export function functionGroups(profile, mergeTiers) {
   const { name, identity } = profile.functions;

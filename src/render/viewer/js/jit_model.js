@@ -165,7 +165,8 @@ export function mostCompiled(compilations, isIn, most = 200) {
 }
 
 /**
- * For each node of the profile, the innermost function of the program on its stack.
+ * For each node of the profile, the innermost function of the program on its stack. An interpreter's own functions
+ * (`interpreters`) aren't the program's: they stand for the function that they run.
  * @returns {{category: Int16Array, function: Int32Array}} category: how the function ran, -1 if unknown; function: -1
  *   if an interpreter ran an unknown function
  */
@@ -187,6 +188,7 @@ export function programFrames(profile, interpreters) {
       innermost[node] = hasOwn ? innermost[parent] : -1;
     } else if (isProgram[functions.category[number]]) {
       [category[node], innermost[node]] = [functions.category[number], number];
+    // Other code, such as libraries and the kernel, runs on behalf of its caller's function.
     } else if (parent >= 0) {
       [category[node], innermost[node]] = [category[parent], innermost[parent]];
     }

@@ -17,7 +17,7 @@ const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeV
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`, and redraws it when its size, or the state that it depends on, changes. */
 export function mountJitTime(root, page) {
   const part = new JitPart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -78,6 +78,7 @@ class JitPart {
     chart("samples", "Samples, by tier of the innermost function of the program ", 110);
   }
 
+  /** Draws charts, notes and tables for the selected time and recording. The compilations are only read once. */
   draw() {
     const { profile, pack, state } = this.#page;
     this.#compilations ??= new Compilations(pack, profile);

@@ -1,5 +1,5 @@
 // Shortens names to fit their boxes. Namespaces and packages before the function's own name are left out first, then
-// the end is cut. The command line's flame graphs do the same.
+// the end is cut. With `cutsStart`, the start is cut instead. The command line's flame graphs do the same.
 
 /** A name shortened to fewer letters would tell nothing. */
 const FEWEST_LETTERS = 3;
@@ -72,6 +72,7 @@ export class LabelFitter {
     return kept.length + 1 < FEWEST_LETTERS ? "" : "…" + kept;
   }
 
+  /** The width of a text: the sum of its letters' widths. Cached, because names occur in many boxes. */
   width(text) {
     let width = this.widths.get(text);
     if (width === undefined) {

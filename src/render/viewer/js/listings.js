@@ -296,8 +296,9 @@ function functionNumbers(profile) {
 
 /**
  * The cost of the selected samples at each instruction, for each event.
- * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]} total,
- *   totalCount: of all selected samples; listed: how many of these are at an instruction of a listing
+ * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]} weight,
+ *   count: by instruction; total, totalCount: weight and number of all selected samples; listed: how many of these are
+ *   at an instruction of a listing
  */
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {

@@ -94,6 +94,7 @@ function coverLength(lane, { time, weight }, unit) {
   });
 }
 
+/** Places rows without times one after the other, starting at `from`, each as wide as its weight. Returns the end. */
 function coverWeights(lane, weight, from) {
   let at = from;
   for (let sample = 0; sample < lane.row.length; sample++) {

@@ -42,7 +42,7 @@ const ZOOM_KEYS = { "+": 0.5, "=": 0.5, w: 0.5, "-": 2, s: 2 };
 /** The fraction of the visible time by which each key moves it. */
 const PAN_KEYS = { a: -0.2, d: 0.2 };
 
-/** Mounts the timeline in `root`. */
+/** Mounts the timeline in `root`, and redraws it when the state, its size or the colors change. */
 export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
   const draw = drawingOf(page, () => part.draw());

@@ -168,8 +168,9 @@ export function childrenByWeight(tree, node) {
  * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other
  * are joined.
  * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it,
- *   or -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a
- *   row from the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
+ *   or -1 if it is hidden or merged into its caller; run: for a node without a name, its position in the run of equal
+ *   frames that it belongs to, counted from 1 at the outermost frame, into which all others are merged; for other
+ *   nodes 0
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
@@ -195,7 +196,7 @@ export function shownNodes(profile, groups, state, joinsRuns = true) {
       run[node] = isSame ? run[before] + 1 : 1;
       if (isSame) shown[node] = -1;
     } else if (state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group)) {
-      // With merged recursion, only the outermost call of a recursive function is shown.
+      // With merged recursion, a function's direct calls to itself are not shown.
       shown[node] = -1;
     }
   }
