@@ -536,11 +536,13 @@ fn unpack_layers<'a>(
                 let reader = decoder.map_err(|error| decompression_error("zstd", error))?;
                 Box::new(Unpacking { reader, packing: "zstd" })
             }
+            // Drop the byte order mark, which is of no use in UTF-8.
             Wrapping::Utf8Mark => {
                 let mut mark = [0; 3];
                 reader.read_exact(&mut mark)?;
                 reader
             }
+            // The byte order is known already (`order`), so drop the mark here, too.
             Wrapping::Utf16(order) => {
                 let mut mark = [0; 2];
                 reader.read_exact(&mut mark)?;
