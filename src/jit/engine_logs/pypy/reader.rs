@@ -288,7 +288,8 @@ impl PypyLogReader<'_> {
     /// Describes the code of a trace for the log. `None` if the trace's addresses are invalid.
     fn describe_code(&mut self, trace: &Trace, name: &[u8], operations: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
-            self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
+            let error = Error::new("the end of a loop or bridge is not after its start");
+            self.log.skipped.add(error.at_offset(trace.offset as u64));
             return None;
         }
         let size = trace.code.end - trace.code.start;
