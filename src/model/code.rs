@@ -202,7 +202,8 @@ impl<'data> SourceMap<'data> {
                 next = parent.filter(|parent| *parent < self.calls.len());
             }
             let mut nesting = match next {
-                // The walk ended at a call whose depth is known, or at a call on its own path: that one is `ENDLESS`.
+                // The walk ended at a call whose depth is known. If that call is on the path itself, the depth is
+                // `ENDLESS`.
                 Some(known) => nestings[known],
                 // The last call on the path is contained in no other.
                 None => Nesting { depth: 0, first_too_deep: first },

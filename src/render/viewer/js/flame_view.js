@@ -131,6 +131,7 @@ export class FlameView {
       this.spacer.style.height = `${this.contentHeight}px`;
     }
     this.laidOutHeight = height;
+    // When the graph's direction has changed, scroll to the root.
     if (this.isAtEdge) this.scroll.scrollTop = picture.upward ? this.contentHeight : 0;
     else if (picture.upward && before !== [this.contentHeight, height].join()) {
       // Keep the boxes at the bottom where they are, even if the window became lower or has fewer rows.

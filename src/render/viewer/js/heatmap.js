@@ -63,6 +63,7 @@ export function drawHeat(pen, shape, heat, place, height, colors) {
 
 /** The boxes that cover [from, to), one per column: [left, top, width, height]. */
 export function heatBoxes(shape, [from, to], place, height) {
+  // The cells from `first` up to, but not including, `last`. They are counted column by column, from the bottom up.
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
   const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
   for (let column = Math.max(0, columns[0]); column <= Math.min(shape.columns - 1, columns[1]); column++) {

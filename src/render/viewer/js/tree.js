@@ -50,6 +50,7 @@ class ShapeBuilder {
     const parents = this.#parent;
     const groups = this.#group;
     const mask = table.length - 1;
+    // The child is in the slot that its hash selects, or in one of the next slots before a free one.
     let at = hashOfChild(parent, group) & mask;
     for (let node = table[at]; node !== 0; node = table[at]) {
       if (parents[node] === parent && groups[node] === group) return node;
