@@ -385,8 +385,8 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
             Switch {
-                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before the JVM exits; unlike a \
-                          perf map, this list has the methods' tiers, but not the interpreter and stubs",
+                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before the JVM exits",
+                note: "; unlike a perf map, this list has the methods' tiers, but not the interpreter and stubs",
                 leaves: &["./codelist-PID.txt"],
                 ..SWITCH
             },
