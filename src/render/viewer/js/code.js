@@ -310,7 +310,8 @@ class CodePart {
       : `Nothing is known about the code of ${name}.`)];
   }
 
-  /** Links to the functions with code that were called, directly or indirectly, by this group, the hottest first. */
+  /** Elements for a group without self time: links to the functions that it called, directly or indirectly, as far as
+   * their code is listed; the hottest first. */
   #calleesOf(group) {
     const { profile, store, unit } = this.#page, groups = this.#page.groups();
     const sums = ownBelow(profile, groups, this.#page.selection().own, group);

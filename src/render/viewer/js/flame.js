@@ -49,8 +49,8 @@ class FlamePart {
   /** The bar above the graph: direction, order, what to merge, and buttons. */
   toolbar() {
     const { store } = this.page;
-    // A zoom is a path from the root. It means nothing in a tree that starts from the innermost functions, or vice
-    // versa.
+    // True if the tree of this direction starts at the other end of stacks than the current one. A zoom is a path from
+    // the root, so it then means nothing and is dropped.
     const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });

@@ -440,6 +440,7 @@ export function walkViews(views, step) {
   if (all === 0) return null;
   // Matches are numbered across all views. `before` is how many are in the views before the current one.
   const before = counts.slice(0, Math.max(at, 0)).reduce((sum, count) => sum + count, 0);
+  // `place` is the number of the current match in its view; -1 if the search starts anew.
   const place = at < 0 ? -1 : views[at].walkedPlace();
   const wanted = place < 0 ? (step > 0 ? 0 : all - 1) : (before + place + step + all) % all;
   // Find the view that contains the wanted match. `first` is the number of that view's first match.

@@ -97,7 +97,8 @@ export function walkedNodes(profile, groups) {
   return WALKED.get(groups);
 }
 
-/** Computes what `walkedNodes` returns, by visiting each node before its callees. */
+/** Computes what `walkedNodes` returns: for each node, whether its group is also among its callers (`recursive`), and
+ * for each group and category, when its first node was visited (`seen`). Visits each node before its callees. */
 function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories }, groups) {
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);

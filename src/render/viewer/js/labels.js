@@ -8,7 +8,7 @@ const FEWEST_LETTERS = 3;
 const MOST_LETTERS = 1000;
 
 /** The offsets in a name at which the function's own name may start: after each `::` (and after each `.` between
- * names, if `dotsQualify`) outside of brackets. */
+ * names, if `dotsQualify`) outside of brackets. The name ends at the first blank outside of brackets. */
 export function qualifiedAt(name, dotsQualify) {
   const found = [];
   let depth = 0;

@@ -158,7 +158,8 @@ class PicturePage {
     this.redraw();
   }
 
-  /** Stores the search and the zoom in the address. The browser's Back button undoes a zoom. */
+  /** Stores the search and the zoom in the address. With `isStep`, as after a zoom, the browser's Back button leads back
+   * to the previous address. */
   remember(isStep) {
     if (this.isRecalling) return;
     const kept = new URLSearchParams(), { zoomed } = this.view;

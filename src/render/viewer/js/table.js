@@ -138,6 +138,8 @@ class FunctionTable {
     const { scrollTop, clientHeight } = this.scroller, stretch = this.stretch(clientHeight);
     const from = Math.max(0, Math.min(this.rows.length - 1, Math.floor(scrollTop * stretch / ROW_HEIGHT)));
     const to = Math.min(this.rows.length, from + Math.ceil(clientHeight / ROW_HEIGHT) + 1);
+    // Where the first row is drawn. In a stretched table, that is at the visible top, less the part of the row that has
+    // been scrolled out.
     const base = stretch === 1 ? from * ROW_HEIGHT : scrollTop - scrollTop * stretch % ROW_HEIGHT;
     this.show(from, to, base);
   }

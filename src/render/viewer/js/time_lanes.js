@@ -22,9 +22,11 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
     if (!byThread.has(name)) byThread.set(name, []);
     byThread.get(name).push(row);
   }
+  // How long a time a sample usually covers: as long as its weight, or else the usual distance between samples.
   const usual = rows.time && !weighsTime ? usualDistance(rows, unit) : 0;
   const covers = (row) => (weighsTime ? Math.max(rows.weight[row], 1) / unit : usual);
   const lanes = [];
+  // Without times, all threads are placed one after the other; `at` is where the next one starts.
   let at = 0;
   for (const [name, numbers] of byThread) {
     const lane = {
@@ -37,6 +39,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
     if (rows.time && rowsHaveDurations) coverLength(lane, rows, unit);
     else if (rows.time) coverTime(lane, rows.time, covers);
     else at = coverWeights(lane, weight, at);
+    // For sorting: how long the thread ran in all.
     for (let sample = 0; sample < numbers.length; sample++) lane.ran += lane.end[sample] - lane.start[sample];
     lanes.push(lane);
   }
