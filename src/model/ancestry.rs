@@ -209,8 +209,8 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Iterates over `first` and its ancestors. `step` gets the fork of a process and the time up to which the process
-    /// counts ([`Ancestor::time`]). It returns the next ancestor; `None` ends the line.
+    /// Iterates over `first` and its ancestors. `step` chooses the next ancestor of a process; `None` ends the line. It
+    /// gets the process's fork, and the time up to which the process counts ([`Ancestor::time`]).
     fn line(
         &self,
         first: Ancestor,

@@ -104,6 +104,7 @@ impl<V: Copy> RangeMap<V> {
                     return self.insert_entry(next_place, entry.part(range.end..entry.end));
                 }
             }
+            // The next entry may be in the next block.
             place = self.skip_block_end(place);
         }
     }

@@ -158,8 +158,8 @@ class PicturePage {
     this.redraw();
   }
 
-  /** Stores the search and the zoom in the address. With `isStep`, as after a zoom, the browser's Back button leads back
-   * to the previous address. */
+  /** Stores the search and the zoom in the address. With `isStep`, as after a zoom, the browser's Back button leads to
+   * the previous address. */
   remember(isStep) {
     if (this.isRecalling) return;
     const kept = new URLSearchParams(), { zoomed } = this.view;
