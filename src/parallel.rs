@@ -93,7 +93,8 @@ impl Pool {
         self.stream_with(items, || (), |(), item| f(item), sink)
     }
 
-    /// Like [`Self::stream`], but for a sink that can't fail.
+    /// Applies `f` to items in parallel, and passes each result to `sink`, in the order of the items. Like
+    /// [`Self::stream`], but for a sink that can't fail.
     pub fn each<T: Send, O: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -108,8 +109,9 @@ impl Pool {
         let _ = self.stream(items, f, sink);
     }
 
-    /// Like [`Self::stream`], but each worker has a state, created by `state`, that `f` can use for all items of this
-    /// worker. All streams are driven by this function.
+    /// Applies `f` to items in parallel, and passes each result to `sink`, in the order of the items (see
+    /// [`Self::stream`]). Each worker has a state, created by `state`, that `f` can use for all items of this worker.
+    /// All streams are driven by this function.
     pub fn stream_with<T: Send, O: Send, S>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -117,6 +119,7 @@ impl Pool {
         f: impl Fn(&mut S, T) -> O + Sync,
         sink: impl FnMut(O) -> Result<()>,
     ) -> Result<()> {
+        // With one thread, no worker is needed.
         if self.threads() == 1 {
             let mut state = state();
             return items.map(|item| f(&mut state, item)).try_for_each(sink);
@@ -249,7 +252,7 @@ pub fn sort_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync
     }
 }
 
-/// Like [`sort_by_key`], but equal elements may change their order.
+/// Sorts by a key, in parallel if this is called inside a pool. Equal elements may change their order.
 pub fn sort_unstable_by_key<T: Send, K: Ord>(list: &mut [T], key: impl Fn(&T) -> K + Sync) {
     match rayon::current_thread_index() {
         Some(_) => list.par_sort_unstable_by_key(key),

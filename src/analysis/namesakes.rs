@@ -69,8 +69,8 @@ impl Namesakes {
                 continue;
             }
             let starts: Vec<FunctionStart> = starts.into_iter().collect();
-            // `namesake_locations` compares functions of the same name. All of these have the same one, so an empty
-            // name stands for it.
+            // `namesake_locations` compares functions of the same name. All functions here have the same name, so they
+            // are passed with an empty one.
             let texts = namesake_locations(starts.iter().map(|start| ("", StartPlace::new(profile, *start))));
             for (start, text) in starts.into_iter().zip(texts) {
                 if let Some(text) = text {

@@ -337,8 +337,8 @@ impl Pairs {
             let (earlier, later) = sides(at_short, at_long);
             i64::from(new.list[later].line) - i64::from(old.list[earlier].line)
         };
-        // Row N, column M has the best way to pair the first N + 1 functions of the shorter list in which function M of
-        // the longer list is the partner of the last one.
+        // The cell in row N and column M is about the first N + 1 functions of the shorter list. It has the best way to
+        // pair them if the last of them gets function M of the longer list as its partner.
         let mut best: Vec<Vec<Option<Alignment>>> = Vec::with_capacity(short.len());
         for at_short in 0..short.len() {
             let mut row = vec![None; long.len()];

@@ -56,7 +56,8 @@ impl<'a> CodeFiles<'a> {
         self.processes.bpf_functions.get(id.0 as usize)
     }
 
-    /// The machine type of JIT code, as its source states it. It may differ from the recording's.
+    /// The machine type of JIT code, as its source states it; it may differ from that of the recorded machine. If the
+    /// source states none, the type of the recorded machine.
     fn jit_machine(&self, id: CodeId) -> u16 {
         let origin = self.sources.map.code(id).origin;
         self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)

@@ -262,9 +262,10 @@ impl Texts {
 }
 
 /// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted, so only
-/// regular files of limited size are opened. Unless the user trusts sources, two kinds of files aren't shown. If
-/// jitgraft runs as root, who can read everything: files that aren't world-readable. If the recording was packed into
-/// an archive on another machine: files of this machine, because the recording means those of the other one.
+/// regular files of limited size are opened. Unless the user trusts sources, two kinds of files aren't shown:
+///
+/// * files that aren't world-readable, if jitgraft runs as root (who can read everything),
+/// * files of this machine, if the recording was packed on another machine and so means the files of that machine.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();

@@ -372,7 +372,8 @@ impl LoadOptions {
         self
     }
 
-    /// The maximum number of frames per stack of a recording.
+    /// The maximum number of frames per stack of a recording. Stacks that jitgraft unwinds may have this many in the
+    /// kernel and as many in user space.
     pub fn max_stack(mut self, frames: usize) -> Self {
         self.any.max_stack = Some(frames);
         self

@@ -111,7 +111,9 @@ impl ConvertArgs {
 /// Flags for the outermost frame of stacks, and for what is appended to names.
 #[derive(Debug, Args)]
 struct SpellingArgs {
-    /// Outermost frame to add to each stack [default: comm; none in flame graphs and the page of `view`]
+    /// Outermost frame to add to each stack [default: comm; none in most flame graphs]
+    ///
+    /// Flame graphs have such a frame by default only with --diff, --flamechart or --style inferno.
     #[arg(long, value_name = "WHAT", value_parser = one_of(
         [("comm".into(), RootFrame::Comm), ("pid".into(), RootFrame::Pid), ("tid".into(), RootFrame::Tid), ("cpu".into(), RootFrame::Cpu)]
     ))]

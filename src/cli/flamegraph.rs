@@ -235,9 +235,9 @@ impl FlamegraphArgs {
 }
 
 impl FlamegraphArgs {
-    /// The outermost frames if the user chooses none. By default there is none, as on the page of `view`. There are two
-    /// exceptions: the rows of a flame chart are named after threads; and when comparing, the earlier profile may be
-    /// folded stacks, which start with a process or thread.
+    /// The outermost frames if the user chooses none. By default there is none, as on the page of `view`. There are
+    /// three exceptions: inferno's style shows folded stacks, which start with a process or thread; when comparing, the
+    /// earlier profile may be folded stacks; and the rows of a flame chart are named after threads.
     fn roots(&self, style: Style) -> RootFrame {
         let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
         if is_page { RootFrame::Nothing } else { RootFrame::Comm }

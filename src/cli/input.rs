@@ -78,7 +78,9 @@ pub(super) struct InputArgs {
     branch_stack: bool,
     /// Maximum number of frames in a stack, counted from the innermost
     ///
-    /// [default: 127 for stacks that jitgraft unwinds; no limit for others]
+    /// Stacks that jitgraft unwinds may have this many frames in the kernel and as many in user space.
+    ///
+    /// [default: 127 in user space for stacks that jitgraft unwinds; otherwise no limit]
     #[arg(long, value_name = "N", help_heading = "Filters", hide_short_help = true)]
     max_stack: Option<NonZeroUsize>,
     #[command(flatten)]

@@ -24,10 +24,13 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// Writes the name of a runtime, and the best way to make it write the names of its code.
+/// Stands in place of a switch for runtimes that have none.
+const NO_SWITCH: &str = "no known way to make it write names";
+
+/// Writes the name of a runtime, and the best way to make it write the names of its code, if there is one.
 fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     let first = runtime.switches.first();
-    let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.instructions(runtime.called));
+    let how = first.map_or_else(|| NO_SWITCH.to_owned(), |switch| switch.instructions(runtime.called));
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
 }
 
@@ -66,7 +69,7 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
         row("writes", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {
-        row("switch on", "no known way to make it write names")?;
+        row("switch on", NO_SWITCH)?;
     }
     for (label, command) in commands(runtime) {
         row(label, &command)?;

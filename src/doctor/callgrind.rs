@@ -37,7 +37,7 @@ pub(crate) struct CountedDiagnosis {
     pub(super) unnameable: u64,
     /// The files that may name the process's JIT code, each with whether and how it was used.
     pub(super) accounts: Vec<Account>,
-    /// The problems that affect at least as much of the cost as their kind's threshold.
+    /// The problems whose impact is at least the threshold of their kind.
     pub(super) findings: Vec<Finding>,
     /// The problems below the threshold of their kind.
     pub(super) minor: Vec<Finding>,

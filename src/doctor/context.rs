@@ -283,9 +283,9 @@ impl<'a> DoctorContext<'a> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The command line with which the process was started. Known only for the command given to `perf record`: if perf
-    /// started this process, or the ancestor that it was forked from and whose program it still runs. `None` in all
-    /// other cases.
+    /// The command line with which the process was started. Recordings only have the command given to `perf record`.
+    /// So this is `None` unless perf started the process, or an ancestor from which it was forked and whose program it
+    /// still runs.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         self.is_started(self.executed_by(pid), command).then_some(command.program)
@@ -362,7 +362,7 @@ impl<'a> DoctorContext<'a> {
         }
         let command = command_line(self.command_of(pid)?);
         for switch in runtime.switches {
-            // A program that embeds the runtime passes the runtime's flags on from among its own arguments.
+            // A program that embeds the runtime may take the runtime's flags among its own arguments and pass them on.
             if let Some(flag) = switch.main_flag()
                 && self.has_received(pid, runtime, flag)
             {

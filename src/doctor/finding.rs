@@ -162,7 +162,7 @@ impl Finding {
         }
     }
 
-    /// True if the problem affects enough of the recording to be worth reporting.
+    /// True if the problem's impact is large enough to be worth reporting.
     pub fn is_significant(&self) -> bool {
         self.share.impact >= self.kind.threshold()
     }

@@ -47,8 +47,8 @@ pub enum FindingKind {
     Vdso,
 }
 
-/// Threshold in percent for code without names in a process whose JIT code otherwise has names. Up to this share, it is
-/// probably code that runtimes never report, such as stubs and trampolines.
+/// Threshold in percent for code without names in a process whose JIT code otherwise has names. With a smaller impact,
+/// it is probably code that runtimes never report, such as stubs and trampolines.
 const STUBS: f64 = 5.0;
 
 /// Threshold in percent for problems with code in which normally only few samples are, such as a library.
@@ -62,23 +62,24 @@ const PART: f64 = 10.0;
 const ORDINARY: f64 = 15.0;
 
 /// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are worth reporting only
-/// if they affect much of the recording.
+/// if their impact is large.
 const MUCH: f64 = 25.0;
 
 /// The properties of a kind of finding.
 struct Entry {
     key: &'static str,
     about: &'static str,
+    /// See [`FindingKind::threshold`].
     threshold: f64,
 }
 
 impl Entry {
-    /// A kind of problem with the default threshold: it is worth reporting if it affects at least 1% of the recording.
+    /// A kind of problem with the default threshold: it is worth reporting if its impact is at least 1%.
     const fn new(key: &'static str, about: &'static str) -> Self {
         Self { key, about, threshold: 1.0 }
     }
 
-    /// Sets the percentage of the recording below which findings of this kind are minor ones.
+    /// Sets the threshold: findings of this kind are minor if their impact is below this percentage.
     const fn with_threshold(self, threshold: f64) -> Self {
         Self { threshold, ..self }
     }
@@ -95,8 +96,8 @@ impl FindingKind {
         self.entry().about
     }
 
-    /// A problem of this kind is reported as a finding if it affects at least this percentage of the recording.
-    /// Otherwise it is listed as minor.
+    /// A problem of this kind is reported as a finding if its impact ([`Share::impact`](super::finding::Share::impact))
+    /// is at least this percentage. Otherwise it is listed as minor.
     pub fn threshold(self) -> f64 {
         self.entry().threshold
     }

@@ -43,8 +43,8 @@ pub(crate) struct Diagnosis {
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// The problems that affect at least as much of the recording as the threshold of their kind. Those that affect
-    /// most of it come first, with exceptions (see `rules`).
+    /// The problems whose impact is at least the threshold of their kind. Those with the largest impact come first,
+    /// with exceptions (see `rules`).
     pub(crate) findings: Vec<Finding>,
     /// The problems below the threshold of their kind: they hardly matter, or every recording has a bit of them.
     pub(crate) minor: Vec<Finding>,

@@ -108,8 +108,8 @@ impl LiveDiagnosis {
     }
 }
 
-/// Chooses the main runtime among those that the process has loaded. If one of them has given memory for JIT code its
-/// name, it is that one, because it is in use. `memory` has the names of all mappings.
+/// Chooses the main runtime among those that the process has loaded. Some runtimes name their memory for JIT code. If
+/// such a name is in `memory`, which has the names of all mappings, its runtime is chosen, because it is in use.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
@@ -124,8 +124,8 @@ fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static R
 /// The share of all findings about a running process. There are no samples from which a real share could be computed.
 const WHOLE: Share = Share { percent: 100.0, impact: 100.0, samples: 0, frames: 0 };
 
-/// The command that started the process, with the options added that make its runtime write names. `None` if it has
-/// them already, or if there are none.
+/// The command that started the process, with the options added that make its runtime write names. `None` if the
+/// command has these options already, or if the runtime has none.
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
@@ -183,7 +183,8 @@ fn find_missing_names(
         return Some(finding.with_change(Some(Change::Program)));
     }
     let interpreter = runtime.interpreter.as_ref()?;
-    // In such a runtime, some functions may be interpreted and others compiled. Only samples would show which.
+    // If the runtime has an interpreter frame for each interpreted call, some functions may be interpreted and others
+    // compiled. Only samples would show which.
     if interpreter.has_frame_per_call {
         return None;
     }

@@ -287,7 +287,7 @@ impl Tally {
             // A call chain is broken if it ends neither in a function in which threads begin nor in the kernel. If perf
             // recorded no call chains, every stack seems broken here, but then no rule looks at this count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
-                // If the outermost frame has no name, it may be such a function: only its name would tell.
+                // If the outermost frame has no name, threads may begin in its function: only the name would tell.
                 let may_be_whole = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin_thread);
                 let is_whole = may_be_whole || stack.frames.iter().any(|frame| frame.begins_thread);
                 if !is_whole && !matches!(owner, Owner::Kernel | Owner::Nowhere) {

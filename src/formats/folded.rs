@@ -357,8 +357,10 @@ impl<'t> StackReader<'_, 't> {
             Some(frame) => (frame.end + 1, Some(frame.stack)),
             None => (0, None),
         };
+        // If all frames of the line are shared, `start` is beyond its end.
         let Some(others) = names.get(start..) else { return stack };
         let others_start = start;
+        // Each of the other frames ends at a `;` or at the end of the line. `len` is the offset of its end in `others`.
         for len in memchr::memchr_iter(b';', others).chain([others.len()]) {
             let end = others_start + len;
             let frame = self.reader.frame(&names[start..end]);

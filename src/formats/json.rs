@@ -176,6 +176,7 @@ impl Serialize for ModuleJson<'_> {
 }
 
 impl Serialize for ProcessJson<'_> {
+    /// Writes a process as an object, without what is unknown.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(pid, life) = *self;
         let mut map = serializer.serialize_map(None)?;

@@ -73,8 +73,8 @@ impl HiddenName {
         const TRIES: usize = 100;
         for _ in 0..TRIES {
             let hidden = Self::new(directory, kind)?;
-            // If `make` fails, it has created nothing. `forget` then keeps somebody else's file of this name from being
-            // removed.
+            // If `make` fails, it has created nothing. Then `forget` the name: if a file has it, that file is
+            // somebody else's and must not be removed.
             match make(hidden.name()) {
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => hidden.forget(),
                 Err(error) => {

@@ -76,7 +76,7 @@ pub(super) fn map_regular(file: &File) -> Result<Bytes> {
     map_regular_to(file, file.metadata()?.len())
 }
 
-/// Like [`map_regular`], but only maps the file up to `end`.
+/// Maps a regular file up to the offset `end`, which isn't 0.
 #[expect(unsafe_code, reason = "the only memory map")]
 pub(super) fn map_regular_to(file: &File, end: u64) -> Result<Bytes> {
     let len = usize::try_from(end).map_err(|_| Error::new("is too large to map into memory"))?;

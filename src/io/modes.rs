@@ -56,8 +56,10 @@ impl Content {
     pub(super) fn final_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,
+            // Whatever the mode was, only the owner keeps permissions.
             Self::OwnersAlone => own & (OWNER | OWNERS_EXECUTION),
             Self::OfInputsUnnamed if replaces => own & (inputs | OWNER | OWNERS_EXECUTION),
+            // The user named the replaced file, so its permissions stay, even if they are wider than the inputs'.
             Self::OfInputs if replaces => own,
             Self::OfInputs | Self::OfInputsUnnamed => inputs & !umask(),
         }

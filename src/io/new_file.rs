@@ -80,6 +80,7 @@ impl NewFile {
     pub fn persist(self, name: &OsStr) -> io::Result<()> {
         let hidden = match self.hidden {
             Some(hidden) => hidden,
+            // The file has no name yet, so try to give it the right one.
             None => match link(&self.file, &self.directory, name) {
                 // The name is taken. Only a file with a name can be renamed over another one, so give the file a
                 // temporary name first.

@@ -112,8 +112,8 @@ impl Output {
         Self::create_for(path, run.content(), run)
     }
 
-    /// Like [`Self::create`], for an output whose content isn't what the run's outputs usually have. Who may read the
-    /// output depends on the content.
+    /// Creates an output whose content isn't what the run's outputs usually have. Who may read the output depends on
+    /// the content. Apart from that, like [`Self::create`].
     pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;

@@ -48,7 +48,7 @@ pub(super) fn output_error(directory: &Path, error: io::Error) -> Error {
     Error::new("cannot write there").because(error).with_remedy(remedy)
 }
 
-/// The hint for a path that doesn't exist: its directory is missing, or another file has a similar name, or how to get
+/// The hint for a path that doesn't exist: that its directory is missing, which file has a similar name, or how to get
 /// a perf.data. `None` if nothing fits.
 fn hint_for_missing(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());

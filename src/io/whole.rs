@@ -17,7 +17,7 @@ pub(super) fn contents(file: &File) -> Result<Bytes> {
     contents_to(file, file.metadata()?.len())
 }
 
-/// Like [`contents`], but only the bytes before the offset `end`.
+/// The contents of a regular file before the offset `end`, which isn't 0.
 pub(super) fn contents_to(file: &File, end: u64) -> Result<Bytes> {
     if are_maps_watched() { map_regular_to(file, end) } else { spool(FromStart { file, position: 0, end }) }
 }

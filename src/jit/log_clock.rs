@@ -158,8 +158,8 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
 /// was first sampled. `codes` are in the log's order, `jit` is the memory for JIT code, and `first_seen` tells when
 /// each address was first sampled. `None` if no code in the log was sampled.
 ///
-/// A sample whose bound is before `earliest` is ignored: the log dated that code too late, after the code had already
-/// run.
+/// A sample that would give a time before `earliest` is ignored: the log dated that code too late, after the code had
+/// already run.
 fn latest_start(
     codes: &[LoggedCode],
     jit: &RangeMap<Nanos>,

@@ -115,8 +115,8 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
     }
     let mut starts = Vec::new();
     for (address_and_size, log_times) in log_times {
-        // Unless log and jitdump contain code with this address and size equally often, it isn't clear which records
-        // correspond.
+        // If log and jitdump contain code with this address and size equally often, the records correspond one by one,
+        // and the log started at the difference of their times. Otherwise, it isn't clear which records correspond.
         if let Some(dump_times) = dump_times.get(&address_and_size)
             && dump_times.len() == log_times.len()
         {

@@ -184,9 +184,9 @@ impl<'a> Symbols<'a> {
     /// `place` is the position in that file at which the overlap begins.
     fn claim(&self, overlap: &Overlap, place: MappedPlace) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
-            // The file can't be read. If it is probably one in which a JIT compiler puts its code, it has no symbols,
-            // so nothing is left to them, and the entry may name all of its code. This is assumed if the entry begins
-            // in the file, and the file was deleted, is shared memory (in `/dev`), or is of a kind that has no symbols.
+            // The file can't be read, so its symbols are unknown. If it is probably a file in which a JIT compiler puts
+            // its code, it has none, and the entry may name all of its code. This is assumed if the entry begins in the
+            // file, and the file was deleted, is shared memory (in `/dev`), or is of a kind that has no symbols.
             // Otherwise, the whole entry is left to the file.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;

@@ -176,13 +176,15 @@ impl Ancestry {
         })
     }
 
-    /// The process itself, then the ancestors whose code it still has at `time` (`None`: the end). This is like
-    /// [`inherited`](Self::inherited), but for code that was logged with timestamps. A sample may seem earlier than the
-    /// fork of its process, for example because the clocks of CPUs differ. For such a sample, the next ancestor is the
-    /// parent as of the sample's time, not as of the fork.
+    /// The process itself, then the ancestors whose code it still has at `time` (`None`: the end). Unlike
+    /// [`inherited`](Self::inherited), this is for code that was logged with timestamps. A sample may seem earlier than
+    /// the fork of its process, for example because the clocks of CPUs differ. For such a sample, the next ancestor is
+    /// the parent as of the sample's time, not as of the fork.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
+            // The process has called exec by then, and discarded what it had inherited.
             _ if !fork.still_inherits(time) => None,
+            // The sample seems earlier than the fork.
             Some(_) if !fork.happened_by(time) => {
                 Some(Step { ancestor: Ancestor { pid: fork.parent, time }, forked: fork.at })
             }
@@ -207,8 +209,8 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Iterates over `first` and its ancestors. `step` gets the fork of a process and the time up to which the process
-    /// counts ([`Ancestor::time`]). It returns the next ancestor; `None` ends the line.
+    /// Iterates over `first` and its ancestors. `step` chooses the next ancestor of a process; `None` ends the line. It
+    /// gets the process's fork, and the time up to which the process counts ([`Ancestor::time`]).
     fn line(
         &self,
         first: Ancestor,

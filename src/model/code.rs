@@ -136,8 +136,8 @@ pub struct SourceMap<'data> {
 struct Nesting {
     /// 1 if no other call contains the call.
     depth: usize,
-    /// For a call at a depth of at most [`MOST_INLINED`], the index of the call itself. For a deeper one, the index of
-    /// the call around it whose depth is [`MOST_INLINED`] + 1.
+    /// If `depth` is more than [`MOST_INLINED`]: the index of the call at the depth [`MOST_INLINED`] + 1, which is this
+    /// call itself or contains it. Has no meaning for calls at smaller depths, or for those that contain themselves.
     first_too_deep: usize,
 }
 
@@ -181,6 +181,7 @@ impl<'data> SourceMap<'data> {
 
     /// How each call is nested in others, in the order of the calls.
     fn nestings(&self) -> Vec<Nesting> {
+        // Real depths start at 1.
         const UNKNOWN: usize = 0;
         let new_nesting = |call| Nesting { depth: UNKNOWN, first_too_deep: call };
         let mut nestings: Vec<Nesting> = (0..self.calls.len()).map(new_nesting).collect();
@@ -192,23 +193,26 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && nestings[call].depth == UNKNOWN
             {
-                // This depth is overwritten on the way back, with one exception: if the walk comes to this call again,
-                // the call contains itself. Then all calls on the walk get the depth `ENDLESS`, because adding 1 to it
-                // changes nothing.
+                // Mark the call as visited. If the walk outwards comes back to a call with this mark, the call contains
+                // itself, and `ENDLESS` is the right depth for all calls on the walk. Otherwise the mark is replaced
+                // by the depth on the way back.
                 nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
                 next = parent.filter(|parent| *parent < self.calls.len());
             }
             let mut nesting = match next {
+                // The walk ended at a call whose depth is known. If that call is on the path itself, the depth is
+                // `ENDLESS`.
                 Some(known) => nestings[known],
                 // The last call on the path is contained in no other.
                 None => Nesting { depth: 0, first_too_deep: first },
             };
             while let Some(call) = path.pop() {
+                // `ENDLESS` stays as it is: it is the largest number.
                 nesting.depth = nesting.depth.saturating_add(1);
-                // The call at the depth `MOST_INLINED` + 1 is the first one that is too deep. The calls inside of it
-                // keep its index.
+                // Calls that are deeper than `MOST_INLINED` + 1 keep the index of the call at that depth. For calls
+                // that aren't too deep, the index doesn't matter.
                 if nesting.depth <= MOST_INLINED + 1 {
                     nesting.first_too_deep = call;
                 }

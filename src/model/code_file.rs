@@ -32,8 +32,8 @@ pub fn code_file(pid: Pid, is_dumped: bool, directory: &Path) -> Vec<u8> {
     if is_dumped { OsString::from(directory.join(image_name(pid, 1))).into_vec() } else { perf_map(pid) }
 }
 
-/// The process whose code is in an image of JIT code, given the image's path. The outer `None` means that the path
-/// isn't that of such an image, the inner one that it contains no process ID.
+/// The process whose code is in an image of JIT code, given the image's path, such as `jitted-PID-1.so`. The outer
+/// `None` means that the path isn't that of such an image, the inner one that it contains no process ID.
 pub fn image_process(path: &[u8]) -> Option<Option<Pid>> {
     let name = base_name(path).strip_prefix(b"jitted-")?.strip_suffix(b".so")?;
     if !name.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')) {

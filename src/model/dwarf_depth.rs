@@ -143,6 +143,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }
+        // Leave the functions and calls that don't contain this entry.
         while open.last().is_some_and(|last| last.tree_depth >= tree_depth) {
             open.pop();
         }

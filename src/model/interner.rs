@@ -117,7 +117,8 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         Id::from(self.push(hash, item))
     }
 
-    /// Like [`intern`](Self::intern), but converts the item to an owned value only if it is new.
+    /// Returns the ID of a value, and adds the value if it is new. Only then is it converted to an owned value. If IDs
+    /// ran out, returns the ID of another value.
     pub fn number<Q: Hash + Eq + ?Sized>(&mut self, item: &Q) -> Id
     where
         T: Borrow<Q> + for<'q> From<&'q Q>,

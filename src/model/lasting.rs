@@ -101,7 +101,7 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         answer.holds.contains(&time).then_some(answer)
     }
 
-    /// Like [`Self::get`], for changing the answer.
+    /// The answer for a key that holds at `time`, for changing it; `None` if there is none.
     #[inline]
     pub fn get_mut(&mut self, key: &K, time: Nanos) -> Option<&mut Lasting<V>> {
         let number = self.find(hash_of(key), key)?;
@@ -190,7 +190,7 @@ impl<K: Eq + Hash, V> RecentAnswers<K, V> {
         }
     }
 
-    /// Like [`Self::get`], for changing the answer.
+    /// The answer for a key that holds at `time`, for changing it; `None` if there is none.
     pub fn get_mut(&mut self, key: &K, time: Nanos) -> Option<&mut Lasting<V>> {
         match self.slots.get_mut(slot_of(key)) {
             Some(Some((known, answer))) if known == key && answer.holds.contains(&time) => Some(answer),

@@ -170,7 +170,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.since(0)
     }
 
-    /// Like [`iter`](Self::iter), but starts at ID `first`.
+    /// The sequences from ID `first` on, in the order of their IDs, as [`PrefixTree::get`] returns them.
     pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         (first..self.nodes.len()).map(|number| self.get(number as u32))
     }

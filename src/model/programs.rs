@@ -56,7 +56,8 @@ impl<'a> Programs<'a> {
 
     /// The process and the ancestors that it inherited its program from, youngest first. Processes that `can_answer`
     /// rejects are left out. Each process comes with the time up to which its names and mappings count: for the process
-    /// itself the end of the recording, for an ancestor the time when it forked the next younger process.
+    /// itself the end of the recording, for an ancestor the time when it forked the next younger process. `ancestry`
+    /// keeps the ancestors that `can_answer` accepts. It is filled by the first call.
     fn line(
         &self,
         pid: Pid,

@@ -201,7 +201,8 @@ impl ScriptMap {
         self.segments.get(self.segment_index_at(place)?)
     }
 
-    /// Like [`segment_at`](Self::segment_at), but returns the segment's index.
+    /// The index of the segment that contains a generated position: the last one on the same line that starts at or
+    /// before the position. If several start at the same place, the first of them. `None` if there is none.
     pub fn segment_index_at(&self, place: Place) -> Option<usize> {
         let last = self.segments.partition_point(|segment| segment.generated <= place).checked_sub(1)?;
         let start = self.segments[last].generated;

@@ -21,11 +21,12 @@ pub struct WasmModule {
     pub names: BTreeMap<u32, String>,
     /// The name and contents of each custom section.
     pub custom: Vec<(String, Range<usize>)>,
-    /// Hashes by which V8 may identify the module: of the whole file, and of the file without custom sections.
+    /// Hashes by which V8 may identify the module: of the whole file, of the file without custom sections, and of the
+    /// file without names and debug information. Forms that would be equal are listed once.
     pub hashes: Vec<WasmHash>,
 }
 
-/// V8's hash of one form of the module: of the whole file, or of the file without custom sections.
+/// V8's hash of one form of the module: of the whole file, or of the file without some or all custom sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmHash {
     /// V8's hash of the bytes of this form.

@@ -52,7 +52,7 @@ pub struct LoadOptions {
     /// Add the branches that the CPU recorded before a sample to the sample's stack. They become its innermost frames,
     /// as if the sample's callers had called them.
     pub branch_stack: bool,
-    /// The maximum number of frames per stack when reading perf.data; `None` for no limit.
+    /// The maximum number of frames per stack when reading perf.data (see `max_stack` of [`RecordingOptions`]).
     pub max_stack: Option<usize>,
     /// Where to find symbols of native code, and how to use them.
     pub symbols: SymbolOptions,

@@ -32,9 +32,9 @@ pub(super) struct MergedAbout {
 }
 
 impl MergedAbout {
-    /// Combines the facts about a profile with those of earlier profiles. They are taken out of the profile, so that
-    /// merging it doesn't combine them again. Only modules and values stay in it. Of the parts of a file that processes
-    /// mapped, the profile keeps those that no earlier profile had: every process maps the same parts, only at other
+    /// Combines the facts about a profile with those of earlier profiles. The facts are taken out of the profile, so
+    /// that merging it later doesn't combine them a second time. Only modules and values stay. A mapped part of a
+    /// module's file is dropped if an earlier profile had it: every process maps the same parts, only at other
     /// addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let facts = std::mem::take(about);

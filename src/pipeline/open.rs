@@ -536,11 +536,13 @@ fn unpack_layers<'a>(
                 let reader = decoder.map_err(|error| decompression_error("zstd", error))?;
                 Box::new(Unpacking { reader, packing: "zstd" })
             }
+            // Drop the byte order mark, which is of no use in UTF-8.
             Wrapping::Utf8Mark => {
                 let mut mark = [0; 3];
                 reader.read_exact(&mut mark)?;
                 reader
             }
+            // The byte order is known already (`order`), so drop the mark here, too.
             Wrapping::Utf16(order) => {
                 let mut mark = [0; 2];
                 reader.read_exact(&mut mark)?;
@@ -598,8 +600,8 @@ struct IndentedReader<R> {
 
 impl<R: Read> Read for IndentedReader<R> {
     /// Reads text and removes the indentation at the start of each line. `removed` counts the blanks that were removed
-    /// from the current line; at its first other letter, it is set to the full number, so that no further blanks are
-    /// removed.
+    /// from the current line. At the first byte that isn't a blank, it is set to the full number, so that nothing more
+    /// is removed from this line.
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;

@@ -110,8 +110,8 @@ pub(super) fn read_texts<'a, T>(
 }
 
 /// True if the inputs should be read in groups: they are several files, to be added up, and the first one, which is
-/// already open, is a text of lines. It is assumed that the others are, too. Any other file that turns out to have
-/// another format is opened a second time.
+/// already open, is a text of lines. It is assumed that the others are, too. Those that turn out to have another
+/// format are opened a second time.
 pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     keep == Keep::Sums
         && may_join(options)

@@ -243,7 +243,8 @@ pub(super) fn variables() -> String {
     )
 }
 
-/// Like [`variables`], but only for these swatches. The reader's system always decides between light and dark.
+/// The CSS variables of these swatches for light and dark pages (see [`variables`]). The reader's system always decides
+/// between the two.
 pub(super) fn variables_of(swatches: &[Swatch]) -> String {
     let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
     let [light, dark] = [LIGHT, DARK].map(|theme| theme_variables(&swatches, theme));

@@ -380,8 +380,8 @@ impl Runtime {
         options.iter().any(|word| switch.incompatible_options.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// Of the options that the runtime receives, one that makes it leave code out of the files of the switch. `None` if
-    /// no option does.
+    /// The option that the runtime receives and that makes it leave code out of the files of the switch. `None` if it
+    /// receives no such option.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let options = self.received_options(command);
         switch.spoiling_options.iter().copied().find(|option| options.iter().any(|word| is_option_called(word, option)))

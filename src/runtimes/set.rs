@@ -140,8 +140,9 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// Lists the runtimes that a process had mapped itself, each time they changed, with the time from which they apply.
-/// Mapping a file of another runtime adds it; an exec removes all. `files` caches the runtimes of file names.
+/// Lists the runtimes whose files a process itself had mapped: one entry per change, with the time from which it
+/// applies. Mapping a file of another runtime adds that runtime; an exec removes all. `files` caches the runtimes of
+/// file names.
 fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
     // Add an entry only if the set differs from the last entry's.

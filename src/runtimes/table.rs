@@ -379,13 +379,14 @@ pub const RUNTIMES: &[Runtime] = &[
                     Flag::Word("-XX:+LogCompilation"),
                     Flag::Word("-XX:+PreserveFramePointer"),
                 ],
-                note: "; this log has times, tiers and inlining, but not the interpreter and stubs",
+                note: "; unlike a perf map, this log has times, tiers and inlining, but not the interpreter and \
+                       stubs",
                 leaves: &["./hotspot_pidPID.log"],
                 ..SWITCH
             },
             Switch {
-                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before the JVM exits; this list \
-                          has tiers",
+                by_hand: "with `jcmd PID Compiler.codelist > codelist-PID.txt` before the JVM exits",
+                note: "; unlike a perf map, this list has the methods' tiers, but not the interpreter and stubs",
                 leaves: &["./codelist-PID.txt"],
                 ..SWITCH
             },

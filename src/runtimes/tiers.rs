@@ -24,7 +24,8 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
             return Some(tier);
         }
     }
-    // No pattern matches. For some runtimes, all code whose name matches no pattern has the same tier.
+    // No pattern matches. For some runtimes, all such code has the same tier (`other_names`), except code that has no
+    // tier at all (`tierless_names`).
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
         && !first.tierless_names.iter().any(|shape| shape.fits(name))

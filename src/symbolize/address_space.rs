@@ -578,10 +578,11 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before. If so, keeps the file mapped there and returns true. The memory must be within an executable mapping
-    /// of the file: over the file's data, it is other memory, such as a program's zeroed data (`.bss`). For the program's
-    /// own file that is certain. For a library it is only likely, and only if the memory covers a whole executable
-    /// mapping or whole huge pages of one. The library's mapping is then replaced by one that is marked as remapped.
+    /// there before. If so, keeps the file mapped there and returns true. The memory must be within an executable
+    /// mapping of the file: over the file's data, it is other memory, such as a program's zeroed data (`.bss`). If the
+    /// file is the program's own, that is enough. For a library, it must also cover a whole executable mapping or whole
+    /// huge pages of one, and even then it is only likely to hold the code. The library's mapping is then replaced by
+    /// one that is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;

@@ -112,8 +112,8 @@ impl Symbolizer<'_> {
         }
         let exact = self.locate_address(pid, raw, time, mode);
         // If nothing is mapped at the return address itself either, the answer for the byte before it stays.
-        let is_return = is_after_nothing && exact.answer.mapping.is_none();
-        let answer = if is_return { found.answer } else { exact.answer };
+        let is_unmapped = is_after_nothing && exact.answer.mapping.is_none();
+        let answer = if is_unmapped { found.answer } else { exact.answer };
         Lasting { answer, holds: intersect(found.holds, exact.holds) }
     }
 
@@ -138,8 +138,8 @@ impl Symbolizer<'_> {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
         match self.spaces.lookup(pid, addr, time, mode) {
-            // `until` would be equal to `time` if it weren't known how long the answer holds. It is later, so the
-            // process mapped this itself, and the answer holds for as long as the mapping exists.
+            // `until` equals `time` where it isn't known how long the answer holds. Here it is later: the process
+            // mapped this itself, and the answer holds for as long as the mapping exists.
             Some(place) if mode == CpuMode::User && place.until > time => {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }
@@ -175,9 +175,9 @@ fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<MappedPlace>, spaces:
         // Code that is later than the file's mapping was written over the file. If the mapping is later, it replaced
         // the code.
         HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
-        // It is unknown when the code was there. If something was mapped over the file later, the code may belong to
-        // that. If the file stayed mapped to the end of the recording, the code is part of the file, such as a function
-        // of an executable without symbols that a perf map names.
+        // It is unknown when the code was there. If the file stayed mapped to the end of the recording, the code is
+        // part of the file and wins. An example is a function of an executable without symbols that a perf map names.
+        // If something was mapped over the file later, the code may belong to that later mapping, so the file wins.
         HitKind::Untimed => place.until == Nanos(u64::MAX),
         // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
         // for them.

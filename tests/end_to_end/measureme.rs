@@ -241,8 +241,8 @@ fn differences_and_runs() {
     }
     for (words, why) in [
         (&["--diff", path_text, path_text][..], "would be compared with itself"),
-        (&["--time", "1,2", path_text], "the summary by label is of all spans"),
-        (&["--exclude", "a", path_text], "the summary by label is of all spans"),
+        (&["--time", "1,2", path_text], "the summary by label, which always covers all spans"),
+        (&["--exclude", "a", path_text], "the summary by label, which always covers all spans"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("stats").args(words).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);

@@ -183,7 +183,7 @@ fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
     let other: &'static str = Box::leak(format!("var banner=1;{SCRIPT}").into_boxed_str());
     let project = Project::new(other, &map(&segments(SCRIPT), AUTHORED));
     let (names, said) = project.shown(SCRIPT, FUNCTIONS, &["--source-maps", "dist/app.js.map"]);
-    assert!(said.contains("2 functions don't match the map") && !said.contains("but was used"), "{said}");
+    assert!(said.contains("2 functions don't match the script or the map") && !said.contains("but was used"), "{said}");
     assert!(names.iter().all(|name| name.contains("/dist/app.js")), "{names:?}");
     // A map that fits the script is used without a warning; one that belongs to no script is reported.
     let project = Project::new(SCRIPT, &map(&segments(SCRIPT), AUTHORED));

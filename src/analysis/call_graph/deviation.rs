@@ -40,8 +40,9 @@ impl CallGraph {
             if function.frame != function.stack_frame {
                 continue;
             }
-            // The first function of a thread, for instance, runs without a recorded call. Then the recorded calls to
-            // the function cost less (`total`) than the function with its callees (`with_calls`).
+            // `total` is the cost of the recorded calls to the function. `with_calls` is the function's own cost and
+            // that of the calls it makes. The first function of a thread, for instance, runs once without a recorded
+            // call to it. If it is also called, its `total` is too low.
             let inclusive = function.total.max(function.with_calls);
             // A recorded cost may count recursion again at each level, and so exceed the event's total. A cost in
             // stacks can't.

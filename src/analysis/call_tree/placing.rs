@@ -172,11 +172,13 @@ impl<'a> TreeBuilder<'a> {
     }
 
     /// For a tree with a single root: adds these stacks and all their callers below it, and returns the node of each
-    /// stack. One pass is enough, because a caller's stack ID is smaller than its callees'.
+    /// stack.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
         stacks.clone().flatten().for_each(|stack| wanted[stack.index()] = true);
+        // Mark the callers, too. A caller's stack ID is smaller than those of its callees, so one pass over the stacks
+        // is enough, from the last to the first.
         for stack in (0..wanted.len()).rev() {
             if let (true, (Some(parent), _)) = (wanted[stack], profile.stack_of(StackId(stack as u32))) {
                 wanted[parent.index()] = true;

@@ -244,6 +244,7 @@ impl CallSums {
             if is_caller {
                 break;
             }
+            // From this start to the start or end that was visited before it, one call was active. It gets that time.
             let interval = edges.pass_begin();
             charge(tracks, interval);
             let OneTrack { lanes, carry, .. } = &mut tracks[begin_track];

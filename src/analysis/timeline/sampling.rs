@@ -25,8 +25,8 @@ pub(super) struct Carry {
 
 impl Sampling {
     /// Adds a finished call to `carry`, which collects the calls since the last kept one. If this call is kept, empties
-    /// `carry` and returns the collected weight and number of calls, which the caller adds to the call's `node`. `None`
-    /// if the call is dropped.
+    /// `carry` and returns the collected weight and number of calls, to be added to the call's node, which is `node`.
+    /// `None` if the call is dropped.
     #[inline]
     pub(super) fn take(self, carry: &mut Carry, node: u32, weight: u64) -> Option<(u64, u64)> {
         carry.weight += weight;

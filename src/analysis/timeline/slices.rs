@@ -389,8 +389,8 @@ impl Timeline {
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
-            // Remove the spans that don't contain this one: those on other tracks, and those that ended before this one
-            // starts or ends.
+            // Remove the spans that don't contain this one: those on other tracks, and those that end before this one
+            // does.
             while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {

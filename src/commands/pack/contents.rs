@@ -62,9 +62,8 @@ impl<'a> Content<'a> {
 impl<'a> Contents<'a> {
     /// Adds the recording uncompressed, with the file names that perf record uses in a directory (`data`, `data.0`, …).
     pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
-        // The modification time is that of the recording. If the input is a directory, it is that of the main file in
-        // it, `data`.
-        // The owner doesn't matter: this file is the input itself, which was read already.
+        // The packed files get the modification time of the input or, if that is a directory, of the main file in it,
+        // `data`. The owner of that file doesn't matter: it belongs to the input, which was read already.
         let main = Named::Part.door(true).look(&path.join("data"));
         let about = main.or_else(|| io::typed_metadata(path));
         let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());

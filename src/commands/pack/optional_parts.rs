@@ -97,7 +97,8 @@ fn add_sources(
 }
 
 /// Opens a text file to pack it. `path` is its recorded path, and `here` its path on this machine. `None` if the file
-/// is missing, isn't text, or is private.
+/// is missing, if it can't be opened (with a warning), or if it is private, so that [`Privacy`] doesn't permit to pack
+/// it.
 fn open_text(
     role: Role,
     path: &[u8],
@@ -106,6 +107,8 @@ fn open_text(
     privacy: &mut Privacy<'_>,
     warnings: &mut Warnings,
 ) -> Option<RequestedFile> {
+    // `open` returns `None` if the file is missing. It fails if the file can't be read, or if it belongs to another
+    // user. With `-f`, another user's file is accepted if it is text.
     match Named::Recording.door(examined.resolution.search().force).open(here, TEXT)? {
         Ok(opened) if !privacy.permits(here, opened.is_everybodys) => None,
         Ok(opened) => Some(RequestedFile { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
@@ -116,5 +119,5 @@ fn open_text(
     }
 }
 
-/// Accepts files whose beginning contains no NUL.
+/// Text: its beginning contains no NUL.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };

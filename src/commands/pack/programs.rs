@@ -123,7 +123,7 @@ fn count_frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
 }
 
 /// Opens the file inside the container of a process that has mapped it, if the process is still running. `None` if
-/// there is no such process, or if the file there has another build ID.
+/// there is no such process, or if the file there has another build ID or can't be opened (with a warning).
 fn open_in_container(dso: &Dso, examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Image> {
     if dso.kind != DsoKind::File {
         return None;

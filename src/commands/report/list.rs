@@ -234,7 +234,8 @@ fn function_row(
 }
 
 /// The table of groups. `places` has, for each group ID (the frame part ID of [`Grouping`]), the source location that
-/// distinguishes the group's function from others with the same name; `None` if no other function has the name.
+/// distinguishes the group's function from others with the same name; `None` if no other function has the name. A table
+/// that is fitted to a width has neither sums nor the directories of modules.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,

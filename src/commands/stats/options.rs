@@ -29,12 +29,13 @@ pub struct StatsOptions {
 
 impl StatsOptions {
     /// Fails if the user selected spans (`--time`, `--exclude`). Commands that write a summary by label call this
-    /// first, because such a summary is always of all spans.
+    /// first, because such a summary always covers all spans.
     pub(super) fn check_summary(&self) -> Result<()> {
         if self.preset.times.is_empty() && self.preset.exclude.is_none() {
             return Ok(());
         }
-        let error = Error::usage("--time and --exclude select spans, but the summary by label is of all spans");
+        let error =
+            Error::usage("--time and --exclude do not work with the summary by label, which always covers all spans");
         Err(error.with_remedy(Some("choose what to print, such as --spans or --all".to_owned())))
     }
 }

@@ -136,8 +136,8 @@ impl<'p> Answers<'p> {
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
-        // If a question about what the spans of a name did has no answer, a message lists the names that do have one.
-        // `count_names` collects these.
+        // An action question asks what the spans of one name did. If it has no answer, a message lists the names that
+        // have one. `count_names` collects these.
         if self.preset.questions.iter().any(|question| matches!(question, Question::Action(_))) {
             self.count_names(timeline);
         }

@@ -224,7 +224,7 @@ fn interpreter_flag(
         Some(_) => None,
         // This runtime has no flag for interpreted functions: its perf map or dump only names compiled ones.
         None if interpreter.has_frame_per_call => None,
-        // In all other runtimes, the switch that the process was given is the one that names functions.
+        // In all other runtimes, the switch that the process was given also gives interpreted functions names.
         None => given.map(Switch::name),
     }
 }

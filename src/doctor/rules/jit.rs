@@ -355,8 +355,8 @@ impl<'a> UnnamedCode<'a> {
         let mut accounts: Vec<(usize, &Account)> = self.context.loaded_accounts(self.process.pid).collect();
         accounts.retain(|(_, account)| {
             // Engines may create an empty log although they were switched to write another kind of file. So an empty
-            // file only counts if the process was told to write it.
-            // If the switch isn't known (`None`), every dump and map counts as requested, but no log does.
+            // file only counts if the process was told to write it. If it isn't known what it was told (`None`), every
+            // dump and map counts as requested, but no log does.
             let is_requested = match self.given {
                 Some(switch) => switch.leaves_like(&account.path),
                 None => !matches!(account.kind, Kind::Log(_)),

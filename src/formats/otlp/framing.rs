@@ -262,7 +262,7 @@ struct Messages<'m, 't> {
     take: &'m mut Take<'t>,
     taken: u64,
     skipped: Skipped,
-    /// The error of the first message, if that one could not be read.
+    /// The error of the very first message, if that one could not be read. Errors of later messages go into `skipped`.
     first_error: Option<Error>,
 }
 
@@ -271,16 +271,22 @@ impl<'t> Messages<'_, 't> {
     fn add(&mut self, read: impl FnOnce(&mut Take<'t>) -> Result<()>) {
         match read(self.take) {
             Ok(()) => self.taken += 1,
+            // No message was read or failed before, so this is the very first one.
             Err(error) if self.first_error.is_none() && self.taken == 0 => self.first_error = Some(error),
             Err(error) => self.skipped.add(error),
         }
     }
 
-    /// Ends reading: warns about skipped messages, or fails if no message could be read.
+    /// Ends reading. If there were messages, but none could be read, fails with the error of the very first one.
+    /// Otherwise warns about the messages that were skipped. `first_error` is the error of the very first message, if
+    /// that one could not be read. `skipped` has the errors of later messages, and can only become a warning. The first
+    /// error is kept apart from it because it may have to be returned.
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
+            // No message could be read.
             Some(error) if self.taken == 0 => return Err(error),
-            // The warning quotes the error that was added first, so the first message's error is put before the others.
+            // Later messages could be read, so the first one only counts as skipped. The warning quotes the error that
+            // was added first, so the first message's error is put before the others.
             Some(error) => {
                 let mut skipped = Skipped::new("message");
                 skipped.add(error);

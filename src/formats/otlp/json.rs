@@ -207,6 +207,7 @@ pub(super) mod some_base64 {
 pub(super) mod id {
     use super::{Bytes, Deserializer, Result, Serializer, base64, hex_bytes, or_default};
 
+    /// Reads an ID that is written as hexadecimal digits or in Base64.
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
         let text: String = or_default(json)?;
         // Hexadecimal digits may also be valid Base64. If there are as many of them as in an ID, they are read as

@@ -262,9 +262,9 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        // True if the profile has nothing but counts. Our writer also adds such a profile after another one, to hold
-        // its counts (`COUNTS`). Usually the two are read together, so this one gets here only if the other isn't
-        // directly before it.
+        // True if the values of the profile are numbers of samples. If its name ends in `COUNTS`, our writer made it to
+        // hold the sample counts of the profile before it. Usually both are read together. A profile of counts gets
+        // here only if the profile to which it belongs isn't directly before it.
         let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
         ProfileType { series: index, scale, counts_samples }
     }

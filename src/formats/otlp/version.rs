@@ -142,8 +142,9 @@ impl Signs {
             numbers.sort_unstable();
             numbers.dedup();
             let are_distinct = numbers.len() == count;
-            // A sample without timestamps must have values. In 1.10, they are in field 4, which has made `current`
-            // true, so the result doesn't matter. If `current` is false, the values must be in field 2.
+            // A sample without timestamps must have values. If they are in field 4, as in 1.10, that has made `current`
+            // true, and `are_attributes` doesn't matter. Otherwise they are in field 2, so this field can't hold
+            // attributes.
             let are_attributes = times > 0 && are_indices && are_distinct;
             self.v1_9 |= !are_attributes && !self.current;
         }

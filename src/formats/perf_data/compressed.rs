@@ -48,7 +48,7 @@ impl Decompressor {
     /// unpack to more, because perf compresses at most one full buffer (`record__mmap_read_evlist` in
     /// builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
-        let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
+        let decoder = Decoder::new().map_err(|error| Error::new("cannot create a zstd decoder").because(error))?;
         let max_unpacked = mmap_len.map_or(MAX_UNPACKED, |len| MAX_UNPACKED.min(len as usize));
         Ok(Self { decoder, endian, plain: Vec::new(), returned_len: 0, max_unpacked, failed: false })
     }

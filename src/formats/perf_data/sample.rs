@@ -333,6 +333,7 @@ pub(super) struct ChainFrames<'data> {
 impl Iterator for ChainFrames<'_> {
     type Item = (usize, CpuMode, FrameAddr);
 
+    /// The next address of the call chain: its index in the chain, its CPU mode, and the address as a frame.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         loop {

@@ -109,6 +109,7 @@ impl<'a> Frame<'a> {
                 break;
             }
             let line = text[start..].trim_ascii_end();
+            // What follows the number shows that it belongs to another field.
             if is_other_field(&line[len..]) {
                 continue;
             }

@@ -242,6 +242,7 @@ struct Words<'a> {
 impl<'a> Iterator for Words<'a> {
     type Item = (usize, &'a [u8]);
 
+    /// The offset of the next word in the line, and the word.
     fn next(&mut self) -> Option<Self::Item> {
         let rest = &self.line[self.offset..];
         let skipped = rest.iter().position(|byte| !byte.is_ascii_whitespace())?;

@@ -43,8 +43,8 @@ impl Layout {
             lines.push((line, &b""[..]));
         }
         let indent = lines.iter().find_map(|&(line, below)| document_indent(line, below)).unwrap_or_default();
-        // Test this first: below, a text of such samples would be taken for one with headers, like every text that
-        // isn't recognized.
+        // Test for one-line samples without events first. Below, such a text would be taken for one with headers, as is
+        // every text that isn't recognized.
         if are_eventless_samples(lines.iter().map(|(line, _)| line.strip_prefix(indent).unwrap_or(line))) {
             return Self { indent: indent.into(), sample_start: SampleStart::EventlessSample };
         }

@@ -93,6 +93,7 @@ impl Indent {
 impl<'t> Iterator for Lines<'t, '_> {
     type Item = (Range<usize>, Line<'t>);
 
+    /// The next line: its range in the text without the document's indentation, and what the line is.
     fn next(&mut self) -> Option<Self::Item> {
         if self.next >= self.text.len() {
             return None;
@@ -123,8 +124,8 @@ impl<'t, 'l> Lines<'t, 'l> {
     }
 
     /// Returns the lines of the current sample's frames as one text, up to the empty line. Call this after a header
-    /// without a frame was read. `None` if there are no frames, or if they are too long to be remembered. What the
-    /// lines in this text are depends on nothing but this text, unless it contains the line of a record.
+    /// without a frame was read. `None` if there are no frames, or if they are too long to be remembered. Two samples
+    /// with the same such text have the same frames, unless the text contains the line of a record.
     pub(super) fn frames_below(&mut self) -> Option<FramesText<'t>> {
         let start = self.next;
         if self.text.get(start).is_none_or(|byte| *byte == b'\n') {
@@ -327,7 +328,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     }
     match layout.sample_start {
         SampleStart::Header | SampleStart::EventlessSample => last_header(buffer, layout),
-        // A sample without a header only ends at an empty line.
+        // Such a sample may have several frames, so only an empty line ends it.
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }

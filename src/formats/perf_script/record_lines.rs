@@ -166,8 +166,10 @@ impl RecordLineFacts {
         let mapping = match (printed, by_address, by_offset) {
             (Some(FileAddresses::Relative), ..) => return Some(addr),
             (Some(FileAddresses::Absolute), mapping, _) => mapping?,
+            // The number fits a mapping only if it is an offset, or only if it is an address.
             (None, None, Some(_)) => return Some(addr),
             (None, Some(mapping), None) => mapping,
+            // It could be either, or fits no mapping.
             (None, ..) => return None,
         };
         mapping.pgoff.checked_add(addr - mapping.start)

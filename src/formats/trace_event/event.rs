@@ -413,6 +413,7 @@ impl<'de, const N: usize> Visitor<'de> for &mut FindMembers<'_, 'de, N> {
         f.write_str("arguments")
     }
 
+    /// Stores the JSON text of each wanted member in `found`, and skips the other members.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         while let Some(index) = map.next_key_seed(FindName(&self.names))? {
             match index {

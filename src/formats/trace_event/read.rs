@@ -96,7 +96,7 @@ pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &m
     Ok(trace.timeline)
 }
 
-/// True for events that are samples but aren't read. Only V8's profiles are read.
+/// True for samples (events of the phase `P`) that aren't read: all but those of V8's profiles.
 fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
     event.phase == b'P' && !ProfileChunks::EVENTS.contains(&event.name.as_bytes())
 }

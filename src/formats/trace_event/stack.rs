@@ -82,8 +82,8 @@ impl SpanStack {
         // The number of spans that stay on the stack inside the next one.
         let mut kept = 0;
         for index in (0..self.open.len()).rev() {
-            // No span with a known end (`closed` counts these) is left on the stack, or too many spans stay inside the
-            // next one.
+            // Nothing more can be over if no span with a known end is left on the stack (`closed` counts these). If too
+            // many spans stay inside the next one, the search is given up.
             if self.closed == 0 || kept == MAX_SEARCHED {
                 break;
             }
@@ -100,6 +100,8 @@ impl SpanStack {
                     // Nothing is left inside the next span.
                     (contains_open, kept) = (false, 0);
                 }
+            // An instant isn't over for another instant at the same time (`for_instant`): these are nested, as in
+            // Perfetto.
             } else if span.is_over_at(time, for_instant) {
                 self.open.remove(index);
                 self.closed -= 1;

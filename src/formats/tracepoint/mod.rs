@@ -117,8 +117,9 @@ impl TracepointFormats {
         self.formats.is_empty()
     }
 
-    /// The addresses in a sample of the tracepoint `id` that are printed as names of functions (`%ps`). Look up these
-    /// functions and pass them to [`Self::set_functions`] before [`Self::print`]. `raw` is the sample's raw data.
+    /// The addresses in a sample of the tracepoint `id` that are printed as names of functions, for instance by `%ps`.
+    /// Look up these functions and pass them to [`Self::set_functions`] before [`Self::print`]. `raw` is the sample's
+    /// raw data.
     pub fn function_addresses(&self, id: u64, raw: &[u8]) -> Vec<u64> {
         match self.formats.get(&id) {
             Some(format) => print::TracepointRecord { format, raw, kernel: &self.kernel }.function_addresses(),

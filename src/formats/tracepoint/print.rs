@@ -45,7 +45,8 @@ impl<'a> TracepointRecord<'a> {
         out.extend(text);
     }
 
-    /// The addresses that the text shows as names of functions: the arguments of `%pf` (kind `f`) and `%pF` (`F`).
+    /// The addresses that the text shows as names of functions: the arguments of `%ps` and `%pf` (kind `f`), and of
+    /// `%pS` and `%pF` (kind `F`).
     pub(super) fn function_addresses(&self) -> Vec<u64> {
         let pieces = self.format.print.iter().flat_map(|line| &line.pieces);
         let mut addresses = Vec::new();
@@ -97,7 +98,7 @@ impl<'a> TracepointRecord<'a> {
             // The kernel's `%pM` and `%pm`: a hardware address.
             b'M' => self.print_hardware_address(argument, ":", out)?,
             b'm' => self.print_hardware_address(argument, "", out)?,
-            // `%pI4`, `%pI6` and `%pIS`: an IPv4 address, an IPv6 address, a socket's address.
+            // `%pI4`, `%pI6c` and `%pISpc`: an IPv4 address, an IPv6 address, a socket's address.
             b'4' => {
                 let bytes: Vec<String> = self.array_bytes(argument)?.iter().map(u8::to_string).collect();
                 put(out, format_args!("{}", bytes.join(".")));
@@ -112,7 +113,7 @@ impl<'a> TracepointRecord<'a> {
             UUID | UUID_UPPER | GUID | GUID_UPPER => {
                 out.extend(uuid(self.array_bytes(argument)?.try_into().ok()?, conversion.kind).as_bytes());
             }
-            // `%pf` and `%pF`: the function at an address, without or with the offset.
+            // The function at an address: without the offset in it (`%ps`, `%pf`) or with it (`%pS`, `%pF`).
             b'f' | b'F' => {
                 let addr = self.evaluate(argument)?;
                 match self.kernel.functions.get(&addr) {

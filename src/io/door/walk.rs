@@ -324,9 +324,13 @@ impl Walk {
         Ok(())
     }
 
-    /// Continues the walk where a link leads, if the link can be trusted: it belongs to root or the current user, and
-    /// its directory isn't sticky, and only these two can create names in it. Refuses links in /proc such as
-    /// `PID/root`, which would bypass the checks of the directories on the way.
+    /// Continues the walk where a link leads, or refuses the link:
+    ///
+    /// 1. A link that can't be trusted is refused. It can be trusted if it belongs to root or the current user, and if
+    ///    its directory isn't sticky and only these two can create names in it.
+    /// 2. A link in /proc that stands for an open file or directory of a process, such as `PID/root`, is refused,
+    ///    because it bypasses the checks of the directories on the way. Only the path of an output may contain one.
+    /// 3. Any other link is followed: the components of its target are walked before the remaining ones.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.links_followed += 1;
         if self.links_followed > MAX_LINKS {
@@ -336,9 +340,9 @@ impl Walk {
         let is_trusted = is_trusted(link.about.uid()) && !may_be_changed_by_others(here)?;
         // True for links in /proc that stand for open files or directories of a process.
         let leads_anywhere = leads_anywhere(link, here)?;
-        // Outputs may also be named by a link to an open file of a process (/proc/PID/fd). Such a link that isn't at
-        // the end of the path must lead to a directory, which is opened through the link. At the end, the walk
-        // continues with the link's text, as for an ordinary link, so the open file's path is checked like any other.
+        // The exception for outputs: a link in /proc in the middle of the path must lead to a directory, and is opened.
+        // One at the end of the path, such as /proc/PID/fd/1, is followed like any other link: its text is the open
+        // file's path, and the walk checks that path.
         let is_of_output = self.links == Links::OfOutput;
         if is_trusted && leads_anywhere && is_of_output && !self.remaining.is_empty() {
             let directory = openat(here, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

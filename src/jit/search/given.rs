@@ -26,8 +26,8 @@ impl Scene<'_> {
     /// The paths from the user at which the jitdump of process `pid` may be. `name` is the jitdump's file name, and
     /// `inner` the process's ID in its own namespace.
     ///
-    /// If the user named a directory, that is the file called `name` in it. If the user named a file, it is this file,
-    /// provided that it was named for this process (`FILE@PID`), is called `name`, or has `inner` in its header.
+    /// In a directory that the user named, this is the file called `name`. A file that the user named is returned if it
+    /// was named for this process (`FILE@PID`), if it is called `name`, or if it has `inner` in its header.
     pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<NamedPath> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
         let mut paths = Vec::new();
@@ -133,7 +133,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
     if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error: Error::new(hint) };
     }
-    // The process ID in the file or its name, and the recorded process that it means, unless several have that ID.
+    // `inner` is the process ID in the file or its name, and `outer` the ID of that process in the recording.
+    // `recorded` is the same ID, if the process was recorded and no other one has the ID `inner`.
     let inner = inner_pid_of_file(&path, kind, &opened.bytes);
     let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));

@@ -60,8 +60,8 @@ impl<'a> GivenList<'a> {
     }
 
     /// The files that may belong to process `pid`, in the order of the options: those that the user named for this
-    /// process, and those that the user named for no particular process. The latter are left out if `is_shared`, that
-    /// is, if other processes have the same ID in their own namespaces.
+    /// process, and those that the user named for no particular process. The latter are left out if `is_shared`: then
+    /// several processes have the same ID in their own namespaces, and a file with this ID may be from any of them.
     pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
         let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
         if !is_shared {

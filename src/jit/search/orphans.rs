@@ -157,8 +157,8 @@ fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: 
     Some(Orphan { path: named_path.path, kind, named: named_path.named, is_from_user, id, written, ranges, times })
 }
 
-/// What to do with a file. `None` means that nothing is done or reported: a file that fits no process, and that the
-/// user didn't name, may belong to anybody.
+/// What to do with a file. `None` if there is nothing to do or to report. This is so if the file fits no process and
+/// the user didn't name it, because it may belong to anybody, or if it can't be opened again.
 fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
     let Orphan { path, kind, named, .. } = file;
     match verdict {

@@ -346,7 +346,7 @@ impl MapAccount {
             return None;
         };
         // No function got an authored name or position (functions with a new name count as placed, too), and none
-        // contradicts the map. So there is nothing to say.
+        // contradicts the script or the map. So there is nothing to say.
         if self.placed == 0 && *contradicted == 0 {
             return None;
         }
@@ -357,8 +357,8 @@ impl MapAccount {
         };
         let contradicted = match contradicted {
             0 => String::new(),
-            1 => "; 1 function doesn't match the map and keeps its name".to_owned(),
-            count => format!("; {count} functions don't match the map and keep their names"),
+            1 => "; 1 function doesn't match the script or the map and keeps its name".to_owned(),
+            count => format!("; {count} functions don't match the script or the map and keep their names"),
         };
         Some(format!(
             "{map}: {renamed} of {functions} functions have authored names, {} more have only authored \

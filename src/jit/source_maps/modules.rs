@@ -239,8 +239,9 @@ fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_
     None
 }
 
-/// The possible offsets of the code section in the bytes that the runtime loaded. These bytes may be the whole file, or
-/// the file without custom sections. Empty if the module doesn't match the URL.
+/// The possible offsets of the code section in the bytes that the runtime loaded. These bytes may be the whole file,
+/// the file without custom sections, or the file without names and debug information. Empty if the module doesn't match
+/// the URL.
 fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     let forms = module.hashes.iter();
     match v8_url(url) {

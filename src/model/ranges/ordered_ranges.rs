@@ -184,6 +184,7 @@ impl NodeLists {
         for leaves in leaves_of_ranges {
             for_each_node(leaves.clone(), leaf_count, &mut |node| starts[node + 1] += 1);
         }
+        // The first node with a list. Its count is in the element after it.
         let first_counted = starts.iter().position(|count| *count > 0);
         let first_node = first_counted.map_or(usize::MAX, |index| index - 1);
         let mut sum = 0;
@@ -239,11 +240,11 @@ fn for_each_ancestor(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     }
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
+        // Go up one level: from the first and the last leaf to their parents.
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // If all leaves below a node are in `leaves`, `for_each_covering` finds that node or one above it, and none
-        // below it. So the node isn't an ancestor of any that are found.
-        // `level` levels below a node, its descendants are the leaves from `node << level` up to, but not including,
-        // `(node + 1) << level`.
+        // Skip a node if all leaves below it are in `leaves`: then `for_each_covering` finds the node itself or one
+        // above it, and none below it. The leaves are `level` levels below the node, and have the numbers from
+        // `node << level` up to, but not including, `(node + 1) << level`.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

@@ -90,6 +90,7 @@ impl<V: Copy> RangeMap<V> {
             removed(entry.part(entry.start.max(range.start)..entry.end.min(range.end)));
             // Does a part of the entry stay before the range, and one after it?
             match (entry.start < range.start, range.end < entry.end) {
+                // `place` is then the place of the next entry.
                 (false, false) => self.remove_entry(place),
                 (true, false) => {
                     self.replace_entry(place, entry.part(entry.start..range.start));
@@ -103,6 +104,7 @@ impl<V: Copy> RangeMap<V> {
                     return self.insert_entry(next_place, entry.part(range.end..entry.end));
                 }
             }
+            // The next entry may be in the next block.
             place = self.skip_block_end(place);
         }
     }

@@ -19,8 +19,8 @@ pub struct ChangedFrame {
 }
 
 impl Profile {
-    /// Like [`Profile::merge`], but gives each frame of the other profile the function name that `rename` returns.
-    /// `rename` gets the frame and its old name.
+    /// Merges another profile into this one, and gives each of its frames the function name that `rename` returns.
+    /// `rename` gets the frame and its old name. Apart from that, like [`Profile::merge`].
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];

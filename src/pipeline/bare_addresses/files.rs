@@ -23,8 +23,8 @@ pub(super) struct Files<'a> {
     found: Vec<Option<(DsoId, &'a Image)>>,
 }
 
-/// Opens a file. `None` if it is missing or is another version. Warns about another version if its hash (htlhash) says
-/// so; if the build ID does, the file just counts as missing.
+/// Opens a file. `None` if it is missing or is another version. A file with another build ID counts as missing, without
+/// a warning of its own. Warns about a file with another hash (htlhash).
 fn find_image<'a>(file: &CodeFile, images: &'a Images<'_>, warnings: &mut Warnings) -> Option<(DsoId, &'a Image)> {
     let id = images.id_of(&dso(file))?;
     let image = images.get(id)?;

@@ -73,8 +73,8 @@ pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
     let unnamed_jit = jit - jit_named;
-    // Unnamed code in no file certainly is JIT code only if the program is a known runtime. Only then, it counts in
-    // `unnamed_jit`, and the message calls it JIT code.
+    // Unnamed code outside any file is certainly JIT code only if the program is a known runtime. Only then does it
+    // count in `unnamed_jit`, and the message calls it JIT code.
     let (unnamed, code) = if unnamed_jit >= no_file {
         (unnamed_jit, "JIT code without a name")
     } else {

@@ -67,9 +67,9 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
         // Add code without a time first: code with a time is more reliable and hides it. A segment is an address range
-        // that held one piece of code during a range of time. If a later line of a perf map hides an earlier one, the
-        // earlier code has no segment, but it makes the name ambiguous. So take all code of such sources, not only
-        // their segments.
+        // that held one piece of code during a range of time. Code without a time is from perf maps. If a later line of
+        // a perf map hides an earlier one, the earlier code has no segment, but it makes the name ambiguous. So take
+        // all code of these maps, not only the code that has segments.
         let untimed_origins: FxHashSet<OriginId> =
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));

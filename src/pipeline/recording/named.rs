@@ -216,14 +216,15 @@ impl Named {
         };
         let mut texts = &self.frames;
         let mut frames = texts.get(frames_index as usize);
-        // No function was found at the byte before this return address, so the return address itself was looked up:
-        // `entered` has what was found there.
+        // Set if no function was found at the byte before this return address. The return address itself was then
+        // looked up, and `entered` has what was found there.
         let is_entered = info.entered.is_some();
         if let Some(entered) = info.entered {
             texts = &self.entered;
             frames = texts.get(entered as usize);
-            // The function must start at the return address. If it started earlier, it would also have been found at
-            // the byte before, and the location wouldn't be in `entered`.
+            // What was found counts only if it is a function that starts exactly at the return address. Anything else
+            // (a source line without a function, or a function whose start is unknown or earlier) is dropped, and the
+            // frame stays unnamed.
             if frames.outermost().is_none_or(|frame| frame.offset != Some(0)) {
                 frames = FramesAt::default();
             }
@@ -252,8 +253,8 @@ impl Named {
     }
 }
 
-/// The places with their locations corrected: addresses that aren't return addresses, because no call instruction ends
-/// there, are looked up as they are.
+/// Corrects the locations of the places. The location of a return address is that of the byte before it. But if no call
+/// instruction ends at the address, it isn't a return address, and the location of the address itself is used.
 fn correct_return_addresses(places: &[FrameLocation], resolver: &Resolver<'_>, pool: &Pool) -> Vec<FrameLocation> {
     let mut corrected = places.to_vec();
     let mut returns: Vec<&mut FrameLocation> = corrected.iter_mut().filter(|place| place.is_return).collect();

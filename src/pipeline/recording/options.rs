@@ -30,7 +30,8 @@ pub struct RecordingOptions {
     /// Add the branches that the CPU recorded before a sample to the sample's stack. They become its innermost frames,
     /// as if the sample's callers had called them.
     pub branch_stack: bool,
-    /// The maximum number of frames per stack. `None` means: no limit for recorded call chains, and
+    /// The maximum number of frames per stack. If jitgraft unwinds the user's part of a stack, the kernel's part may
+    /// have as many. `None` means: no limit for recorded frames, and
     /// [`MAX_DEPTH`](crate::symbolize::unwind::MAX_DEPTH) for unwound ones.
     pub max_stack: Option<usize>,
     /// Keep the branches that the CPU recorded before each sample in a list of their own, for commands that print them.

@@ -129,8 +129,8 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
 fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> FrameId {
     let name = profile.name(view.name.unwrap_or(UNKNOWN));
     let [module, build, file] = [view.module, view.build, view.file].map(|text| text.map(|text| profile.name(text)));
-    // A function that is inlined into JIT code counts as JIT code: it has a tier, and it is the same function as the
-    // one that was compiled separately.
+    // A function that is inlined into JIT code counts as JIT code: it has a tier, and it is the same function as where
+    // it was compiled on its own.
     let kind = if view.inlined && !view.kind.is_jit() { FrameKind::Inlined } else { view.kind };
     let jit = view.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.find(name, text, view.runtimes));

@@ -57,7 +57,8 @@ pub(super) struct Context<'a> {
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// Add the branches that the CPU recorded before a sample to the sample's stack, as its innermost frames.
     pub(super) branch_stack: bool,
-    /// The maximum number of frames per stack; `usize::MAX` for no limit.
+    /// The maximum number of frames per stack or, if the user's part is unwound, in each of its two parts; `usize::MAX`
+    /// for no limit.
     pub(super) max_stack: usize,
     /// Keep the branches that the CPU recorded before each sample in a list of their own ([`Samples::branches`]).
     pub(super) keep_branches: bool,

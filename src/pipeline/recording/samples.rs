@@ -181,7 +181,8 @@ impl Samples {
     pub(super) fn take_chunk(&mut self, worker: usize, sent: &mut Sent) -> SampleChunk {
         // The sums refer to rows by their indexes. The rows are taken out, so the next chunk starts new sums.
         self.sums.clear();
-        // If nothing has been sent before, the receiver must forget what it knows of the worker's earlier tables.
+        // If nothing of these tables has been sent before, they are new. The receiver must then forget what it knows of
+        // the worker's earlier tables.
         let has_new_tables = *sent == Sent::default();
         let chains = self.chains.take_part(&mut sent.chains);
         let tracks = self.tracks.items()[sent.tracks..].to_vec();

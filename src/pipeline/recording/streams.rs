@@ -188,7 +188,7 @@ impl PlainRecords {
         Ok(())
     }
 
-    /// Copies the records that are compressed in a COMPRESSED record. If the COMPRESSED record is damaged, copies the
+    /// Unpacks a COMPRESSED record, and copies the records in it. If the COMPRESSED record is damaged, copies the
     /// records before the damage, and adds a warning.
     fn append_compressed(
         &mut self,

@@ -1,7 +1,8 @@
 //! Shortens a name so that it fits its box.
 //!
 //! The function's own name matters most, so namespaces and packages before it are left out first. If the name is still
-//! too long, its end is replaced by `…`. After zooming, the page's script does the same.
+//! too long, its end is replaced by `…`. If the user asked to cut off the start ([`Cut::Begin`]), the name's start is
+//! replaced by `…` instead, however much of it that is. After zooming, the page's script does the same.
 
 use std::borrow::Cow;
 

@@ -83,9 +83,10 @@ impl Fit {
         self.whole.is_fitting()
     }
 
-    /// True if the map also fits around the segment with index `segment`: in its block and the two blocks beside it. If
-    /// the map is of another build, everything before the first difference between the builds fits, and nothing after
-    /// it. `check` returns whether a segment is right, or `None` if nothing is proven.
+    /// True if the map fits around the segment with index `segment`, that is, in its block and the two blocks beside
+    /// it. Not all parts of a map need to fit: if it is of another build, everything before the first difference
+    /// between the builds fits, and nothing after it. `check` returns whether a segment is right, or `None` if nothing
+    /// is proven.
     pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         // Every segment of the map has been checked and none is wrong, so no block has a wrong one.
         if self.whole.wrong == 0 && self.is_complete {

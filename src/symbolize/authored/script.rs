@@ -129,9 +129,10 @@ impl AuthoredScript {
             first_file: u32,
             first_name: u32,
         }
-        // `by_file` finds the script of a generated file by the file's index, because there may be one for every
-        // authored file. `first_file` and `first_name` are the indices that the first file and the first name of the
-        // next script will get: the files and names of all scripts are appended below.
+        // `by_file` leads from the index of a generated file to its script. It is a hash map, because there may be a
+        // script for every authored file, and each segment looks for one. `first_file` and `first_name` are the indices
+        // that the first file and the first name of the next script will get: the files and names of all scripts are
+        // appended below.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -167,9 +168,10 @@ impl AuthoredScript {
         let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*later };
         };
-        // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
-        // unless this script's own source map renames the word. This is only known if a segment of this script starts
-        // at the word. Otherwise, the name is kept only if there is authored text in which it can be confirmed.
+        // The later segment's name is a word of this script, which the later tool replaced. The author may have written
+        // yet another word. If `own` starts at the word, it tells: its name is the author's word or, if it has none,
+        // the author wrote the word as it is here. If `own` starts before the word and has no name, the word is kept if
+        // there is authored text in which it can be confirmed.
         let starts_at_word = own.generated == later.authored;
         let name = if own.name == NONE {
             let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
@@ -196,9 +198,8 @@ impl AuthoredScript {
     /// engine reports them. The answers are in the same order, like those of [`Self::function`]. `None` if many of the
     /// functions aren't in the text at their positions, because then another version of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // `present` is how many functions the text has where the engine reports them, with the engine's names;
-        // `missing` is at how many of these positions the text has no such function. A function whose name the text
-        // doesn't tell isn't counted.
+        // `present` counts the functions that the text has at the engine's position and under the engine's name,
+        // `missing` those that it doesn't have there. A function whose name the text doesn't tell counts for neither.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -323,9 +324,9 @@ impl AuthoredScript {
 
     /// The name that the author gave to a function. `segment` leads to the function in the authored file. The
     /// function's name in the script consists of words (`a.b` of two), and each is replaced by the word that the author
-    /// wrote there. `None` if the authored word isn't proven for one of them, or if the author didn't give the function
-    /// the resulting name: a tool bound the function to a variable or property. [`Contradiction`] if the source map
-    /// leads to a wrong position for one of the words.
+    /// wrote there. `None` if one of the authored words isn't proven. Also `None` if the author didn't give the
+    /// function this name, but a tool did, by binding the function to a variable or property. [`Contradiction`] if the
+    /// source map leads to a wrong position for one of the words.
     fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // In the script, the function has no name of its own, only that of a variable or property (`is_bound`). If the
         // segment leads to a named function, such as `function item() {}`, the author gave it a name, which a tool
@@ -349,8 +350,9 @@ impl AuthoredScript {
             {
                 return Ok(None);
             }
-            // As at the start of this function, the author gave the function a name of its own. Here it is found at the
-            // word instead of at the segment, as `item` in `word = function item() {}`.
+            // The word's value is a function to which the author gave a name of its own, such as `item` in
+            // `word = function item() {}`. The check above didn't find it, because the segment leads to the word, not
+            // to the function.
             if let Some(function) = word.function
                 && function_text.is_bound
             {
@@ -364,11 +366,13 @@ impl AuthoredScript {
         Ok(Some(format!("{}{}", function_text.prefix, words.join("."))))
     }
 
-    /// True if `word`, a word in the authored text, names the function: the function is the word's value. False if the
-    /// author only wrote the function within an expression after the word, as in `table = { key: (x) => x }` or
-    /// `made = ((y) => (x) => x)(1)`. A minifier may have simplified the expression, so that its script has the
-    /// function as the value of the variable. True if the authored text isn't known.
+    /// True if the function is the value of `word` in the authored text, as in `word = (x) => x`. The word is then the
+    /// function's name. False if the function is only a part of an expression after the word, such as
+    /// `word = { key: (x) => x }` or `word = ((y) => (x) => x)(1)`. A minifier may simplify such an expression to the
+    /// function alone, so the script doesn't show the difference. True if the authored text isn't known. `function` is
+    /// the segment that leads to the function.
     fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
+        // A constructor has the name of its class, but isn't written as the value of that name.
         if function_text.is_named_by_class() {
             return true;
         }
@@ -379,8 +383,9 @@ impl AuthoredScript {
         if let Some(between) = content.get(word_start..function_start) {
             return leads_to_value(between);
         }
-        // Here, the word comes after the position to which the function is mapped, because some tools map a function to
-        // the start of its statement. Then only keywords may be between the two.
+        // Here, the word comes after the position to which the function is mapped: some tools map a function to the
+        // start of its statement, such as `const word = …`. Then only keywords may be between that position and the
+        // word.
         match content.get(function_start..word_start) {
             Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
             None => false,
@@ -504,7 +509,7 @@ impl AuthoredScript {
         }
         let name = self.map.name_bytes(segment.name);
         let Some(content) = self.content(segment.source) else {
-            // Without the authored text, a segment with a name that starts at a word counts as right.
+            // Without the authored text, a named segment counts as right if it starts at a word.
             return if name.is_some() && !generated_word.is_empty() { Some(true) } else { None };
         };
         let Some(offset) = content.byte_offset(segment.authored) else { return Some(false) };
@@ -559,10 +564,11 @@ impl<'a> AuthoredWord<'a> {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function to this word, as in `word = () => …`. False if only a tool did, when it
-    /// inlined a call: it turns the parameters of the called function into variables, and binds them to the arguments
-    /// of the call. So the word must not be an argument. It must be in the same file as the function, at most one line
-    /// before it. `function` is the function's segment, `function_text` what the script's text says about it.
+    /// True if the author bound the function to this word, as in `word = () => …`. False if only a tool did. Tools bind
+    /// functions when they inline a call: the parameters of the called function become variables, which are bound to
+    /// the arguments of the call. So the word must not be an argument. It must also be in the same file as the
+    /// function, at most one line before it. `function` is the function's segment, `function_text` what the script's
+    /// text says about it.
     fn binds(&self, function_text: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;

@@ -203,6 +203,7 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
         0b11110 if second >> 15 == 1 => {
             let (sign, bit_13, bit_11) = (bits(first, 10, 1), bits(second, 13, 1), bits(second, 11, 1));
             let low = bits(second, 0, 11) << 1;
+            // Bits 23 and 22 of the distance are stored inverted, and inverted again if the distance is negative.
             let distance =
                 sign << 24 | (1 ^ bit_13 ^ sign) << 23 | (1 ^ bit_11 ^ sign) << 22 | bits(first, 0, 10) << 12 | low;
             let distance = signed_bits(distance, 0, 25);

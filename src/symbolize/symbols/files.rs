@@ -400,7 +400,7 @@ impl SearchOptions {
         paths.find_map(|path| self.open(&path, DEBUGGING, warnings))
     }
 
-    /// Opens a file; `None` if it doesn't exist or may not be used. Warns in the latter case.
+    /// Opens a file; `None` if it doesn't exist or may not be used. Warns if it may not be used.
     pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
         open_image(self.door(path), path, kind, warnings)
     }
@@ -456,8 +456,8 @@ impl SearchOptions {
         self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
-    /// True if nothing shows that the image isn't the file that ran: it has the recorded build ID and is for the
-    /// recorded machine, as far as these are known. Otherwise adds a warning.
+    /// True if the image can be the file that ran: it has the recorded build ID and is for the recorded machine, as far
+    /// as these are known. Otherwise adds a warning.
     fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
         let reason = if let (Some(wanted), Some(found)) = (dso.build_id, image.build_id())
             && !image.has_build_id(Some(wanted))

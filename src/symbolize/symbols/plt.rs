@@ -230,8 +230,8 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     }
     let jump = rest.by_ref().take(LONGEST).position(|word| word == BR_X17)?;
     let padding = rest.take_while(|word| *word == NOP).take(2).count();
-    // `adrp` has the distance in pages of 4 KiB: a signed number of 21 bits in two fields. `ldr` has the offset in the
-    // page.
+    // `adrp` has the distance in pages of 4 KiB: a signed number of 21 bits in two fields, whose sign the shifts by 43
+    // extend. `ldr` has the offset in the page.
     let pages = (i64::from(adrp >> 5 & 0x7_ffff) << 2 | i64::from(adrp >> 29 & 3)) << 43 >> 43;
     let offset = u64::from(ldr >> 10 & 0xfff) * 8;
     let slot = (adrp_addr & !0xfff).wrapping_add_signed(pages << 12).wrapping_add(offset);

@@ -255,7 +255,8 @@ impl AddressSlots {
     /// addresses before each slot.
     fn new(addresses: &[u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // Several times more slots than addresses, so that most slots contain at most one address.
+        // Several times more slots than addresses, so that most slots contain at most one address. A slot has a length
+        // of 2^`bits` bytes.
         let max_slots = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
@@ -316,9 +317,9 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
         // Most symbols are rejected here, before the slower checks below. `first` is the index of the first wanted
-        // address at or after the symbol's start. A symbol that ends before this address isn't stored. But if no symbol
-        // so far starts nearer to the address, its start is recorded: an earlier symbol without a size ends there, and
-        // so doesn't reach the address.
+        // address at or after the symbol's start. A symbol that ends before this address isn't stored. But the symbol's
+        // start is recorded if no symbol so far starts nearer to the address. An earlier symbol without a size ends at
+        // that start, and so doesn't contain the address.
         let first = self.find_first_from(start)?;
         let ends_before_address = size != 0 && start.saturating_add(size) <= self.addresses[first];
         let is_nearest = self.nearest[first] < Some(start);

@@ -237,10 +237,11 @@ impl<'a> Unwinder<'a> {
     }
 
     /// The caller of the running function, if it is missing in a call chain by frame pointers because the return
-    /// address is in the link register. `None` unless call frame information or the code itself proves that.
+    /// address is in the link register. `None` if neither call frame information nor the code itself proves that, or if
+    /// the address in the link register is in no known code.
     ///
     /// `pc` is the instruction pointer and `link` the value of the link register. `next` is the frame after `pc` in the
-    /// chain; `None` if there is none. Also `None` if the address in the link register is in no known code.
+    /// chain; `None` if there is none.
     pub fn leaf_caller(
         &self,
         moment: Moment,
@@ -448,6 +449,7 @@ impl<'a> Unwinder<'a> {
         frame: FrameAddr,
         read: &impl Fn(u64) -> Option<u64>,
     ) -> Result<Option<Registers>, Lost> {
+        // The frame is at a call, where its entry is valid.
         if matches!(frame, FrameAddr::Return(_)) {
             return row.caller(registers, read);
         }

@@ -239,6 +239,7 @@ impl Region {
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);
         let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
         for range in list {
+            // The block of the byte after the range is marked, too, because that byte may be a return address.
             for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
                 used[(block / u64::from(u64::BITS)) as usize] |= 1 << (block % u64::from(u64::BITS));
             }

@@ -157,8 +157,8 @@ impl<'a> MappingInserter<'a> {
             };
             let later_mappings = mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since);
             for shadowing in later_mappings.filter(overlaps_aux) {
-                // perf sorts records by time. So our record takes effect one nanosecond after the record that hides the
-                // part, wherever ours is in the file.
+                // perf sorts records by time. With a time one nanosecond later, our record takes effect after the one
+                // that hides the part, wherever ours is in the file.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.insert_mapping(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }

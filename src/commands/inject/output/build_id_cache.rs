@@ -31,14 +31,14 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let make_directory = |path: PathBuf| OutDirectory::make(&path).map_err(|error| fail("make a directory in", error));
     let directory = make_directory(cache.join(relative).join(&id))?;
-    // The path contains the build ID, a hash of the image's whole content. So a file that is already there is the same
-    // image and can stay.
     let gone = || Error::new("no longer exists").in_file(&image.path);
     // `false`: the image must belong to this user or root, as it does if this run wrote it. `open` returns `None` if
     // the file is gone, and an error if it must not be used.
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::common_mode([from.mode]));
     let mut new = new.map_err(|error| fail("copy into", error.into()))?;
+    // `persist_noclobber` keeps a file that is already there. It is the same image: the path contains the build ID,
+    // which is a hash of the image's whole content.
     let copied = new.file_mut().write_all(&from.bytes).and_then(|()| new.persist_noclobber("elf".as_ref()));
     copied.map_err(|error| fail("copy into", error.into()))?;
     let (first, rest) = id.split_at(2);

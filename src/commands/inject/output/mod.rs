@@ -91,7 +91,8 @@ fn front(
 ) -> Vec<u8> {
     let PlannedEdits { edits, features, recording, .. } = planned;
     let data_size = edits.new_len(records.end - records.start);
-    // In pipe form, the front is only a short header without the events. The front of a file can stay if its events do.
+    // From pipe to pipe, the front is only the short header, because the records with the events are among those that
+    // are copied. From file to file, the input's front is kept if its events stay the same.
     match (context.options.writes_pipe(), input.is_pipe()) {
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(recording, features, &mut context.outcome.warnings),

@@ -118,6 +118,8 @@ impl Summary<'_> {
         let (mut shares, mut is_any) = (Vec::new(), false);
         for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
             let mut jit = weights.known;
+            // In memory without a file, code that no source describes counts as JIT code only if the process may run
+            // JIT code.
             for (pid, weight) in &weights.unknown {
                 if self.may_run_jit_code(*pid, &mut runtimes) {
                     jit = jit.saturating_add(*weight);

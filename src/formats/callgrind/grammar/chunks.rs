@@ -128,6 +128,7 @@ impl<R: Read> ReadChunks<R> {
 impl<R: Read> Iterator for ReadChunks<R> {
     type Item = Result<(u64, Vec<u8>)>;
 
+    /// The next chunk: its offset in the file, and its bytes. An error if it can't be read.
     fn next(&mut self) -> Option<Self::Item> {
         let next = self.next_chunk();
         // After an error, the iterator yields nothing more.

@@ -11,7 +11,7 @@ use crate::formats::callgrind::grammar::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Writes all groups of a block. `before` has the object and files that are in effect at the end of the output so far;
-/// returns those that are in effect afterwards.
+/// returns those that are in effect after the block.
 pub(super) fn write_groups<'a>(
     groups: &BlockGroups<'a, '_>,
     before: OutputContext<'a>,

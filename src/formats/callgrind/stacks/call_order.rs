@@ -65,8 +65,8 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
         candidate.unplaced_callers += 1;
         candidate.whole_cost += weight;
     }
-    // Ranks put functions first whose callers are all placed. The others follow by the share, then the amount, of their
-    // cost that came from placed callers.
+    // Functions whose callers are all placed rank first. The others follow by the share, then the amount, of their cost
+    // that came from placed callers.
     let ranks = (0u32..).zip(&candidates).map(|(function, candidate)| candidate.rank(function));
     let mut heap: BinaryHeap<Rank> = ranks.collect();
     let mut order = Vec::with_capacity(candidates.len());

@@ -98,8 +98,8 @@ pub(super) fn find_stacks(
     let (self_costs, inclusive) = (flow.self_costs.iter().sum::<f64>(), flow.inclusive.iter().sum::<f64>());
     let mut finder = PathFinder {
         flow,
-        // The smallest cost that is worth splitting. With the larger of the two quotients, all inclusive costs are at
-        // most `MAX_UNITS` units, and all self costs at most `MAX_SELF_UNITS`.
+        // The smallest cost that is worth splitting. With the larger of the two quotients, all inclusive costs together
+        // are at most `MAX_UNITS` units, and all self costs together at most `MAX_SELF_UNITS`.
         unit: (inclusive / MAX_UNITS).max(self_costs / MAX_SELF_UNITS),
         // One more than there are functions: the last element is that of `self_taker`.
         arrivals: vec![Vec::new(); count + 1],
@@ -160,7 +160,8 @@ impl PathFinder<'_> {
         let whole = open.iter().map(|open| open.cost).sum();
         let mut parts = self.compute_parts(function, whole, largest);
         self.divide_large(&mut parts, whole, open);
-        // The self cost is the first part, so it is cut from the smallest remainders and ends these paths.
+        // `divide_rest` takes the stacks in this order, and the self cost is its first part. So the self cost is cut
+        // from the smallest remainders, whose paths end here.
         open.sort_by(|a, b| a.remaining.total_cmp(&b.remaining));
         self.divide_rest(parts, whole, open);
         let self_taker = self.self_taker();
@@ -198,7 +199,8 @@ impl PathFinder<'_> {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
         // `next` is the index of the stack from which the next section is cut. `wanted` is how much cost the current
-        // taker still gets; any excess that it got is subtracted from the next taker's part.
+        // taker should still get. If a taker gets too much or too little, the next taker's part is smaller or larger by
+        // the difference.
         let (mut next, mut wanted) = (0, 0.0);
         for Part { taker, cost } in parts {
             wanted += cost;
@@ -219,6 +221,7 @@ impl PathFinder<'_> {
                     self.give(taker, stack, amount);
                 }
                 wanted -= amount;
+                // `give` has lowered what remains of the stack. If nothing is left, go on to the next stack.
                 next += usize::from(stack.remaining <= negligible);
             }
         }

@@ -193,9 +193,10 @@ impl<'a> CostSums<'a> {
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
     }
 
-    /// Adds the stacks of an event. In each stack, only the last of all calls from one function to another gets the
-    /// count of samples. Of all calls that a function makes, only the one from its innermost frame gets the weight. If
-    /// the innermost frame is the running one, none of the function's calls gets the weight.
+    /// Adds the stacks of an event. A recursive function is in a stack several times, but the stack must count only
+    /// once for it. So in each stack, only the last of all calls from one function to another gets the count of
+    /// samples. Of all calls that a function makes, only the one from its innermost frame gets the weight. If the
+    /// innermost frame is the running one, none of the function's calls gets the weight.
     ///
     /// The walk only finds out at deeper frames which calls these are. So [`Self::enter`] adds count and weight to
     /// every call at first, and takes them back from earlier calls when a function is entered again.
@@ -328,6 +329,7 @@ struct GraphWriter<'a> {
 }
 
 impl GraphWriter<'_> {
+    /// Writes the header, the functions one by one, and the totals.
     fn write_file(mut self, out: &mut dyn Write) -> Result<()> {
         self.write_header(out)?;
         for function in 0..self.sums.functions.len() {

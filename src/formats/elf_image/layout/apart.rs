@@ -92,8 +92,8 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
     let mut groups: Vec<Group> = Vec::new();
     let mut remaining = &fitting[..];
     while let Some(first) = remaining.first() {
-        // Extend the span from the first item up to the last one before a gap or another file. It always has the first
-        // item, so the loop makes progress.
+        // Extend the span from the first item up to the last one before a gap or another file. The span always contains
+        // the first item, so the loop makes progress.
         let mut span = first.addr..first.addr + first.len;
         // `extend_span` returns false for an item behind a gap or another file, or one that makes the span too long.
         let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));

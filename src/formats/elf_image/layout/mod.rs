@@ -83,7 +83,7 @@ fn find_runs(pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
 }
 
 /// Groups pieces, sorted by address, into runs. Pieces with less than `gap` bytes between them get into the same run.
-/// Code and ranges of which only names are known get into different ones unless `gap` is `u64::MAX`.
+/// But a run has either code or ranges of which only names are known, unless `gap` is `u64::MAX`.
 fn join_runs(gap: u64, pieces: &[SlotPiece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {

@@ -65,7 +65,7 @@ const COLUMNS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(super) struct Sources<'f, 'd> {
     columns: &'f BTreeMap<String, &'d RawValue>,
-    /// The number of rows in the file.
+    /// The number of rows that the table has in the file, without the new ones.
     rows: usize,
     /// For each new row, the index of its file name in the string table.
     new_rows: Interner<usize, u32>,

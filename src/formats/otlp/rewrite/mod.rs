@@ -58,7 +58,8 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         unversioned: 0,
         unknown: Skipped::new("unknown field"),
     };
-    // Messages that can't be read are skipped. But if there are no others, fail with the first message's error.
+    // Messages that can't be read are skipped. But if there are no others, fail with the error of the very first
+    // message. So that error is kept apart from the others, in `first_error`.
     let (mut read, mut first_error, mut skipped) = (0, None, Skipped::new("message"));
     for framed in split_messages(bytes) {
         match profile.collect_addresses(&framed) {

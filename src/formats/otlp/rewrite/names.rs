@@ -17,8 +17,8 @@ use rustc_hash::FxHashMap;
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
 /// Adds all names that are found, and returns whether the message changed. A location can have several names: one as a
-/// caller and another one as the innermost frame, or one per process. It is then copied for each further name, and
-/// samples get copies of their stacks that refer to the right copy.
+/// caller and another one as the innermost frame, or one per process. It is then copied for each further name. Samples
+/// that need such a copy get a copy of their stack, in which it takes the place of the location.
 pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
     let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |location_use| match uses.address(location_use) {

@@ -101,7 +101,7 @@ impl Memo {
     /// frame has no name is only valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &FrameKey, when: LookupState) -> Option<Lasting<KnownFrame<'_>>> {
         // Texts without times are looked up at the time `UNTIMED`. The namer's answers to queries without a time are
-        // valid at it.
+        // valid at that time.
         let Lasting { answer: frame, holds } = self.frames.get(key, when.time.unwrap_or(UNTIMED))?;
         let answer = match frame.text.clone() {
             Some(text) => {

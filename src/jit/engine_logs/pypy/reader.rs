@@ -288,7 +288,8 @@ impl PypyLogReader<'_> {
     /// Describes the code of a trace for the log. `None` if the trace's addresses are invalid.
     fn describe_code(&mut self, trace: &Trace, name: &[u8], operations: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
-            self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
+            let error = Error::new("the end of a loop or bridge is not after its start");
+            self.log.skipped.add(error.at_offset(trace.offset as u64));
             return None;
         }
         let size = trace.code.end - trace.code.start;
@@ -299,9 +300,10 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, line_range, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge is named after
-    /// its outermost call or, if that is unknown, after the loop that it comes from, followed by `bridge`. `roots`
-    /// holds the names of the loops that the earlier traces belong to.
+    /// Composes the name of a trace. A loop is named after the source location where it begins. A bridge has the name
+    /// of its outermost call or, if that is unknown, of the loop that it comes from, with `bridge` appended. If nothing
+    /// of this is known, the name has a number instead. `roots` holds the names of the loops that the earlier traces
+    /// belong to.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {

@@ -299,8 +299,9 @@ impl<'a> SourceMapDecoder<'a> {
         UNKNOWN
     }
 
-    /// File, line and column of an offset in the script that contains the called function of the inlined call with the
-    /// index `inlined` or, if that is `None`, the code's own function. An empty name and zeros if unknown.
+    /// Converts an offset in a script to file, line and column. `inlined` is the index of an inlined call: the script
+    /// is the one that contains the called function. If `inlined` is `None`, it is the script of the code's own
+    /// function. An empty name and zeros if unknown.
     fn position(&self, inlined: Option<u32>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
         let script = match inlined {
             Some(call) => self.scripts.get(call as usize).copied().flatten(),

@@ -80,7 +80,8 @@ function addToBins(job, row, sums, slot, stride) {
   }
 }
 
-/** The weights of one lane: index sort + count × bin. */
+/** The weights of one lane by bin and color: [sort + count × bin]. `sorts` has the color of each row, and `count` is
+ * the number of colors. `index` is from `rowsByTrack`. */
 export function laneActivity(job, tracks, index, sorts, count) {
   const sums = new Float32Array(job.bins * count);
   for (const track of tracks) {
@@ -129,7 +130,8 @@ export function laneMarks(job, tracks, index, through) {
   return marks;
 }
 
-/** A height that most bars fit into, so that a few bursts don't make all other bars flat. */
+/** The weight of a full bar, chosen so that most bars fit and a few bursts don't make all others flat. `laneOfTrack`
+ * has the lane of each track; -1 if it is in none. */
 export function laneCeiling(job, laneOfTrack, lanes) {
   const sums = new Float32Array(job.bins * lanes);
   for (let row = 0; row < job.rows.length; row++) {

@@ -14,8 +14,8 @@ const LONGEST = 300;
 
 /**
  * The jumps between rows of the listing. Short jumps get the lanes next to the code.
- * @returns {{from: number, to: number, lane: number}[]} from, to: rows; lane: -1 if there is no room or the jump is too
- *   long
+ * @returns {{from: number, to: number, lane: number}[]} from, to: rows, with -1 for a target that is hidden; lane: -1
+ *   if the target is hidden, the jump is too long, or there is no room
  */
 export function jumpArrows(rows, rowOf, instructions) {
   const arrows = [];
@@ -29,7 +29,8 @@ export function jumpArrows(rows, rowOf, instructions) {
   // For each lane, the rows where an arrow has been placed already.
   const taken = Array.from({ length: LANES }, () => new Uint8Array(rows.length));
   const inPlace = arrows.filter((arrow) => arrow.to >= 0 && lengthOf(arrow) <= LONGEST);
-  // Shorter arrows first, so that they get the lanes next to the code.
+  // Give each arrow the first lane in which all of its rows are free. Shorter arrows come first, so that they get the
+  // lanes next to the code.
   for (const arrow of inPlace.sort((a, b) => lengthOf(a) - lengthOf(b) || a.from - b.from)) {
     const [low, high] = [Math.min(arrow.from, arrow.to), Math.max(arrow.from, arrow.to)];
     arrow.lane = taken.findIndex((lane) => lane.subarray(low, high + 1).every((used) => !used));

@@ -6,6 +6,7 @@ import { counted } from "./format.js";
 
 /**
  * The actions of a box: [{id, label, key, act}]. `null` separates groups of actions. `view` is the graph with the box.
+ * The root of the graph can only be zoomed; other boxes without a function (node 0 or less) have no actions.
  */
 export function boxActions(page, view, box) {
   const { picture } = view,

@@ -22,8 +22,9 @@ class Members {
   }
 
   /**
-   * Lists nodes that share their box or are not members, the outermost first. `shared` has the nodes, `number` the
-   * index of each in `shared`, `below` those with a shared parent, and `lists` the members of each box with several.
+   * Lists the nodes whose weight differs from that of their box, callers before callees: members of boxes with several
+   * members, and nodes that aren't members. `shared` has these nodes, and `number` the index of each node in `shared`,
+   * or -1. `below` has all nodes whose caller is in `shared`. `lists` has the members of each box with several members.
    */
   findShared(nodeParent, nodeCount, at) {
     const shared = [],
@@ -35,6 +36,7 @@ class Members {
         box = at[node];
       if (parent >= 0 && this.number[parent] >= 0) below.push(node);
       const isMember = box > 0 && (parent < 0 || at[parent] !== box);
+      // The only member of a box weighs as much as the box.
       if (isMember && this.count[box] === 1) continue;
       this.number[node] = shared.length;
       shared.push(node);
@@ -103,9 +105,12 @@ class BoxCategories {
       { at, place, total } = this.tree,
       { nodeParent } = this.profile;
     const weights = new Float64Array(shared.length);
+    // Samples that don't count have no place (-1).
     shared.forEach((node, at) => {
       if (place[node] >= 0) weights[at] = selection.own[node];
     });
+    // Add the weight of each node to its caller's. Going backward, callees come before their callers, so a node's own
+    // weight is complete when it is added. A node that isn't in `shared` weighs as much as its box.
     for (let index = below.length - 1; index >= 0; index--) {
       const node = below[index];
       weights[number[nodeParent[node]]] += number[node] >= 0 ? weights[number[node]] : total[at[node]];
@@ -119,6 +124,7 @@ class BoxCategories {
     return this.known.get(node);
   }
 
+  /** Sums the weights of a box's members by category: [[category, weight]], the heaviest first. */
   sumsOf(node) {
     const { members, weights } = this,
       sums = new Map();

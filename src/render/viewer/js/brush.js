@@ -35,6 +35,7 @@ export class Brush {
     this.store.set({ ranges: tidy, tracks: tidy.length ? tracks : tracksWithoutRange(this.profile, tracks) });
   }
 
+  /** Lets the user select ranges in a surface by dragging with the main button. A double click clears the selection. */
   attach(surface) {
     const element = surface.element;
     const point = (event) => {
@@ -55,6 +56,8 @@ export class Brush {
     });
   }
 
+  /** Begins a drag, if there is time under the pointer. Returns whether it does. The drag changes an end of a range if
+   * it begins there, moves a range if it begins inside of it, and otherwise selects a new range. */
   begin(surface, [x, y], event) {
     const span = surface.spanAt(x, y);
     if (!span) return false;
@@ -64,6 +67,7 @@ export class Brush {
     const isElsewhere = JSON.stringify(chosen) !== JSON.stringify(tracks), before = isElsewhere ? [] : ranges;
     const edge = isElsewhere ? null : surface.edgeAt(x, y);
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);
+    // With Ctrl or Cmd, a new range is added to the others. Where a click selects a range, ranges can't be moved.
     const adds = event.ctrlKey || event.metaKey;
     const kind = edge ? edge.edge : inside >= 0 && !adds && !surface.isClickChoosing ? "move" : "new";
     const index = edge ? edge.index : inside;
@@ -72,6 +76,7 @@ export class Brush {
     return true;
   }
 
+  /** Continues a drag. There is no draft until the pointer has moved by more than a click may. */
   move(surface, [x, y]) {
     const drag = this.drag;
     const far = Math.hypot(x - drag.start[0], y - drag.start[1]) >= CLICK_SLACK;
@@ -90,6 +95,8 @@ export class Brush {
     this.timer = setTimeout(() => drag === this.drag && drag?.draft && this.choose(drag.draft, drag.tracks), this.pause);
   }
 
+  /** Ends a drag, and selects its draft. Without one it was a click, which selects the range under the pointer where
+   * clicks do so. */
   end(surface) {
     const drag = this.drag;
     clearTimeout(this.timer);

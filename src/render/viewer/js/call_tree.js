@@ -71,6 +71,7 @@ class CallTreePart {
 
   /** Lists the visible rows: below each expanded row its children, the heaviest first. */
   arrange() {
+    // `todo` has the nodes that still get rows. The last one comes next, so children are added in reverse.
     const { tree, open } = this, rows = [], todo = [];
     // The position of each row among its siblings, for screen readers.
     this.places = new Map();
@@ -95,6 +96,7 @@ class CallTreePart {
   /** Moves to the next search match (`step` 1) or the previous one (−1), in the order that the rows would have if all
    * were expanded. */
   walk(step) {
+    // `wanted` are the matching nodes, in the order of rows.
     const { tree, found } = this, wanted = [];
     if (!found) return null;
     const todo = childrenByWeight(tree, 0).reverse();
@@ -104,8 +106,10 @@ class CallTreePart {
       todo.push(...childrenByWeight(tree, node).reverse());
     }
     if (wanted.length === 0) return null;
+    // If the cursor is at a match because of an earlier step, go on from there, otherwise to the first or last match.
     const before = this.isWalked ? wanted.indexOf(this.rows[this.virtual.cursor]) : -1;
     const at = before < 0 ? (step > 0 ? 0 : wanted.length - 1) : (before + step + wanted.length) % wanted.length;
+    // Expand all callers of the match, so that it has a row.
     for (let above = tree.parent[wanted[at]]; above >= 0; above = tree.parent[above]) this.open.add(above);
     this.isWalked = true;
     this.arrange();
@@ -123,6 +127,7 @@ class CallTreePart {
     return this.page.groups().first[this.tree.group[node]];
   }
 
+  /** The element for a row: total and self weight, and the function's name, indented by its depth. */
   rowOf(row) {
     const { tree, page } = this, node = this.rows[row], number = this.functionOf(node), { profile, unit } = page;
     const all = page.selection().total, isOpener = this.hasChildren(node), isOpen = this.open.has(node);
@@ -169,6 +174,8 @@ class CallTreePart {
     this.redraw();
   }
 
+  /** Handles a key as tree views usually do: Right expands the row or goes to its first child, Left collapses it or
+   * goes to its parent, and Enter selects its function. */
   key(event) {
     const row = this.virtual.cursor, node = this.rows[row];
     this.isWalked = false;

@@ -4,9 +4,11 @@
 import { withLinks } from "./tree.js";
 
 /**
- * The recorded calls of an event, by group. `tracks` tells for each track whether it counts; null means that all do.
- * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array, rank} | null} named: for each
- *   group, whether the input contains it; edges: {caller, callee, count, cost}; null if the input has no calls
+ * The recorded calls of an event, by group of functions. `tracks` tells for each track whether it counts; null means
+ * that all do.
+ * @returns {{self, total, withCalls: Float64Array, named: Uint8Array, edges: Array, rank} | null} for each group, self:
+ *   its own cost; total: the cost of the calls to it; withCalls: its own cost and that of the calls it makes; named:
+ *   whether the input contains it. edges: {caller, callee, count, cost}. null if the input has no calls
  */
 export function statedCalls(profile, groups, event, tracks) {
   const stated = profile.calls(event);
@@ -33,9 +35,9 @@ export function statedCalls(profile, groups, event, tracks) {
   });
   for (const number of functions) {
     const group = groups.of[number], all = own[number] + inside[number];
-    // Nobody called a function such as `main`. Its total is its own cost and that of its calls.
     named[group] = 1;
     self[group] += own[number];
+    // Nobody called a function such as `main`. Its total is its own cost and that of its calls.
     total[group] += isCalled[number] ? called[number] : all;
     withCalls[group] += all;
   }
@@ -56,7 +58,7 @@ export function statedSums({ functions, categories }, groups, { self, total }) {
  * doesn't say in which order the calls happened.
  */
 export function callsTree(profile, stated, group, isCallers) {
-  // The cost of the calls between the group and each other group.
+  // For each other group, the cost of its calls to this group (`isCallers`), or of this group's calls to it.
   const costs = new Map();
   for (const { caller, callee, cost } of stated.edges) {
     const [from, to] = isCallers ? [callee, caller] : [caller, callee];
@@ -64,8 +66,10 @@ export function callsTree(profile, stated, group, isCallers) {
   }
   const others = [...costs].filter(([, cost]) => cost > 0).sort((a, b) => b[1] - a[1] || a[0] - b[0]);
   const inside = others.reduce((sum, [, cost]) => sum + cost, 0);
-  // Node 0 is the root, node 1 the group, and all other nodes are its callers or callees.
+  // The weight of the group's box. Its calls can't weigh more than the box.
   const whole = isCallers ? Math.max(stated.total[group], inside) : stated.withCalls[group];
+  // Node 0 is the root, node 1 the group, and all other nodes are its callers or callees. If the group weighs nothing,
+  // there is only the root.
   const length = whole > 0 ? others.length + 2 : 1;
   const tree = withLinks({
     length,

@@ -22,7 +22,7 @@ const COST_KEYS = ["ranges", "tracks"];
 /** The keys of the state that change what this part shows. */
 const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
 export function mountCode(root, page) {
   const part = new CodePart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -112,6 +112,7 @@ class CodePart {
 
   #weightOf = (cost) => (this.#page.state.weight === "samples" ? cost.count : cost.weight);
 
+  /** Draws everything: the head, the table of listings, and the shown listing or why there is none. */
   draw() {
     const { profile, pack, state } = this.#page;
     this.#listings ??= new Listings(pack, profile);
@@ -161,9 +162,12 @@ class CodePart {
     // Unnamed code may be of another kind here than in stacks.
     const kind = profile.categories[category].jit ? category : profile.functions.category[number];
     const part = shares[group * profile.categories.length + kind];
+    // Numbers of samples aren't known by tier. If all self weight is in this tier, it has all samples, too.
     return { part, count: part === self[group] ? selfCount[group] : null };
   }
 
+  /** Draws the table of listings: those of the selected function or, if none is selected, of the shown listing's
+   * function. If no listing is shown either, the table has all listings. */
   #drawTable(shown) {
     const { state, profile } = this.#page;
     const all = Array.from({ length: this.#listings.length }, (_, listing) => listing);
@@ -171,6 +175,7 @@ class CodePart {
       : this.#listings.ofFunction(state.selected);
     const isWhole = state.selected === null && shown < 0;
     this.#nodes.table.classList.toggle("whole", isWhole);
+    // A single listing without instructions needs no table: a note says why it has none.
     this.#nodes.table.hidden = own.length === 0 || (own.length === 1 && !isWhole && this.#listings.missing[own[0]] !== "");
     if (!this.#nodes.table.hidden) {
       this.table.show({
@@ -179,6 +184,8 @@ class CodePart {
     }
   }
 
+  /** Draws the head. If no function is selected and no listing is shown, it says how many listings there are and how
+   * many samples they cover. Otherwise it has the function's name, module and share of the selection. */
   #head(shown) {
     const { state, profile } = this.#page;
     const head = this.#nodes.head;
@@ -203,6 +210,7 @@ class CodePart {
     const module = number >= 0 ? profile.functions.module[number] : this.#listings.module[shown];
     const words = [module];
     const own = number >= 0 ? this.#listings.ofFunction(number) : this.#listings.likes(shown);
+    // Without instructions, the amounts are those of the function's stacks, otherwise the sum over its listings.
     if (own.every((listing) => this.#listings.missing[listing])) {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
@@ -226,6 +234,7 @@ class CodePart {
     return own.length < count ? `the hottest ${own.length} of ${count} compiled versions` : counted(own.length, "code");
   }
 
+  /** Draws the machine code and source of a listing. If it wasn't shown before, goes to its hottest instruction. */
   #drawListing(shown) {
     const nodes = this.#nodes;
     const [listings, costs, events] = [this.#listings, this.#costs, this.#events()];
@@ -276,6 +285,8 @@ class CodePart {
     return events.map((event, column) => element("span", {}, told(event, column)));
   }
 
+  /** Elements that say why the selected function has no listing: its code is missing, it was inlined into other code,
+   * it has no samples of its own, or it isn't among the listed code blocks. */
   #whyNot(shown) {
     const { state, profile } = this.#page;
     const why = shown >= 0 ? this.#listings.missing[shown] : "";
@@ -299,7 +310,8 @@ class CodePart {
       : `Nothing is known about the code of ${name}.`)];
   }
 
-  /** Links to the functions with code that were called, directly or indirectly, by this group, the hottest first. */
+  /** Elements for a group without self time: links to the functions that it called, directly or indirectly, as far as
+   * their code is listed; the hottest first. */
   #calleesOf(group) {
     const { profile, store, unit } = this.#page, groups = this.#page.groups();
     const sums = ownBelow(profile, groups, this.#page.selection().own, group);
@@ -395,6 +407,8 @@ class CodePart {
     if (redraw) this.redraw();
   }
 
+  /** Handles a key in the search field: Enter goes to the next match, Shift+Enter to the previous one, and Escape
+   * clears the search. */
   #searchKey(event) {
     if (event.key === "Escape") {
       this.#nodes.search.value = "";

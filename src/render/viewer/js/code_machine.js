@@ -58,6 +58,7 @@ export class MachinePane {
   show(view) {
     const { listings, instructions, listing, costs, hotOnly, found } = view;
     const [from, to] = [listings.first[listing], listings.first[listing + 1]];
+    // The instruction at the cursor, to find its new row.
     const at = this.cursor;
     const isHot = (at) => costs.some((cost) => cost.count[at] > 0);
     const wanted = hotOnly ? (at) => isHot(at) || at === this.#wanted || (found?.has(at) ?? false) : null;
@@ -98,6 +99,7 @@ export class MachinePane {
     this.#list.draw();
   }
 
+  /** The element for a row: costs, address, instruction, target and line number, or a gap (see `listingRows`). */
   #row(row) {
     const at = this.#rows[row];
     if (at < 0) {
@@ -131,7 +133,8 @@ export class MachinePane {
     return instructions.file[at] && !isSame ? `:${instructions.line[at]}` : "";
   }
 
-  /** The elements for the target of an instruction. */
+  /** The elements for the target of an instruction: a link to another instruction of this listing, or the address and
+   * name of a target elsewhere, which is a link if that has a listing, too. */
   #target(at, address) {
     const { listings, instructions, listing } = this.#view;
     const inside = instructions.inside[at];
@@ -152,6 +155,7 @@ export class MachinePane {
       : element("span", { class: "elsewhere", title: out.name }, text)];
   }
 
+  /** Handles a click: follows a target, opens a gap, or moves the cursor to the instruction. */
   #clicked(event) {
     const target = event.target.closest(".target");
     if (target?.dataset.to) return this.moveTo(Number(target.dataset.to));
@@ -172,6 +176,8 @@ export class MachinePane {
     this.moveTo(end - Math.ceil(left / 2));
   }
 
+  /** Handles a key: Enter follows the target at the cursor, n and N go to the next cooler or hotter instruction, and
+   * arrows move the cursor. */
   #key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const at = this.cursor;

@@ -81,6 +81,7 @@ export function sourceRows(lines, instructions, hotOnly) {
   for (const line of shown) {
     if (before?.file !== line.file) rows.push({ file: line.file });
     else {
+      // If only a few lines are between this line and the previous one, show them, too. Otherwise, show a gap.
       const between = line.line - before.line - 1;
       if (between > 0 && between <= BETWEEN && instructions.hasText(line.file)) {
         for (let number = before.line + 1; number < line.line; number++) {

@@ -67,6 +67,7 @@ export class SourcePane {
     } else this.#list.draw();
   }
 
+  /** The element for a row: a gap, the head of a file, or a line with its cost and text (see `sourceRows`). */
   #row(row) {
     const { file, line, sums, gap } = this.#rows[row];
     const { instructions, events, wholes, weighted, isChosen } = this.#view;

@@ -52,6 +52,7 @@ export class CodeTable {
     if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
   }
 
+  /** Handles a key in the table: arrows move from row to row, and Enter chooses the row's listing. */
   #key(event) {
     const row = event.target.closest("tr[data-listing]");
     if (!row) return;

@@ -47,8 +47,9 @@ function shareOf(part, { total, count }, one) {
   return one === null ? { part: part.count, whole: count } : { part: samples(part.weight), whole: samples(total) };
 }
 
-/** The functions of both sides, in the order of `report --diff`: the largest change of share first. Elements: [{name,
- * module, before: {weight, count}, after, delta (percentage points), word, number}]. */
+/** The functions of both sides with their total weights (`byTotal`) or self weights. The largest change comes first, as
+ * in `report --diff`. Elements: [{name, module, before: {weight, count}, after, delta (percentage points), word,
+ * number}]. */
 export function changedFunctions(page, comparison, byTotal) {
   const { profile } = page,
     groups = page.groups(),

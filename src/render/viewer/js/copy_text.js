@@ -23,6 +23,7 @@ export function foldedText(picture, top) {
   prefix[top] = above.reverse().join(";");
   for (let node = top; node < tree.length; node++) {
     if (node > top) {
+      // Only nodes below `top` have a caller with a prefix. Callers come before their callees.
       const caller = prefix[tree.parent[node]];
       if (caller === undefined || !(tree.total[node] > 0)) continue;
       prefix[node] = (caller ? caller + ";" : "") + foldedName(picture.nameOf(node));

@@ -55,6 +55,7 @@ class DifferencePart {
     this.update();
   }
 
+  /** The bar above the graph: whether to normalize, which sums the table has, and whether it includes noise. */
   toolbar() {
     const { store } = this.page;
     const check = (id, label, title, isOn, change) => {
@@ -131,6 +132,7 @@ class DifferencePart {
     );
   }
 
+  /** What the graph calls when the user zooms, opens a menu or presses a key. */
   handlers() {
     const { store } = this.page;
     return {
@@ -176,6 +178,7 @@ class DifferencePart {
     });
   }
 
+  /** Draws the graph and the table. Picture and comparison are only made anew if what they depend on has changed. */
   show() {
     const { page, root, view, model } = this;
     if (root.hidden) return;
@@ -202,6 +205,7 @@ class DifferencePart {
     view.paint();
   }
 
+  /** The line above the graph: both totals, and how much of the earlier profile no longer occurs. */
   factsOf({ before, after, kind }, picture) {
     const { unit } = this.page;
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
@@ -216,6 +220,7 @@ class DifferencePart {
     return words.join(" · ");
   }
 
+  /** Fills the table with the changed functions: all (`withNoise`), or those that changed by more than noise. */
   showTable(comparison) {
     const { page, model, byTotal, withNoise } = this;
     const changes = model.remember("changes", [comparison, page.groups(), byTotal], () =>

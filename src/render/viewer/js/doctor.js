@@ -11,7 +11,7 @@ const MOST_FUNCTIONS = 6;
 /** The maximum number of names in a link's search. With more names, the address would be too long to share. */
 const MOST_NAMES = 40;
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
 export function mountDoctor(root, page) {
   const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
   const draw = drawingOf(page, () => root.replaceChildren(...page.pack.json("findings").map((told) => recordingArticle(page, told))));
@@ -129,7 +129,8 @@ function outermostTest({ profile }, show) {
     && (show.any || files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
 }
 
-/** For each group, the weight of the samples in whose stacks it is the outermost known function. */
+/** For each group, the weight of the samples in whose stacks it is the outermost known function: all its callers there
+ * have the category "unknown". */
 function outermostSums(page) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = page.profile;
   const groups = page.groups();

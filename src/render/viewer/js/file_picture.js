@@ -31,6 +31,7 @@ function readBoxes(svg, isChart) {
     // Node 0 is the root, which a chart doesn't have.
     box.node = isChart ? at + 1 : at;
     if (box.letter === IDLE_LETTER) box.node = IDLE;
+    // Lanes have the numbers LANE, LANE − 1 and so on, which say where they are in `lanes`.
     if (box.letter === LANE_LETTER) box.node = LANE - (lanes.push(box) - 1);
   });
   return { boxes, lanes };
@@ -64,12 +65,14 @@ export class FilePicture extends FlamePicture {
     return node <= LANE ? this.lanes[LANE - node] : this.boxes[node - (this.facts.chart ? 1 : 0)];
   }
 
+  /** The boxes to draw in the range `view`. `pixel` is the width of a pixel, in the units of boxes. */
   layout(view, pixel) {
     const placed = new BoxRows(), narrowest = pixel * (this.facts.chart ? NARROW_IN_CHART : NARROW_BOX);
     for (const row of this.rows) {
       let drawnTo = -Infinity;
       for (let at = firstBehind(row, view.start); at < row.length && row[at].start < view.end; at++) {
         const { node, start, end } = row[at];
+        // Of several narrow boxes within that distance, one is kept.
         if (end - start < narrowest && end - drawnTo < narrowest) continue;
         placed.add(node, start, end);
         drawnTo = end;
@@ -149,10 +152,12 @@ export class FilePicture extends FlamePicture {
   }
 
   /** Marks the functions whose names match; null removes the marks. Returns {count: number of matching functions,
-   * weight: of the stacks that contain one, whole: the total weight}. */
+   * weight: of the stacks that contain one, whole: the total weight; in a chart, the time covered by boxes}. */
   search(matches) {
     this.found = matches ? this.names.map(matches) : null;
     const functions = new Set();
+    // `foundTo` is the end of the last box that was added to `weight`, and `busyTo` that of the last one added to
+    // `busy`. Boxes come in the order of their starts, so a box that starts before such an end is on top of that box.
     let [weight, busy, foundTo, busyTo, last] = [0, 0, 0, 0, 0];
     for (const { node, name, start, end } of this.boxes) {
       // In a chart, each thread starts at the left again.

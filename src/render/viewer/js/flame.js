@@ -46,10 +46,11 @@ class FlamePart {
     this.update();
   }
 
+  /** The bar above the graph: direction, order, what to merge, and buttons. */
   toolbar() {
     const { store } = this.page;
-    // A zoom is a path from the root. It means nothing in a tree that starts from the innermost functions, or vice
-    // versa.
+    // True if the tree of this direction starts at the other end of stacks than the current one. A zoom is a path from
+    // the root, so it then means nothing and is dropped.
     const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
@@ -89,7 +90,7 @@ class FlamePart {
         "flame-merge-recursion",
         "mergeRecursion",
         "Merge recursion",
-        "Show only the outermost call of a recursive function",
+        "Show a function and its direct calls to itself as one box",
       ),
       element(
         "button",
@@ -100,6 +101,7 @@ class FlamePart {
     );
   }
 
+  /** What the graphs call when the user zooms, opens a menu or presses a key, and after they were painted. */
   handlers() {
     const { store } = this.page;
     return {
@@ -166,11 +168,13 @@ class FlamePart {
     return this.page.state.sandwich === null ? [whole] : [callers, callees];
   }
 
+  /** Shows the whole graph or, if a function is selected for the sandwich view, its callers and callees. */
   show() {
     const { page, root, model } = this,
       { state } = page;
     if (root.hidden) return;
     this.showChoices(state);
+    // When the view changes, the element with the focus may disappear. The new graph then takes the focus.
     const isSandwich = state.sandwich !== null, isTurned = this.sandwiched !== state.sandwich;
     const takesFocus = isTurned && (isLost(document.activeElement) || root.contains(document.activeElement));
     this.sandwiched = state.sandwich;
@@ -193,6 +197,8 @@ class FlamePart {
     view.scroll.focus({ preventScroll: true });
   }
 
+  /** Paints a picture in one of the graphs. The view goes to `zoom` if the picture or the wanted zoom has changed, and
+   * otherwise stays where the user has moved it. */
   showPicture(view, picture, zoom, span = []) {
     picture.found = foundGroups(this.page)?.groups ?? null;
     picture.selected = this.model.selectedGroup();
@@ -237,6 +243,7 @@ class FlamePart {
     this.kept.replaceChildren(...kept);
   }
 
+  /** Shows the kinds of code that have self weight, with their colors and shares. */
   showLegend() {
     const { page, model } = this,
       sums = model.ownByCategory();

@@ -45,12 +45,14 @@ export class BoxRows {
   /** The box of a row at a place, or the nearest box within `slack`; −1 if there is none. */
   at(row, place, slack) {
     if (row < 0 || row >= this.rows) return -1;
+    // Find the first box that ends after the place.
     let [low, high] = [this.first[row], this.first[row + 1]];
     while (low < high) {
       const middle = (low + high) >> 1;
       if (this.end[middle] <= place) low = middle + 1;
       else high = middle;
     }
+    // That box contains the place, or begins soon after it. If not, the box before it may end shortly before the place.
     if (low < this.first[row + 1] && this.start[low] <= place) return low;
     if (low < this.first[row + 1] && this.start[low] - place <= slack) return low;
     return low > this.first[row] && place - this.end[low - 1] <= slack ? low - 1 : -1;

@@ -53,6 +53,7 @@ export class FlameModel {
     return new TreePicture({ page, tree, looks: this.looks(), categories: categoriesOf(page, tree) });
   }
 
+  /** The picture of stacks in order of time, with a lane per thread. It starts with the timeline's visible range. */
   lanesPicture() {
     const { page } = this, { profile, state } = page, tree = page.tree("calls"), looks = this.looks();
     const [from, to] = shownTime(state, timeClock(profile)?.length ?? 0);
@@ -65,6 +66,7 @@ export class FlameModel {
     });
   }
 
+  /** The lanes for the selected rows of an event. `unit` is the number of nanoseconds per unit of time. */
   lanes(rows, unit) {
     const { profile, state } = this.page,
       partOf = rowParts(profile, rows, state);

@@ -86,6 +86,7 @@ export class FlamePicture {
     return lines.filter((line) => line !== "");
   }
 
+  /** The text about a node's weight, also as a share of everything and of the node that the view is zoomed to. */
   amountsOf(node, zoomed) {
     const total = this.totalOf(node), words = [this.amountText(total), `${percent(total, this.all)} of all`];
     if (zoomed > 0 && zoomed !== node) {

@@ -131,6 +131,7 @@ export class FlameView {
       this.spacer.style.height = `${this.contentHeight}px`;
     }
     this.laidOutHeight = height;
+    // When the graph's direction has changed, scroll to the root.
     if (this.isAtEdge) this.scroll.scrollTop = picture.upward ? this.contentHeight : 0;
     else if (picture.upward && before !== [this.contentHeight, height].join()) {
       // Keep the boxes at the bottom where they are, even if the window became lower or has fewer rows.
@@ -166,6 +167,7 @@ export class FlameView {
     return { x: edge.left + this.leftOf(place), y: edge.top + this.topOf(this.boxes.rowOf(box)) + this.look.row / 2 };
   }
 
+  /** Paints the boxes and what is highlighted. If there are no boxes, shows a text that says why. */
   paint() {
     if (!this.picture || !this.measure()) return;
     this.layOut();
@@ -191,6 +193,7 @@ export class FlameView {
     return box >= 0 && this.boxes.node[box] === node ? box : this.boxes.find(row, node);
   }
 
+  /** The box under the pointer, or the nearest one within a pixel in the same row; −1 if there is none. */
   boxAt(event) {
     // The pointer may be here before the graph has been drawn for the first time.
     if (this.boxes.length === 0) return -1;
@@ -202,6 +205,7 @@ export class FlameView {
     return this.boxes.at(row, this.view.start + (x - this.left) / this.scale, 1 / this.scale);
   }
 
+  /** Highlights the box under the pointer, and shows its tooltip there. */
   hover(event) {
     const box = this.boxAt(event);
     this.scroll.style.cursor = box >= 0 ? "pointer" : "";
@@ -251,6 +255,7 @@ export class FlameView {
     this.handlers.zoom(this, { node: node[box], start: start[box], end: end[box], path });
   }
 
+  /** Moves the cursor to a box: to the middle of its visible part. Also says what the box is, for screen readers. */
   pointTo(box) {
     const { node, start, end } = this.boxes;
     this.cursor = {
@@ -277,7 +282,7 @@ export class FlameView {
     this.handlers.menu(this, { node: this.boxes.node[box], box, x, y });
   }
 
-  /** With Ctrl, zooms around the pointer; with Shift, moves the visible range. */
+  /** With Ctrl, zooms around the pointer. With Shift, or if the wheel turns sideways, moves the visible range. */
   wheel(event) {
     const { picture, view } = this,
       range = view.end - view.start;
@@ -317,6 +322,7 @@ export class FlameView {
     this.draw();
   }
 
+  /** Handles a key: arrows move the cursor from box to box; `keyOfBox` handles the others. */
   key(event) {
     if (!this.picture || event.target !== this.scroll) return;
     const move = MOVES[event.key],
@@ -434,6 +440,7 @@ export function walkViews(views, step) {
   if (all === 0) return null;
   // Matches are numbered across all views. `before` is how many are in the views before the current one.
   const before = counts.slice(0, Math.max(at, 0)).reduce((sum, count) => sum + count, 0);
+  // `place` is the number of the current match in its view; -1 if the search starts anew.
   const place = at < 0 ? -1 : views[at].walkedPlace();
   const wanted = place < 0 ? (step > 0 ? 0 : all - 1) : (before + place + step + all) % all;
   // Find the view that contains the wanted match. `first` is the number of that view's first match.

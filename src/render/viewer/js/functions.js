@@ -17,7 +17,7 @@ export function nameWithRun(name, frames = 1) {
  * Groups functions. With `mergeTiers`, functions with the same name and module are one group, whichever tier made their
  * code; otherwise each function is a group of its own.
  * @returns {{count: number, of: Uint32Array, first: Uint32Array, rank: Int32Array}} of: the group of each function;
- *   first: the first function of each group; rank: the position of each group among siblings
+ *   first: the first function of each group; rank: the position of each group among siblings in trees
  */
 export function functionGroups(profile, mergeTiers) {
   const { name, identity } = profile.functions;
@@ -58,7 +58,8 @@ export function functionSums(profile, groups, selection) {
   const [self, selfCount, total, totalCount] = [0, 0, 0, 0].map(() => new Float64Array(groups.count));
   const shares = new Float64Array(groups.count * categories.length);
   const [below, belowCount] = [own.slice(), ownCount.slice()];
-  // Callees come after their callers. Going backward, the sum of a node (`below`) is complete when the node is reached.
+  // Callees come after their callers. Going backward, the sum of a node and everything below it (`below`) is complete
+  // when the node is reached.
   const { recursive } = walkedNodes(profile, groups);
   for (let node = nodeCount - 1; node >= 0; node--) {
     // In a small selection, most stacks have no samples.
@@ -69,7 +70,7 @@ export function functionSums(profile, groups, selection) {
       selfCount[group] += ownCount[node];
       shares[group * categories.length + functions.category[number]] += own[node];
     }
-    // If the function is on the stack above this node, too, the outer node counts the weight.
+    // If a caller belongs to the same group, the weight already counts there.
     if (recursive[node] === 0) {
       total[group] += below[node];
       totalCount[group] += belowCount[node];
@@ -87,15 +88,17 @@ const WALKED = new WeakMap();
 
 /**
  * Walks along all stacks once.
- * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: for each node, whether its group is also above it
- *   on the stack; seen: [group * categories + category] when the walk first met it, in the order of `jitgraft report`
+ * @returns {{recursive: Uint8Array, seen: Float64Array}} recursive: for each node, whether the same group is also among
+ *   its callers; seen: for each group and category ([group * categories + category]), how many nodes the walk had
+ *   visited before the first one of these. The walk has the order of `jitgraft report`
  */
 export function walkedNodes(profile, groups) {
   if (!WALKED.has(groups)) WALKED.set(groups, walkNodes(profile, groups));
   return WALKED.get(groups);
 }
 
-/** Computes what `walkedNodes` returns, by visiting each node before its callees. */
+/** Computes what `walkedNodes` returns: for each node, whether its group is also among its callers (`recursive`), and
+ * for each group and category, when its first node was visited (`seen`). Visits each node before its callees. */
 function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories }, groups) {
   const { first, next } = childLists(nodeParent);
   const recursive = new Uint8Array(nodeCount);
@@ -106,13 +109,14 @@ function walkNodes({ nodeParent, nodeFunction, nodeCount, functions, categories 
   let node = nodeCount > 0 ? first[nodeCount] : -1;
   while (node >= 0) {
     const group = groups.of[nodeFunction[node]], sort = group * categories.length + functions.category[nodeFunction[node]];
-    // `onStack` counts how often each group is on the current stack.
+    // `onStack` counts how often each group is on the current stack, and `entered` the nodes visited so far.
     recursive[node] = onStack[group]++ > 0 ? 1 : 0;
     seen[sort] = Math.min(seen[sort], entered++);
     if (first[node] >= 0) {
       node = first[node];
       continue;
     }
+    // The node has no callees. Leave it, and its callers as long as they have no further sibling.
     while (node >= 0) {
       onStack[groups.of[nodeFunction[node]]]--;
       if (next[node] >= 0) {

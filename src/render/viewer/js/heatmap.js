@@ -63,6 +63,7 @@ export function drawHeat(pen, shape, heat, place, height, colors) {
 
 /** The boxes that cover [from, to), one per column: [left, top, width, height]. */
 export function heatBoxes(shape, [from, to], place, height) {
+  // The cells from `first` up to, but not including, `last`. They are counted column by column, from the bottom up.
   const first = heatCellAt(shape, from), last = Math.ceil(to / shape.cell) - shape.first * HEAT_ROWS;
   const columns = [Math.floor(first / HEAT_ROWS), Math.floor((last - 1) / HEAT_ROWS)], boxes = [];
   for (let column = Math.max(0, columns[0]); column <= Math.min(shape.columns - 1, columns[1]); column++) {
@@ -122,6 +123,7 @@ export class HeatMap {
     if (hovered) this.frame(pen, hovered, place, height, "--faint");
   }
 
+  /** Draws the cells of the time [from, to), and the legend: what a column, a row and a color stand for. */
   drawCells(sums, state, [from, to], width, place, height) {
     const { rows } = sums, { profile } = this.page, { unitNs } = this.clock;
     const weights = state.weight === "samples" ? rows.count : rows.weight;
@@ -159,10 +161,12 @@ export class HeatMap {
     const boxes = heatBoxes(this.shape, range, place, height);
     pen.fillStyle = styleColor(color);
     boxes.forEach(([left, top, wide, high], at) => {
+      // The boxes of the neighboring columns.
       const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);
       pen.fillRect(left, bottom - 1, wide, 1);
-      // The first column may start above the bottom, and the last may end below the top.
+      // The first column may start above the bottom, and the last may end below the top. The line at a side of a box is
+      // only drawn where the neighboring column has no box.
       const from = before ? before[1] + before[3] : top, to = after ? after[1] : bottom;
       pen.fillRect(left, from, 1, bottom - from);
       pen.fillRect(left + wide - 1, top, 1, to - top);

@@ -56,11 +56,14 @@ export class Compilations {
   }
 
   /**
-   * When each function of a recording was first compiled, by process and name. In processes without a dump of their
-   * own, by name alone.
+   * Returns a function that takes a process ({input, pid}) and a name, and tells when the process first compiled a
+   * function of this name; null if unknown. If nothing is known about the process's own compilations, the first one in
+   * any process of the recording is taken.
    */
   firstCompiled() {
+    // `writers` has the processes with compilations of their own.
     const times = new Map(), writers = new Set();
+    // Rows are in order of time. Going backward, the first compilation overwrites the later ones.
     for (let row = this.length - 1; row >= 0; row--) {
       const number = this.function[row] - 1, input = this.input[row];
       if (number < 0) continue;
@@ -85,7 +88,7 @@ export function timeFilter(ranges, recording) {
   return (time, input) => (recording === null || input === recording) && isIn(time);
 }
 
-/** Sums the code that was compiled at times that count: by category, and in total. */
+/** Sums the code that was compiled at the times that `isIn` accepts: by category, and in total. */
 export function compiledIn(compilations, categories, isIn) {
   const sums = {
     codes: new Float64Array(categories), bytes: new Float64Array(categories), allCodes: 0, allBytes: 0, again: 0, moves: 0,
@@ -108,8 +111,8 @@ function binOf(time, { from, to }, bins) {
   return Math.min(bins - 1, Math.floor(((time - from) / (to - from)) * bins));
 }
 
-/** Sums the code that was compiled in each bin of the axis. codes and bytes are [category][bin]; again (recompiled
- * functions) and moves are [bin]. */
+/** Sums the code that was compiled in each bin of the axis, at the times that `isIn` accepts. codes and bytes are
+ * [category][bin]; again (recompiled functions) and moves are [bin]. */
 export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   const columns = () => Array.from({ length: categories }, () => new Float64Array(bins));
   const over = { codes: columns(), bytes: columns(), again: new Float64Array(bins), moves: new Float64Array(bins) };
@@ -127,7 +130,7 @@ export function compiledOverTime(compilations, categories, axis, bins, isIn) {
   return over;
 }
 
-/** Running totals of each column. */
+/** Replaces each array of numbers by its running totals. */
 export function accumulated(columns) {
   return columns.map((column) => {
     let sum = 0;
@@ -136,14 +139,14 @@ export function accumulated(columns) {
 }
 
 /**
- * The functions that were compiled most often at times that count, by process and name.
+ * The functions that were compiled most often at the times that `isIn` accepts, by process and name.
  * @returns {{number, codes, again, bytes, tiers: Map<number, number>, first, last}[]} tiers: number of codes by
  *   category
  */
 export function mostCompiled(compilations, isIn, most = 200) {
   const found = new Map();
   for (let row = 0; row < compilations.length; row++) {
-    // 0 means that the compiled function isn't in the profile's table.
+    // 0 stands for several functions, which can't be listed one by one.
     const number = compilations.function[row] - 1;
     const time = compilations.time[row];
     if (number < 0 || !isIn(time, compilations.input[row])) continue;
@@ -162,7 +165,8 @@ export function mostCompiled(compilations, isIn, most = 200) {
 }
 
 /**
- * For each node of the profile, the innermost function of the program on its stack.
+ * For each node of the profile, the innermost function of the program on its stack. An interpreter's own functions
+ * (`interpreters`) aren't the program's: they stand for the function that they run.
  * @returns {{category: Int16Array, function: Int32Array}} category: how the function ran, -1 if unknown; function: -1
  *   if an interpreter ran an unknown function
  */
@@ -184,6 +188,7 @@ export function programFrames(profile, interpreters) {
       innermost[node] = hasOwn ? innermost[parent] : -1;
     } else if (isProgram[functions.category[number]]) {
       [category[node], innermost[node]] = [functions.category[number], number];
+    // Other code, such as libraries and the kernel, runs on behalf of its caller's function.
     } else if (parent >= 0) {
       [category[node], innermost[node]] = [category[parent], innermost[parent]];
     }
@@ -192,23 +197,24 @@ export function programFrames(profile, interpreters) {
 }
 
 /**
- * For each bin of the axis, the weight of samples by how the program's innermost function ran: [category][bin]. The
- * last column is for samples without such a function.
+ * The weight of samples over time, by how the program's innermost function ran. Returns one array per category, with
+ * one number per bin of the time axis: [category][bin]. One more array at the end is for samples without a function of
+ * the program.
  */
 export function samplesOverTime(profile, frames, state, axis, bins) {
   const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
-  const columns = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
-  if (!rows.time) return columns;
+  const sums = Array.from({ length: profile.categories.length + 1 }, () => new Float64Array(bins));
+  if (!rows.time) return sums;
   const counts = rowParts(profile, rows, { ...state, ranges: [] });
   const weights = state.weight === "samples" ? rows.count : rows.weight;
   for (let row = 0; row < rows.length; row++) {
     const bin = counts(row) ? binOf(rows.time[row], axis, bins) : -1;
     if (bin < 0) continue;
     const category = rows.node[row] < 0 ? -1 : frames.category[rows.node[row]];
-    // The last column is for samples without a function of the program.
-    columns[category < 0 ? columns.length - 1 : category][bin] += weights[row];
+    // The last array is for samples without a function of the program.
+    sums[category < 0 ? sums.length - 1 : category][bin] += weights[row];
   }
-  return columns;
+  return sums;
 }
 
 /**

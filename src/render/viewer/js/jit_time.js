@@ -17,7 +17,7 @@ const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeV
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
 
-/** Mounts the part in `root`. */
+/** Mounts the part in `root`, and redraws it when its size, or the state that it depends on, changes. */
 export function mountJitTime(root, page) {
   const part = new JitPart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -63,6 +63,7 @@ class JitPart {
     this.#charts();
   }
 
+  /** Creates the three charts, without contents. */
   #charts() {
     const length = timeClock(this.#page.profile)?.length ?? null;
     this.#length = length;
@@ -77,6 +78,7 @@ class JitPart {
     chart("samples", "Samples, by tier of the innermost function of the program ", 110);
   }
 
+  /** Draws charts, notes and tables for the selected time and recording. The compilations are only read once. */
   draw() {
     const { profile, pack, state } = this.#page;
     this.#compilations ??= new Compilations(pack, profile);
@@ -104,6 +106,7 @@ class JitPart {
     return { from: first, to: Math.max(own.at(-1) ?? 0, first + 1) };
   }
 
+  /** Says how much code was compiled in the selected time, and how much of it was recompiled or moved. */
   #facts(sums, ranges) {
     const { about } = this.#compilations;
     const words = [
@@ -141,6 +144,7 @@ class JitPart {
     this.#nodes.notes.replaceChildren(...notes.map((note) => element("p", {}, note)));
   }
 
+  /** Draws the three charts: code written by tier, recompilations and moves, and samples by tier. */
   #draw(ranges, isIn) {
     const { profile, state } = this.#page;
     const axis = this.#axis();
@@ -150,6 +154,7 @@ class JitPart {
     const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins, isIn);
     const what = this.#nodes.what.value;
     const ofSort = (category) => ({ name: category.name, color: `--code-${category.letter}` });
+    // Only categories in which something was compiled get a series.
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
     // If nothing was compiled in the visible time, only the notes say so.
@@ -175,6 +180,7 @@ class JitPart {
     });
   }
 
+  /** Shows how much code each tier has, with and without known times. */
   #tiers(sums) {
     const { profile } = this.#page;
     const untimed = new Map();
@@ -221,6 +227,7 @@ class JitPart {
     this.#nodes.warm.replaceChildren(made);
   }
 
+  /** Shows the most often compiled functions. Those that occur in samples are links to their code. */
   #functions(isIn) {
     const { profile, store } = this.#page;
     const found = mostCompiled(this.#compilations, isIn, JIT_ROWS);

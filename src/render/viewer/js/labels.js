@@ -1,5 +1,5 @@
 // Shortens names to fit their boxes. Namespaces and packages before the function's own name are left out first, then
-// the end is cut. The command line's flame graphs do the same.
+// the end is cut. With `cutsStart`, the start is cut instead. The command line's flame graphs do the same.
 
 /** A name shortened to fewer letters would tell nothing. */
 const FEWEST_LETTERS = 3;
@@ -8,7 +8,7 @@ const FEWEST_LETTERS = 3;
 const MOST_LETTERS = 1000;
 
 /** The offsets in a name at which the function's own name may start: after each `::` (and after each `.` between
- * names, if `dotsQualify`) outside of brackets. */
+ * names, if `dotsQualify`) outside of brackets. The name ends at the first blank outside of brackets. */
 export function qualifiedAt(name, dotsQualify) {
   const found = [];
   let depth = 0;
@@ -72,6 +72,7 @@ export class LabelFitter {
     return kept.length + 1 < FEWEST_LETTERS ? "" : "…" + kept;
   }
 
+  /** The width of a text: the sum of its letters' widths. Cached, because names occur in many boxes. */
   width(text) {
     let width = this.widths.get(text);
     if (width === undefined) {

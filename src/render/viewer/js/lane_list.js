@@ -31,6 +31,7 @@ export class LaneList {
     ];
   }
 
+  /** Shows the names of the visible lanes, unless nothing about them has changed. */
   show(lanes) {
     if (this.lanes !== lanes) [this.lanes, this.active, this.clicked, this.shown] = [lanes, 0, null, ""];
     const { tracks } = this.page.store.state, [from, to] = this.inView(), shown = [from, to, this.active, ...tracks].join();
@@ -44,6 +45,7 @@ export class LaneList {
     this.scroller.setAttribute("aria-activedescendant", `lane-${this.active}`);
   }
 
+  /** The element with the name of a lane. `counts` tells which tracks are selected. */
   nameOf(number, counts) {
     const lane = this.lanes[number], chosen = laneChosen(lane, counts), { tracks } = this.page.store.state;
     const name = element("div", {
@@ -65,6 +67,7 @@ export class LaneList {
     this.show(this.lanes);
   }
 
+  /** Handles a key: arrows move along the lanes, Enter selects one, and Ctrl+A selects all. `pass` gets other keys. */
   key(event) {
     const last = this.lanes.length - 1, page = Math.max(1, Math.floor(this.scroller.clientHeight / LANE_HEIGHT) - 1);
     const to = {

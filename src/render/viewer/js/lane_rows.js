@@ -39,7 +39,8 @@ export class LaneSums {
     if (this.shape === shape) return false;
     const { profile, rows, interval, clock } = this;
     const reach = reachOf(profile, profile.events[this.of.event], weight);
-    // A bar with only a few samples would show the beat of the sampling interval instead of the activity.
+    // A bar with only a few samples would show the beat of the sampling interval instead of the activity. So bars are
+    // wide enough for several samples, but at least 2 and at most 16 pixels wide.
     const samples = reach ? 2 : 5, pixel = (to - from) / Math.max(width, 1);
     const pixels = Math.max(2, Math.min(16, Math.ceil(samples * interval / pixel)));
     const weights = weight === "samples" ? rows.count : rows.weight;
@@ -163,10 +164,11 @@ export function laneChosen(lane, counts) {
   return chosen === 0 ? "none" : chosen === lane.tracks.length ? "all" : "some";
 }
 
-/** The selected tracks after a click on a lane. Ctrl adds or removes it, Shift selects from the last clicked lane. */
+/** The selected tracks after a click on lane number `at`. `chosen` are the tracks selected so far, and `before` is the
+ * lane that was clicked last, or null. */
 export function tracksAfterClick(lanes, at, before, chosen, trackCount, keys) {
   const own = lanes[at].tracks, isOn = own.every((track) => chosen.includes(track));
-  // Shift selects the lanes from the last clicked one (`before`) to this one.
+  // Shift selects the lanes from the last clicked one to this one. With Ctrl or Cmd, they are added to the selection.
   if (keys.shiftKey && before !== null) {
     const range = lanes.slice(Math.min(before, at), Math.max(before, at) + 1).flatMap((lane) => lane.tracks);
     return sortedTracks(keys.ctrlKey || keys.metaKey ? [...chosen, ...range] : range, trackCount);

@@ -50,6 +50,7 @@ function trackSums(profile, rows) {
     sums.rows[track]++;
     sums.weight[track] += rows.weight[row];
     if (time < sums.first[track]) sums.first[track] = time;
+    // A row with a duration ends later than it begins.
     const end = unit ? time + rows.weight[row] / unit : time;
     if (end > sums.last[track]) sums.last[track] = end;
   }

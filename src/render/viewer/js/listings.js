@@ -158,6 +158,8 @@ export class Instructions {
     this.#sources(numbers, pack);
   }
 
+  /** Reads the targets of instructions. Only instructions with a target are stored: `target.gap` is the distance from
+   * the previous one. */
   #targets(numbers) {
     const [gaps, kinds, tos] = ["target.gap", "target.kind", "target.to"].map(numbers);
     /** For each instruction: 0 without a target, otherwise 1 + the kind of target (an index of TARGET_KINDS). */
@@ -179,6 +181,8 @@ export class Instructions {
 
   #out;
 
+  /** Reads the source lines of instructions, which are stored once for a run of instructions with the same line.
+   * `source.gap` is the distance from the start of the previous run. */
   #sources(numbers, pack) {
     const [gaps, files, lines] = ["source.gap", "source.file", "source.line"].map(numbers);
     this.#files = pack.texts("code/files");
@@ -292,8 +296,9 @@ function functionNumbers(profile) {
 
 /**
  * The cost of the selected samples at each instruction, for each event.
- * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]} total,
- *   totalCount: of all selected samples; listed: how many of these are at an instruction of a listing
+ * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]} weight,
+ *   count: by instruction; total, totalCount: weight and number of all selected samples; listed: how many of these are
+ *   at an instruction of a listing
  */
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {

@@ -128,8 +128,8 @@ class PageModel {
     return { callers, callees };
   }
 
-  /** A tree with the stacks of `tree` that end in the node `top` or below it, in which each unnamed frame is a node of its
-   * own. `tree` is that of the callees if the page shows a sandwich, and one by `state.direction` otherwise. */
+  /** A tree with the stacks of `tree` that end in the node `top` or below it. Each unnamed frame is a node of its own.
+   * `tree` is that of the callees if the page shows a sandwich, otherwise the whole tree in the chosen direction. */
   treeOfSingleFrames(tree, top) {
     const { profile, state } = this, groups = this.groups(), selection = this.selection();
     const shapeOf = state.direction === "bottomup" ? bottomUpShape : callTreeShape;

@@ -92,6 +92,8 @@ class PicturePage {
     this.view.paint();
   }
 
+  /** Called after boxes were painted: paints the axis of a chart, and the background behind everything. The button to
+   * reset the zoom is only visible while the view is zoomed. */
   painted(view) {
     const pen = view.canvas.getContext("2d");
     if (this.facts.chart) this.drawAxis(pen, view);
@@ -144,6 +146,7 @@ class PicturePage {
     return true;
   }
 
+  /** Marks the functions that match the search field, and shows how many there are and how much they weigh. */
   search() {
     const { field, picture } = this, { text, isRegex } = field;
     const matches = text ? matcherOf(text, isRegex) : null, isWrong = text !== "" && matches === null;
@@ -155,7 +158,8 @@ class PicturePage {
     this.redraw();
   }
 
-  /** Stores the search and the zoom in the address. The browser's Back button undoes a zoom. */
+  /** Stores the search and the zoom in the address. With `isStep`, as after a zoom, the browser's Back button leads to
+   * the previous address. */
   remember(isStep) {
     if (this.isRecalling) return;
     const kept = new URLSearchParams(), { zoomed } = this.view;
@@ -171,6 +175,7 @@ class PicturePage {
     }
   }
 
+  /** Restores the search and the zoom that the address contains (see `remember`). A box is found by row and start. */
   recall() {
     const kept = new URLSearchParams(location.hash.slice(1)), [row, start] = (kept.get("zoom") || "").split("-").map(Number);
     const box = this.picture.rows[row]?.find((box) => box.start === start && box.node >= 0);

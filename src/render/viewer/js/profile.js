@@ -42,9 +42,9 @@ export class Profile {
       name: Array.from(pack.numbers("profile/functions.name"), (number) => texts[number]),
       /** "" if unknown. */
       module: optional("profile/functions.module"),
-      /** Index into `categories`. */
       /** The first function that differs only in its category. All tiers of a function thus have the same number. */
       identity: pack.numbers("profile/functions.identity"),
+      /** Index into `categories`. */
       category: Uint8Array.from(pack.numbers("profile/functions.category")),
       /** "" if unknown. */
       file: optional("profile/functions.file"),

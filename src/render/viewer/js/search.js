@@ -38,12 +38,13 @@ export function groupsFound(groups, functions) {
   return found;
 }
 
-/** The weight of all stacks that contain a matching group. Boxes on top of a matching box have been counted already. */
+/** The weight of all stacks that contain a matching group: the own weights of all matching nodes and of all nodes on
+ * top of these. */
 export function foundTotal(tree, found) {
   const isInside = new Uint8Array(tree.length);
   let sum = 0;
   for (let node = 1; node < tree.length; node++) {
-    // A node counts if it matches or is on top of a matching node. Callers come first, so theirs is known.
+    // Callers come before their callees, so it is known whether the caller matches or is on top of a match.
     if (!isInside[tree.parent[node]] && !found[tree.group[node]]) continue;
     isInside[node] = 1;
     sum += tree.own[node];

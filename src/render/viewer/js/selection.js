@@ -76,7 +76,7 @@ export class SumArrays {
 }
 
 /**
- * Sums the selected samples by node.
+ * Sums the selected samples by node. If `from` is "baseline", sums all samples of the earlier profile instead.
  * @returns {{own: Float64Array, ownCount: Float64Array, empty: number, emptyCount: number, total: number, count:
  *   number}} own: weight by node, in the selected unit; empty: weight of samples without a stack; total: weight of all;
  *   the counts: number of samples
@@ -89,6 +89,7 @@ export function select(profile, state, from = "profile", arrays = new SumArrays(
     empty: 0, emptyCount: 0, total: 0, count: 0,
   };
   const ranges = isProfile ? state.ranges : [];
+  // Ranges may cut rows that last, so only a part of their weight counts. Other rows count as a whole.
   if (profile.rowsHaveDurations && rows.time && ranges.length > 0) addParts(sums, rows, rowParts(profile, rows, state), state.weight);
   else for (const span of rowSpans(rows, ranges)) addRows(sums, rows, span, wanted, state.weight);
   return sums;

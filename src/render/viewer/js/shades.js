@@ -56,6 +56,8 @@ class Shades {
     return shades[hash % SHADES];
   }
 
+  /** The color of a letter in a shade, and the color of text on it: {fill, ink}. Shade 0 is the color itself, 1 is
+   * lighter and 2 darker. */
   shaded(letter, shade) {
     const base = partsOf(styleColor("--code-" + letter) || "#888888");
     const towards = shade === 1 ? 255 : 0,

@@ -22,6 +22,7 @@ export function deviations(before, after) {
   const expected = before.whole * share;
   const difference = before.part - expected;
   const apart = Math.sign(difference) * Math.max(Math.abs(difference) - 0.5, 0);
+  // The test adds up terms for four numbers of samples: those in the part and those outside of it, on each side.
   const inside = likelihoodTerm(expected, apart) + likelihoodTerm(after.whole * share, -apart);
   const outside = likelihoodTerm(before.whole * (1 - share), -apart) + likelihoodTerm(after.whole * (1 - share), apart);
   return Math.sqrt(Math.max(2 * (inside + outside), 0));

@@ -113,6 +113,7 @@ export class Store {
   #writeAddress(isStep) {
     clearTimeout(this.#timer);
     const now = performance.now();
+    // The times of recent writes. If there were too many, try again later.
     this.#written = this.#written.filter((time) => time > now - ADDRESS_SECONDS * 1000);
     if (this.#written.length >= MOST_ADDRESSES) {
       this.#timer = setTimeout(() => this.#writeAddress(isStep), ADDRESS_PAUSE);

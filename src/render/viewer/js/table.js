@@ -126,6 +126,8 @@ class FunctionTable {
     return { at: this.cursor + 1, count, what: "row" };
   }
 
+  /** Draws the visible rows. Browsers limit the height of elements. So in a very long table, one pixel of scrolling
+   * moves the rows by several pixels (`stretch`). */
   draw() {
     this.arrange();
     const tall = `${Math.min(TALLEST, this.rows.length * ROW_HEIGHT)}px`;
@@ -136,6 +138,8 @@ class FunctionTable {
     const { scrollTop, clientHeight } = this.scroller, stretch = this.stretch(clientHeight);
     const from = Math.max(0, Math.min(this.rows.length - 1, Math.floor(scrollTop * stretch / ROW_HEIGHT)));
     const to = Math.min(this.rows.length, from + Math.ceil(clientHeight / ROW_HEIGHT) + 1);
+    // Where the first row is drawn. In a stretched table, that is at the visible top, less the part of the row that has
+    // been scrolled out.
     const base = stretch === 1 ? from * ROW_HEIGHT : scrollTop - scrollTop * stretch % ROW_HEIGHT;
     this.show(from, to, base);
   }
@@ -164,6 +168,8 @@ class FunctionTable {
     return selected === null || selected >= of.length ? -1 : this.rows.indexOf(of[selected]);
   }
 
+  /** Handles a key: arrows move the cursor, Enter selects the function, Shift+Enter shows it in the sandwich view, and
+   * Ctrl+C copies all rows. */
   key(event) {
     if (event.target.closest("button")) return;
     const page = Math.max(1, Math.floor((this.scroller.clientHeight - HEAD_HEIGHT) / ROW_HEIGHT) - 1), last = this.rows.length - 1;

@@ -35,6 +35,7 @@ export class TableRow {
     this.fillTexts(functions, group);
   }
 
+  /** Fills in self and total, each with its share of the selection, and the number of samples. */
   fillAmounts({ sums, selection }, group, unit) {
     const whole = selection.total, { cells } = this;
     [sums.self[group], sums.total[group]].forEach((value, pair) => {
@@ -45,6 +46,7 @@ export class TableRow {
     this.text(cells[4], grouped(sums.selfCount[group]));
   }
 
+  /** Fills in the kind of code with a bar of its shares, and the names of function, module and source file. */
   fillTexts(functions, group) {
     const [, , , , , kind, ...names] = this.cells, told = functions.sharesText(group);
     const texts = [functions.name(group), functions.module(group), functions.source(group)];
@@ -65,6 +67,7 @@ export class TableRow {
     this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, told, texts[1]].filter(Boolean).join(", "));
   }
 
+  /** Fills the bar with one part per kind of code, as wide as the share of self weight that the function has there. */
   fillShares(shares, profile, name) {
     const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const parts = shares.map(({ category, weight }) => [letterOf(profile, category, name), whole ? (100 * weight / whole).toFixed(1) : "100"]);

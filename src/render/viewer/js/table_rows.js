@@ -84,8 +84,8 @@ export class FunctionRows {
     return rows.sort(this.order(sort));
   }
 
-  /** Returns the comparison for sorting. As in jitgraft's other tables, equal rows are sorted by weight, then by
-   * name. */
+  /** Returns the function that compares two groups for sorting by a column. As in jitgraft's other tables, rows that
+   * are equal in this column are sorted by weight, then by name. */
   order(sort) {
     const { key, isDescending } = sortingOf(sort), { self, total, selfCount } = this.sums;
     const heavier = (a, b) => self[b] - self[a] || total[b] - total[a];

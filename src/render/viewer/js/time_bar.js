@@ -58,6 +58,7 @@ export class TimeBar {
     if (isWrong) this.told.textContent = "not a range; type something like 1.2-1.5, 3-";
   }
 
+  /** Handles a key in the text field: Enter selects the typed ranges, and Escape restores the previous text. */
   key(event) {
     if (event.key === "Enter") this.typed();
     if (event.key === "Escape") {

@@ -89,6 +89,7 @@ export class TimeBars {
     });
   }
 
+  /** Draws the selected ranges as boxes behind the bars. */
   #drawRanges(context, plot) {
     const chosen = this.#brush?.ranges() ?? [];
     if (chosen.length === 0) return;
@@ -101,6 +102,7 @@ export class TimeBars {
     }
   }
 
+  /** Draws the axes: `most`, which is the height of the highest bar, on the left, and times below. */
   #drawAxes(context, plot, most, said) {
     const { axis, unit } = this.#shown;
     context.fillStyle = styleColor("--faint");

@@ -22,9 +22,11 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
     if (!byThread.has(name)) byThread.set(name, []);
     byThread.get(name).push(row);
   }
+  // How long a time a sample usually covers: as long as its weight, or else the usual distance between samples.
   const usual = rows.time && !weighsTime ? usualDistance(rows, unit) : 0;
   const covers = (row) => (weighsTime ? Math.max(rows.weight[row], 1) / unit : usual);
   const lanes = [];
+  // Without times, all threads are placed one after the other; `at` is where the next one starts.
   let at = 0;
   for (const [name, numbers] of byThread) {
     const lane = {
@@ -37,6 +39,7 @@ export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsHaveDurat
     if (rows.time && rowsHaveDurations) coverLength(lane, rows, unit);
     else if (rows.time) coverTime(lane, rows.time, covers);
     else at = coverWeights(lane, weight, at);
+    // For sorting: how long the thread ran in all.
     for (let sample = 0; sample < numbers.length; sample++) lane.ran += lane.end[sample] - lane.start[sample];
     lanes.push(lane);
   }
@@ -72,8 +75,8 @@ function medianDistance({ track, time, length }) {
   return count > 0 ? distances.subarray(0, count).sort()[count >> 1] : null;
 }
 
-/** Sets the time that each sample stands for: from the thread's previous sample, or as much as a sample usually covers
- * (`covers(row)`) if that is longer ago. */
+/** Sets the time that each sample stands for: the time since the thread's previous sample. If the previous sample is
+ * longer ago than a sample usually covers (`covers(row)`), only as much time as that. */
 function coverTime(lane, time, covers) {
   let before = -Infinity;
   for (let sample = 0; sample < lane.row.length; sample++) {
@@ -94,6 +97,7 @@ function coverLength(lane, { time, weight }, unit) {
   });
 }
 
+/** Places rows without times one after the other, starting at `from`, each as wide as its weight. Returns the end. */
 function coverWeights(lane, weight, from) {
   let at = from;
   for (let sample = 0; sample < lane.row.length; sample++) {
@@ -140,14 +144,20 @@ class LaneLayout {
     this.last = 0;
   }
 
+  /** The rows of boxes of a lane, the outermost functions first. Walks along the samples. A function's box stays open
+   * as long as consecutive samples have the function on their stacks, with the same callers. */
   rowsOf(lane, nodeOf) {
     const { tree, opened } = this,
       depth = tree.depth;
+    // The node of the previous sample: its box and those of its callers are open. `opened` has the start of the open
+    // box in each row, and `last` is the end of the previous sample.
     let open = 0;
     this.last = lane.start[0];
     for (let sample = 0; sample < lane.row.length; sample++) {
       const node = nodeOf(lane.row[sample]),
         start = lane.start[sample];
+      // From the previous node and the new one, go up to the node that both have in common. Close the boxes on the way
+      // up from the previous node, and open those on the way up from the new one.
       let [closing, opening] = [open, node];
       while (closing !== opening) {
         if (depth[closing] >= depth[opening]) {
@@ -158,15 +168,18 @@ class LaneLayout {
           opening = tree.parent[opening];
         }
       }
+      // If time has passed since the previous sample, the thread was idle within the common functions.
       if (start > this.last) this.add(depth[opening], IDLE, this.last, start);
       open = node;
       this.last = lane.end[sample];
     }
+    // After the last sample, close all boxes.
     for (let node = open; node > 0; node = tree.parent[node])
       this.add(depth[node] - 1, node, opened[depth[node] - 1], this.last);
     return this.rows;
   }
 
+  /** Adds a box to a row. Leaves it out if it is out of view, or narrow and close to the row's previous box. */
   add(depth, node, start, end) {
     while (this.rows.length <= depth) this.rows.push({ node: [], start: [], end: [], to: -Infinity });
     const row = this.rows[depth];

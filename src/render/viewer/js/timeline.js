@@ -42,7 +42,7 @@ const ZOOM_KEYS = { "+": 0.5, "=": 0.5, w: 0.5, "-": 2, s: 2 };
 /** The fraction of the visible time by which each key moves it. */
 const PAN_KEYS = { a: -0.2, d: 0.2 };
 
-/** Mounts the timeline in `root`. */
+/** Mounts the timeline in `root`, and redraws it when the state, its size or the colors change. */
 export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -90,6 +90,7 @@ class TimePart {
     this.scroller.addEventListener("scroll", () => this.ask());
   }
 
+  /** Connects lanes, axis and heat map with the brush, and handles the pointer, the wheel and keys. */
   listen() {
     const { page } = this;
     const lanes = this.surface(this.scroller, (x, y) => x >= this.gutter && x <= this.gutter + this.width && y >= 0);
@@ -218,6 +219,7 @@ class TimePart {
     this.page.store.set({ timeView: begin === 0 && end === this.length ? [] : [begin, end] });
   }
 
+  /** Draws the timeline: lanes, axis, ranges and heat map. Lanes are only drawn again if something in them changed. */
   draw() {
     const { state } = this.page.store, { sums } = this;
     const event = Math.min(state.event, this.page.profile.events.length - 1);
@@ -247,6 +249,7 @@ class TimePart {
     if (this.clock) this.drawTimes(state);
   }
 
+  /** Draws the bars of the visible lanes. Lanes that aren't selected are pale. */
   drawLanes(state) {
     const { sums, list, page, width, height } = this, [from, to] = list.inView();
     const colors = laneColors(sums), marked = this.clock && markedNodes(page.profile, page.groups(), state);
@@ -271,6 +274,7 @@ class TimePart {
     if (!this.heatBox.hidden) this.heat.draw(this.sums, state, this.view, width, place, ranges, this.hovered?.heat ?? null);
   }
 
+  /** Draws the time axis above the lanes, with a line at its lower edge for each selected range. */
   drawAxis() {
     const pen = sharpened(this.axis, this.gutter + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
     pen.font = "11px system-ui, sans-serif";
@@ -311,6 +315,7 @@ class TimePart {
       pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, this.height);
     }
     if (!ranges.length) return;
+    // Everything from the left edge to here has been drawn. `dim` covers the gap before the next range.
     let dimmedTo = 0;
     const dim = (to) => {
       pen.globalAlpha = 0.65;
@@ -344,6 +349,8 @@ class TimePart {
     this.ask();
   }
 
+  /** What is under the pointer: {time, lines: of the tooltip, heat: in the heat map, the time of the cell}; null if
+   * there is no time. */
   hoveredAt(surface, event) {
     const box = surface.element.getBoundingClientRect(), [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const span = surface.spanAt(x, y);

@@ -50,6 +50,7 @@ class ShapeBuilder {
     const parents = this.#parent;
     const groups = this.#group;
     const mask = table.length - 1;
+    // The child is in the slot that its hash selects, or in one of the next slots before a free one.
     let at = hashOfChild(parent, group) & mask;
     for (let node = table[at]; node !== 0; node = table[at]) {
       if (parents[node] === parent && groups[node] === group) return node;
@@ -68,6 +69,7 @@ class ShapeBuilder {
     if (frames > 1) this.runs.set(node, Math.max(frames, this.runs.get(node) ?? 0));
   }
 
+  /** Doubles the room for nodes, and puts all of them into a hash table of twice the size. */
   #grow() {
     this.#parent = enlarged(this.#parent);
     this.#group = enlarged(this.#group);
@@ -167,8 +169,9 @@ export function childrenByWeight(tree, node) {
  * What is shown of the profile's nodes. Unless `joinsRuns` is false, equal frames without a name that follow each other
  * are joined.
  * @returns {{group: Int32Array, run: Int32Array}} group: for each node of the profile, the group that is shown for it,
- *   or -1 if it is hidden or merged into its caller; run: for a node without a name, the number of equal frames in a
- *   row from the outermost one to this one. All but the outermost one are merged into it; for other nodes 0
+ *   or -1 if it is hidden or merged into its caller; run: for a node without a name, its position in the run of equal
+ *   frames that it belongs to, counted from 1 at the outermost frame, into which all others are merged; for other
+ *   nodes 0
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
@@ -194,7 +197,7 @@ export function shownNodes(profile, groups, state, joinsRuns = true) {
       run[node] = isSame ? run[before] + 1 : 1;
       if (isSame) shown[node] = -1;
     } else if (state.mergeRecursion && parent >= 0 && group >= 0 && isGroupAbove(profile, shown, parent, group)) {
-      // With merged recursion, only the outermost call of a recursive function is shown.
+      // With merged recursion, a function's direct calls to itself are not shown.
       shown[node] = -1;
     }
   }
@@ -248,8 +251,8 @@ export function callTreeShape(profile, groups, state, joinsRuns = true) {
   return builder.finish(groups, !inside, at);
 }
 
-/** The bottom-up tree: stacks merged from their leaves, with callers below callees. Focus and `joinsRuns` are as for
- * the call tree. */
+/** The bottom-up tree: stacks merged from their leaves, with callers below callees. With a focus, only samples whose
+ * stack contains the focused function count. `joinsRuns` is that of `shownNodes`. */
 export function bottomUpShape(profile, groups, state, joinsRuns = true) {
   const nodes = shownNodes(profile, groups, state, joinsRuns), shown = nodes.group;
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
@@ -276,6 +279,7 @@ function stackEnds(profile) {
 /** Adds a stack of the profile to a bottom-up tree, from the stack's leaf to its root. Returns the tree node of the
  * outermost frame that is shown. */
 function reversedPath(builder, { nodeParent }, { group, run }, node) {
+  // `frames` is the number of frames in the current run of unnamed ones; 0 outside of a run.
   let place = 0, frames = 0;
   for (let up = node; up >= 0; up = nodeParent[up]) {
     // The innermost frame of a run comes first, and knows the length of the run.
@@ -288,7 +292,8 @@ function reversedPath(builder, { nodeParent }, { group, run }, node) {
   return place;
 }
 
-/** The callees of a function, merged over its outermost calls. The function is the root's only child. */
+/** The callees of a function. All outermost calls of the function are merged to one node, which is the root's only
+ * child. Recursive calls are below it. */
 export function calleesShape(profile, groups, state, number, joinsRuns = true) {
   const { group: shown, run } = shownNodes(profile, groups, state, joinsRuns);
   const group = groups.of[number];
@@ -316,7 +321,8 @@ export function callersShape(profile, groups, state, number) {
   for (let node = 0; node < place.length; node++) {
     if (!inside[node]) continue;
     const parent = profile.nodeParent[node];
-    // At the function itself, the tree gets its callers, innermost first. What it calls counts for the same place.
+    // The outermost call of the function: the tree gets the path of its callers, the innermost first. What this call
+    // calls has the same place.
     place[node] = parent >= 0 && inside[parent] ? place[parent] : reversedPath(builder, profile, nodes, node);
     if (groups.of[profile.nodeFunction[node]] === group) builder.addRun(builder.child(0, group), nodes.run[node]);
   }

@@ -91,8 +91,8 @@ impl BuildIdFinder {
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
-        // `kernel_runs` is for recordings without the kernel's build ID. It is true if that of the running kernel may
-        // be taken instead: if neither host name nor release says that another kernel was recorded.
+        // `kernel_runs` is for recordings without the kernel's build ID. It is true if the running kernel's build ID
+        // may be used instead, because neither host name nor release says that another kernel was recorded.
         // `search.kernel_runs_here` (above) is stricter: it compares build IDs, too.
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =

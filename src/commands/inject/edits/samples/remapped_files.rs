@@ -37,8 +37,8 @@ impl<'p> RemappedFiles<'p> {
         remapped
     }
 
-    /// Translates an address to the first mapping of its file. `None` if the file was mapped only once, or if its first
-    /// mapping isn't there at `time`.
+    /// Translates an address to the first mapping of its file. `None` if the file was mapped only once, if the address
+    /// already is in the first mapping, or if that mapping isn't there at `time`.
     pub(super) fn to_first_mapping(
         &self,
         spaces: &AddressSpaces,

@@ -696,13 +696,14 @@ impl<'a> Parser<'a> {
         self.deeper(Self::ty_inside)
     }
 
-    /// Parses a type, and remembers it unless it is a builtin type.
+    /// Parses a type, and remembers it for back references unless it is a builtin type.
     fn ty_inside(&mut self) -> Option<NodeId> {
         if let Some(text) = builtin(self.peek()) {
             self.skip(1)?;
             return Some(self.text(text));
         }
         let node = match (self.peek(), self.second()) {
+            // `restrict`, `volatile` and `const`. Before a function type, they are qualifiers of `this`.
             (b'r' | b'V' | b'K', _) => {
                 let qualifiers = self.qualifiers();
                 if self.peek() == b'F' || self.peek() == b'D' && matches!(self.second(), b'o' | b'O' | b'w' | b'x') {
@@ -736,7 +737,9 @@ impl<'a> Parser<'a> {
                 let inner = self.ty()?;
                 self.add(Node::Suffixed { inner, suffix })
             }
+            // A lambda, or a type without a name.
             (b'U', b'l' | b't') => self.name(&mut NameFacts::default())?,
+            // A qualifier that only this compiler has. It may have template arguments.
             (b'U', _) => {
                 self.take("U");
                 let mut qualifier = self.source_name()?;
@@ -754,6 +757,7 @@ impl<'a> Parser<'a> {
                 let member = self.ty()?;
                 self.add(Node::MemberPointer { class, member })
             }
+            // A class, union or enumeration whose kind is spelled out.
             (b'T', b's' | b'u' | b'e') => {
                 let before = match self.skip(2)? {
                     "Ts" => "struct ",
@@ -791,6 +795,7 @@ impl<'a> Parser<'a> {
             }
             (b'D', b'v') => self.vector_type()?,
             (b'D', _) => return self.long_builtin(),
+            // A builtin type that only this compiler has.
             (b'u', _) => {
                 self.take("u");
                 let mut name = self.source_name()?;
@@ -949,7 +954,9 @@ impl<'a> Parser<'a> {
             b'f' if self.second() == b'p' || self.second() == b'L' && self.rest.as_bytes().get(2)?.is_ascii_digit() => {
                 return self.function_parameter();
             }
+            // All other codes with an `f` are those of fold expressions.
             b'f' => return self.fold(),
+            // A builtin function that only this compiler has, and its arguments.
             b'u' => {
                 self.take("u");
                 let callee = self.source_name()?;
@@ -1007,6 +1014,7 @@ impl<'a> Parser<'a> {
                 Node::Call { callee, arguments: self.expressions()? }
             }
             "cv" => {
+                // Template arguments after the type belong to the type, even within the type of a conversion operator.
                 let before = std::mem::replace(&mut self.takes_arguments, true);
                 let ty = self.ty();
                 self.takes_arguments = before;
@@ -1097,8 +1105,8 @@ impl<'a> Parser<'a> {
     }
 
     /// Parses a member of a type that depends on template arguments. According to the ABI, a list of the type's parts
-    /// comes first, which ends with `E`. GCC writes the mangled type instead. GCC's form can be mistaken for a list:
-    /// two parts without template arguments are one part of a type and the member.
+    /// comes first, which ends with `E`. GCC writes the mangled type instead, which can be mistaken for a list: in
+    /// GCC's form, two names without template arguments are a type and its member, not two parts of a type.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         // Template arguments after the scope belong to the scope, even within the type of a conversion operator.
         let outer = std::mem::replace(&mut self.takes_arguments, true);

@@ -611,6 +611,8 @@ impl<'a> Printer<'_, 'a> {
             Node::Parameter(number) => self.put(&format!("{{parm#{number}}}")),
             Node::Fold { operator, pack, start, is_left } => {
                 self.put("(")?;
+                // Without a start value: `(... + pack)` from the left, `(pack + ...)` from the right. With one:
+                // `(start + ... + pack)` or `(pack + ... + start)`.
                 match (start, is_left) {
                     (None, true) => {
                         self.put("...")?;
