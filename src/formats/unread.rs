@@ -824,10 +824,13 @@ fn has_counts_in_front(head: &[u8]) -> bool {
     let (mut counted, mut others) = (0, 0);
     for line in whole_lines(head) {
         let line = line.trim_ascii();
-        let count = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
-        let is_counted = is_number(count) && line.len() > count.len() && has(&line[count.len()..], ";");
-        // With a number at its end, the line is an ordinary folded stack whose first function begins with a number.
-        if is_counted && !ends_with_number(line) { counted += 1 } else { others += 1 }
+        let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+        let count = words.next().unwrap_or_default();
+        let is_counted = is_number(count) && has(&line[count.len()..], ";");
+        // With a number at its end, the line is an ordinary folded stack whose first function begins with a number. Two
+        // numbers at its start are columns of a table, such as HotSpot's list of code.
+        let is_other = ends_with_number(line) || words.next().is_some_and(is_number);
+        if is_counted && !is_other { counted += 1 } else { others += 1 }
     }
     counted > others
 }
@@ -1035,7 +1038,11 @@ pub(super) mod tests {
 
     #[test]
     fn texts_and_packets_that_are_none_of_them_are_none() {
-        let others: [&[u8]; 9] = [
+        let others: [&[u8]; 10] = [
+            // HotSpot's list of code: names with `;`, after numbers.
+            b"12340:\n126 4 0 java.lang.String.hashCode()I [0x7f, 0x80 - 0x90]\n\
+              4 0 0 jdk.internal.misc.Unsafe.get(Ljava/lang/Object;J)Ljava/lang/Object; [0x7f, 0x80 - 0x90]\n\
+              7 3 0 java.util.List.get(Ljava/lang/Object;)V [0x7f, 0x80 - 0x90]\n",
             b"",
             b"\n",
             b"\nhello, this is a text that begins with a line break",
