@@ -108,6 +108,18 @@ fn code_without_a_name_is_told_with_the_command_that_shows_why() {
     assert!(!said(&["report"], &path).1.contains("without a name"));
 }
 
+/// Whether code in memory without a file is a JIT compiler's is judged by the program, and alike by all commands.
+#[test]
+fn unnamed_code_is_of_one_kind_in_tables_and_listings() {
+    for (command, kind) in [("php hot.php", "JIT, unnamed"), ("./app", "unnamed code (no file)")] {
+        let (_dir, path) = scene(&PROFILE.replace("php hot.php", command), &[]);
+        let (table, _) = said(&["report", "-q", "--by", "kind", "--limit", "0", "--to", "csv"], &path);
+        assert!(table.lines().any(|line| line.contains(kind)), "{command}: {table}");
+        let (listings, _) = said(&["annotate", "-q", ".", "--to", "json"], &path);
+        assert!(listings.contains(&format!("\"category\":\"{kind}\"")), "{command}: {listings}");
+    }
+}
+
 #[test]
 fn costs_are_called_costs_and_summary_and_doctor_agree() {
     let (_dir, path) = scene(PROFILE, &[]);

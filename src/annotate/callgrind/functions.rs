@@ -9,7 +9,9 @@ use super::super::machine_code::{CodeFiles, linked_bytes};
 use super::super::source_lines::UNKNOWN_FILE;
 use crate::analysis::category::Category;
 use crate::error::Warnings;
-use crate::formats::callgrind::{CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction};
+use crate::formats::callgrind::{
+    CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction, function_kind,
+};
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
 use crate::model::{Addr, Nanos, Pid};
 use crate::pipeline::Job;
@@ -31,6 +33,8 @@ pub(super) struct CallgrindCosts<'a> {
     pub(super) code: &'a CodeFiles<'a>,
     pub(super) objects: &'a Objects,
     pub(super) pid: Pid,
+    /// The kind of unnamed code in memory without a file.
+    pub(super) anonymous: FrameKind,
 }
 
 /// For the object file and an address in it, the address range of the function there. All addresses are as linked.
@@ -144,7 +148,8 @@ impl CallgrindCosts<'_> {
                 return found;
             }
             let code = FunctionCode::Unknown("no dump or map covers its addresses");
-            return FoundFunction { function: self.new_function(name, None, FrameKind::Anonymous, code), offset: addr };
+            let kind = function_kind(name, None, self.anonymous);
+            return FoundFunction { function: self.new_function(name, None, kind, code), offset: addr };
         };
         let mut offset = addr;
         let code = if let Some(extent) = extents.get(&(dso, addr)) {
@@ -161,7 +166,8 @@ impl CallgrindCosts<'_> {
         } else {
             FunctionCode::Unknown("its file is missing")
         };
-        FoundFunction { function: self.new_function(name, Some(object), FrameKind::User, code), offset }
+        let kind = function_kind(name, Some(object), self.anonymous);
+        FoundFunction { function: self.new_function(name, Some(object), kind, code), offset }
     }
 
     /// The JIT code at an address; `None` if no source of JIT code has any there.

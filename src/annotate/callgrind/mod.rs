@@ -17,7 +17,7 @@ use super::options::AnnotateOptions;
 use super::overview::{Annotation, EventTotal, Precision};
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning, Warnings};
-use crate::formats::callgrind::{InstructionCosts, instruction_costs};
+use crate::formats::callgrind::{InstructionCosts, anonymous_kind, instruction_costs};
 use crate::jit::raw_code::RawCode;
 use crate::model::Pid;
 use crate::model::abi::HOST_MACHINE;
@@ -61,7 +61,8 @@ pub(crate) fn annotate(
         source_names: &costs.files,
         symbols,
     };
-    let callgrind = CallgrindCosts { costs: &costs, code: &code, objects: &objects, pid };
+    let anonymous = anonymous_kind(&costs.command);
+    let callgrind = CallgrindCosts { costs: &costs, code: &code, objects: &objects, pid, anonymous };
     let functions = callgrind.functions(job, warnings);
     let names = Names::new(&functions, Weight::Period);
     let picked = names.pick(&functions, &options.code);

@@ -14,6 +14,8 @@ pub struct InstructionCosts {
     pub events: Vec<Vec<u8>>,
     /// The process ID; `None` if the file doesn't state it.
     pub pid: Option<i32>,
+    /// The profiled command; empty if the file doesn't state it.
+    pub command: Vec<u8>,
     /// True if the file states addresses of instructions (`--dump-instr=yes`), not only lines.
     pub has_addresses: bool,
     /// The functions in order of appearance. Each combines the costs of all its source files and recursion levels.
@@ -165,6 +167,7 @@ impl InstructionReader {
             b"positions" => costs.has_addresses |= columns.instr.is_some(),
             b"events" if costs.events.is_empty() => costs.events = event_names(value),
             b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
+            b"cmd" if costs.command.is_empty() => costs.command = value.to_vec(),
             b"totals" => add_costs(value, &mut self.totals)
                 .ok_or_else(|| Error::new("the totals: line has a value that is not a number"))?,
             b"summary" => add_costs(value, &mut self.summary)

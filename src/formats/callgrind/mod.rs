@@ -30,7 +30,7 @@ pub use rewrite::{
     ChunkFacts, CodeLine, CodeLookup, FileHeader, FileIndex, JitFunctions, Misattributed, ParsedChunk, RewriteStats,
     Rewriter, parse_chunk, scan_chunk,
 };
-pub use stacks::{read, write};
+pub use stacks::{anonymous_kind, function_kind, read, write};
 
 use grammar::{Keyword, Statement, lines};
 

@@ -7,6 +7,7 @@ mod read;
 mod thread_graph;
 mod write;
 
+pub use read::{anonymous_kind, function_kind};
 pub use write::write;
 
 use crate::contract::format::{Detail, ReadOptions};

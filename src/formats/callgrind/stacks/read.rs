@@ -35,8 +35,7 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }
     let runtimes = RuntimeSet::from_program(program(&graph.command));
-    // If the program has a JIT compiler, code in memory without a file is taken for JIT code.
-    let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
+    let anonymous = anonymous_kind(&graph.command);
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames::default();
     let positions = start_positions(graph);
@@ -170,6 +169,26 @@ fn program(command: &[u8]) -> &[u8] {
     word.strip_suffix(b";").unwrap_or(word)
 }
 
+/// The kind of unnamed code in memory without a file: JIT code if the profiled program has a JIT compiler. `command` is
+/// the command line in the file's header.
+pub fn anonymous_kind(command: &[u8]) -> FrameKind {
+    let runtimes = RuntimeSet::from_program(program(command));
+    if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed }
+}
+
+/// The kind of a function's code. `object` is `None` for memory without a file, and `anonymous` is the kind of unnamed
+/// code there.
+pub fn function_kind(name: &[u8], object: Option<&[u8]>, anonymous: FrameKind) -> FrameKind {
+    // callgrind names a function without a symbol by its address.
+    let is_unnamed = raw_name(name).is_some();
+    let kind = match object {
+        Some(object) if is_jit_object(object) => FrameKind::Jit,
+        None if is_unnamed => anonymous,
+        _ => FrameKind::User,
+    };
+    if is_unnamed { kind.unnamed() } else { kind }
+}
+
 impl FunctionFrames {
     /// Adds the next function of the graph: its full frame and its stack frame are added to `profile`, and their IDs to
     /// `self`. `position` is the source position in its name, if any; `anonymous` is the kind of frames for code in
@@ -189,16 +208,7 @@ impl FunctionFrames {
         if full_name.is_empty() {
             full_name = NO_NAME;
         }
-        // callgrind names a function without a symbol by its address.
-        let is_unnamed = raw_name(full_name).is_some();
-        let mut kind = match object {
-            Some(object) if is_jit_object(object) => FrameKind::Jit,
-            None if is_unnamed => anonymous,
-            _ => FrameKind::User,
-        };
-        if is_unnamed {
-            kind = kind.unnamed();
-        }
+        let kind = function_kind(full_name, object, anonymous);
         let mut stack_name = strip_recursion(full_name);
         let mut start = FunctionStart { file, ..FunctionStart::default() };
         // Our writer appended the start of the function to its name, so take it off again.
