@@ -112,9 +112,13 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     }
 }
 
-/// True if a text is in a known format that isn't perf script's. `head` is the beginning of the text.
+/// True if a text is in a known format that isn't perf script's: one that jitgraft reads, or one that it only knows by
+/// name, such as DHAT's. `head` is the beginning of the text.
 fn is_other_format(head: &[u8]) -> bool {
-    formats::detect(head).is_some_and(|format| format.name != PERF_SCRIPT)
+    match formats::detect(head) {
+        Some(format) => format.name != PERF_SCRIPT,
+        None => formats::unread::recognize(head).is_some(),
+    }
 }
 
 /// The error for an input that is neither a recording nor text of samples. `head` is the beginning of the input.

@@ -116,6 +116,14 @@ fn noise_passes_byte_for_byte() {
 }
 
 #[test]
+fn a_file_that_is_known_to_be_no_such_text_is_refused_before_anything_is_printed() {
+    for text in [&b"{\"dhatFileVersion\":2\n,\"mode\":\"heap\"\n}\n"[..], b"desc: (none)\ncmd: php\ntime_unit: i\n"] {
+        let output = filter(text, &[]);
+        assert!(!output.status.success() && output.stdout.is_empty(), "{}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
 fn threads_do_not_change_the_result_and_packed_texts_are_read() {
     let text = whole().repeat(8);
     let one = named(&text, &["--threads", "1"]);
