@@ -121,8 +121,8 @@ impl LocationFrames {
     }
 
     /// Adds the location with the ID `number`. `lines` are its functions, innermost first; all but the outermost were
-    /// inlined. If `lines` is empty, `without_lines` is the location's only frame. Otherwise, only the kind of
-    /// `without_lines` is used, for the outermost function.
+    /// inlined. `without_lines` describes the location apart from its functions. If `lines` is empty, it becomes the
+    /// location's only frame. Otherwise the outermost function gets its kind of code, and the rest of it isn't used.
     pub fn add<'a>(
         &mut self,
         number: u64,

@@ -49,7 +49,8 @@ pub(super) enum Conversion {
 
 impl Conversion {
     /// Chooses how to convert a source's times to the recording's clock. If they can't be converted exactly, also
-    /// returns a warning whose subject is the file, such as "has processor time stamps, but …".
+    /// returns a warning, to be shown after the name of the source's file. It says what is wrong with the file ("has
+    /// processor time stamps, but …") or with the recording ("the recording uses clock 4, …").
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let is_same_clock = is_monotonic(clock);
         if times.is_tsc {

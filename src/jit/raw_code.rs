@@ -106,9 +106,10 @@ impl RawCode {
         by_code
     }
 
-    /// Finds the machine code for lines of a perf map. The result has the code by the index of its line in `lines`. A
-    /// file whose name has an address belongs to the line with this address; the files with numbers belong to the lines
-    /// in order. Files that match no line, or have another size than the line states, are ignored with a warning.
+    /// Finds out which of the directory's files has the machine code for which line of a perf map. Returns the files'
+    /// contents; the key is the index in `lines`. A file with an address in its name belongs to the line with this
+    /// address. Files with numbers in their names belong to the lines in order: the first file to the first line, and
+    /// so on. Files that match no line, or whose size isn't the one that the line states, are ignored with a warning.
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();

@@ -31,7 +31,8 @@ pub struct Switch {
     pub leaves: &'static [&'static str],
     /// How `perf record` gets call chains through code that was compiled with the switch on.
     pub stacks: Stacks,
-    /// True if code that the runtime compiles keeps frame pointers only if the switch is on.
+    /// True if the code that the runtime compiles keeps frame pointers with this switch, but not without it. False if
+    /// the switch makes no difference to frame pointers.
     pub keeps_frame_pointers: bool,
     /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
@@ -165,7 +166,8 @@ impl Switch {
 
     /// Instructions of the form `START (VERSION or newer) with FLAGS (or VARIABLES in its environment)`, followed by
     /// what the user must do besides (`by_hand`) and a remark (`note`). If the switch has neither flags nor variables,
-    /// the instructions only consist of these two.
+    /// `START` and `with …` are left out. (No such switch has a version at present. If one had, its version would come
+    /// first.)
     fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
         let has_flags = !self.flags.is_empty();

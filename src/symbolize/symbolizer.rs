@@ -138,8 +138,9 @@ impl Symbolizer<'_> {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
         match self.spaces.lookup(pid, addr, time, mode) {
-            // `until` equals `time` where it isn't known how long the answer holds. Here it is later: the process
-            // mapped this itself, and the answer holds for as long as the mapping exists.
+            // The process mapped this itself: only for such mappings does `lookup` set `until` to their end. The answer
+            // holds for as long as the mapping exists. For what the process inherited from its parent, or what its
+            // previous program had mapped before an exec, `until` is just `time`; `user_lasting` below handles that.
             Some(place) if mode == CpuMode::User && place.until > time => {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }

@@ -61,8 +61,10 @@ pub struct CallOptions {
     pub sampling: Sampling,
     /// Calls shorter than this, in the recording's unit, are merged into their callers.
     pub min_duration: u64,
-    /// If calls themselves ran in at most this many intervals, each interval becomes a row of its own. If there are
-    /// more, or if this is `None`, rows are sums per stack. Only available for wall time without sampling.
+    /// The maximum number of rows with times. A call's self time consists of the intervals in which none of its callees
+    /// ran. If all calls together have at most this many such intervals, each interval becomes a row of its own, with
+    /// its start time. If there are more, or if this is `None`, rows are sums per stack. Ignored unless `clock` is wall
+    /// time and all calls are kept (no sampling).
     pub timed: Option<usize>,
 }
 

@@ -67,8 +67,8 @@ impl CallReport<'_> {
         // Each listed call, with the function at its other end.
         let mut others: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
-            // If the call is one to the function itself, count it: the row of the function shows how often it was
-            // called, even if its callees are listed.
+            // Count all calls that other functions, or the function itself, make to this function. Its own row shows
+            // that number, even if the rows below are its callees.
             if edge.callee == frame {
                 calls = calls.saturating_add(edge.count);
             }

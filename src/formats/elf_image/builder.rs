@@ -1,4 +1,4 @@
-//! Collects the code for an ELF image.
+//! Collects JIT code and builds an ELF image, or a set of them, from it.
 
 use super::image::{Addressing, Image};
 use super::layout::Layout;
@@ -9,7 +9,8 @@ use crate::model::Addr;
 use crate::model::code::Code;
 use std::ops::Range;
 
-/// The code for an image, or for a set of images.
+/// Collects code ranges with [`Self::add`], and then builds one image from them ([`Self::build`]) or a set of images
+/// ([`Self::build_set`]).
 #[derive(Debug)]
 pub struct ImageBuilder<'a, 'data> {
     target: Target,

@@ -157,9 +157,10 @@ fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFla
     }
 }
 
-/// The program headers of an image for perf: the start of the file, loaded at address 0, so that the image's base is
-/// what perf calculates; the code with its holes; and the unwinding information. Those to load are sorted by address,
-/// as ELF requires.
+/// The program headers of an image for perf: the start of the file, the code with its holes, and the unwinding
+/// information. perf tells libdw where the image's address 0 is in the process (`map.start - map.pgoff`), but libdw
+/// takes that for the place of the first segment. So the first segment must be at address 0: it is the start of the
+/// file. ELF requires segments to load to be sorted by address; here, the address is the file offset.
 fn segments(image: &Image, frames: &eh_frame::Frames) -> Vec<ProgramHeader> {
     let note = image.target.note(image.layout.segments);
     // The alignment is 1, because libdw would round the exactly known base up to any larger alignment.

@@ -104,7 +104,9 @@ fn count_frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
     let mut places = Vec::with_capacity(samples.chains.places().len());
     for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
         let mut frames = PlaceFrames { count: 0, address: None };
-        // The mark that a chain may be truncated isn't a frame in the profile ([`ProfileTables`]).
+        // There are two marks for missing outer frames, and neither has an address. `LIMIT` says that frames may be
+        // missing. It isn't a frame in the profile ([`ProfileTables`]). The other mark says that frames are missing. It
+        // becomes a frame named `[truncated]`, for which `frame.truncated` is true.
         if *place != FrameLocation::LIMIT {
             for frame in named.frames(id) {
                 frames.count += 1;

@@ -32,7 +32,8 @@ struct GateState {
 pub(super) enum After {
     /// Read on.
     ReadOn,
-    /// Read only what has been written already, because blocks wait for names.
+    /// Read on, but stop as soon as the program that writes the text pauses. Some of the blocks that were read need
+    /// names that aren't loaded yet, and missing names are only loaded after reading has stopped.
     ReadUnlessPaused,
     /// Read no more.
     Stop,

@@ -67,8 +67,8 @@ impl Disassembler {
         let mut instructions = Vec::new();
         for (range, kind) in code_kinds(image, addr..addr.saturating_add(code.len() as u64)) {
             let (start, end) = ((range.start - addr) as usize, (range.end - addr) as usize);
-            // Also on 64-bit Arm, data is shown by the 32-bit decoder, as words. There is no Thumb code on 64-bit Arm,
-            // so a symbol that says so doesn't matter.
+            // The 32-bit decoder shows data as words, so it is used for data on 64-bit Arm, too. There is no Thumb code
+            // on 64-bit Arm, so a part that a symbol marks as Thumb is decoded like any other code.
             let mut decoder = match (machine, kind) {
                 (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
                 _ => Self::Arm(arm::Arm::new(kind)),

@@ -6,10 +6,10 @@
 //!
 //! From the next instruction on, both sides of each branch are followed until the code calls or leaves. If some path
 //! saves the link register, or returns to the address in it, before anything changes it, then the register holds the
-//! return address now. This can't differ between paths, so one path is enough. If any path changes the register first,
-//! or if no path shows anything, it isn't known where the return address is, and the function counts as having its
-//! frame. Code that leaves only by jumps is therefore never recognized: interpreters enter and leave their instruction
-//! handlers that way, and a register that no call has set may hold any old address.
+//! return address now. This can't differ between paths, so one path is enough, unless another path changes the register
+//! first. If one does, or if no path shows anything, it isn't known where the return address is, and the function
+//! counts as having its frame. Code that leaves only by jumps is therefore never recognized: interpreters enter and
+//! leave their instruction handlers that way, and a register that no call has set may hold any old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
@@ -206,17 +206,19 @@ impl<'c> Position<'c> {
         effects.find(|effect| *effect != Effect::Other) == Some(Effect::MakesFrame) && self.prologue().saved_link
     }
 
-    /// How much of its frame the function has set up. Follows the instructions ahead on all paths: if one path saves
-    /// the link register or returns by it before anything changes it, the register holds the return address now. If a
-    /// path may change it first, or none shows anything, the function counts as having its frame.
+    /// How much of its frame the function has set up. Follows all paths from this position. Each ends where it saves
+    /// the link register, returns to the address in it, may change it or `x29`, or calls or leaves. If any path ends in
+    /// such a change, the function counts as having its frame, whatever the other paths do. Otherwise, one path that
+    /// saves the link register or returns is enough: the register holds the return address now. If there is no such
+    /// path either, the function counts as having its frame.
     fn stage(&self) -> Stage {
         if self.is_half_framed() {
             return self.stage_in_prologue();
         }
         // The paths that are still to be followed: the index of the next instruction, and how many bytes the stack
         // pointer has been raised on the way from this position (`None` if unknown). When a function returns, its stack
-        // pointer is the caller's again. So on a path that returns, the sum is how many bytes the stack pointer is
-        // below the caller's at this position.
+        // pointer is the caller's again. So if a path raises it by 32 bytes before it returns, the stack pointer is 32
+        // bytes below the caller's at this position.
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;

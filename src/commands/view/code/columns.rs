@@ -23,7 +23,7 @@ pub(super) struct InstructionColumns {
     texts: NumberedValues<InstructionText>,
     /// The branch targets and other addresses that instructions refer to, in the order of the instructions.
     targets: Vec<BranchTarget>,
-    /// The distinct targets that are outside the listing of the instruction.
+    /// The distinct targets that aren't in the same listing as the instruction that refers to them.
     outs: NumberedValues<OutsideTarget>,
     /// An entry for each instruction whose source line differs from that of the instruction before it.
     sources: Vec<SourceStart>,

@@ -5,19 +5,20 @@
 //! parallel ([`parse_chunk`]) and then renamed and written in order ([`Rewriter`]). Memory therefore holds a few parsed
 //! chunks and, of the names in the file, those that contain an address.
 //!
-//! Text is only replaced where a name changes:
+//! A block has the costs of one function. Text is only replaced where a name changes:
 //!
-//! | block | what is written |
+//! | the function's block | what is written |
 //! |---|---|
-//! | of a known object, calls named JIT code | a copy in which the statements that name these callees are replaced |
-//! | of an unknown object (`ob=???`), contains or calls named JIT code | new blocks, one for each JIT function |
-//! | any other | a copy, byte for byte |
+//! | is of a known object and calls named JIT code | a copy with new statements for the names of these callees |
+//! | is of an unknown object (`ob=???`) and contains or calls named JIT code | new blocks, one for each JIT function |
+//! | is any other | a copy, byte for byte |
 //!
-//! Statements are replaced, never just added, because readers identify functions differently. KCachegrind uses (name,
-//! file, object) where the ID is *defined*, callgrind_annotate uses (name, file) at each use. Of repeated `cob=` or
-//! `cfi=`, the last counts. A call without `cob=` goes to the caller's object, one without `cfi=` to the caller's
-//! current file. A single name left where the old one was would split the function: one half with callers, one half
-//! with costs.
+//! Statements are replaced, never just added, because readers identify functions differently. callgrind_annotate goes
+//! by the name and file that are stated each time the function is mentioned. KCachegrind goes by name, file and object,
+//! but only as they are stated at the line that introduces the function's ID (`fn=(1) name`); later, the ID is enough.
+//! Of repeated `cob=` or `cfi=`, the last counts. A call without `cob=` goes to the caller's object, one without `cfi=`
+//! to the caller's current file. If the old name remained in a single place, the function would be split into two: one
+//! with the callers, the other with the costs.
 
 mod block;
 mod group_writer;

@@ -125,8 +125,9 @@ impl Layout {
         Self { code, ..Self::new(slots, placed, target.header_size(SEGMENTS), frames) }
     }
 
-    /// A layout in which addresses equal file offsets. `placed` has the place of each slot, and the pieces; `header` is
-    /// the length of the start of the file.
+    /// A layout in which addresses equal file offsets. `placed` has the place of each slot, and the pieces into which
+    /// the code of all slots is divided, sorted by address. `header` is the first file offset at which code can start
+    /// ([`Target::header_size`]).
     fn new(slots: &[Slot], placed: (Vec<Option<SlotPlace>>, Vec<SlotPiece>), header: u64, frames: FramesAt) -> Self {
         let (places, pieces) = placed;
         let runs = find_runs(&pieces, slots);

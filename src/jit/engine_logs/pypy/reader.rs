@@ -217,8 +217,9 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`, which states the trace that the
-    /// operations belong to. A bridge begins at the merge point of the guard that it leaves.
+    /// Parses the head of a section with operations, which names their trace: `Loop 1 (…) : loop with 76 ops` or
+    /// `bridge out of Guard 0x… with 32 ops`. A bridge runs when a guard in another trace fails. So its first
+    /// operations belong to the last merge point before that guard in the other trace.
     fn read_operations_head(&mut self, head: &[u8], offset: usize) {
         let Some(open) = &mut self.open_operations else { return };
         open.trace = match parse_head(head, offset) {

@@ -346,7 +346,9 @@ impl<'a> Parser<'a> {
         // isn't.
         let mut is_remembered = false;
         while !self.take("E") {
-            // If another part follows the template arguments, the name doesn't end with them.
+            // If another part follows the template arguments, the name doesn't end with them. `I` (more arguments) and
+            // `B` (an ABI tag) don't begin a part. But only `I` may come here: tags are read together with their part,
+            // so a tag after arguments is malformed, and `unqualified_name` below rejects it.
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
                 // The template arguments belong to all parts so far, which together are the template's name.
