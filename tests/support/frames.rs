@@ -62,6 +62,8 @@ pub(crate) struct Agreement {
     pub(crate) longer: u64,
     /// Samples with a longer chain in the other reading.
     pub(crate) shorter: u64,
+    /// The first sample of which the chains are of different length: ours, theirs.
+    pub(crate) first_uneven: Option<(Vec<String>, Vec<String>)>,
 }
 
 impl Agreement {
@@ -89,6 +91,9 @@ impl Agreement {
         self.samples += 1;
         self.longer += u64::from(ours.len() > theirs.len());
         self.shorter += u64::from(ours.len() < theirs.len());
+        if ours.len() != theirs.len() {
+            self.first_uneven.get_or_insert_with(|| (ours.to_vec(), theirs.to_vec()));
+        }
         for (our, their) in ours.iter().zip(theirs) {
             if our == their {
                 self.same += 1;
@@ -116,6 +121,9 @@ impl fmt::Display for Agreement {
         let share = 100.0 * self.share();
         write!(f, "{samples} samples ({missing} missing), {same} frames alike, {share:.3} %; ")?;
         writeln!(f, "chains longer in ours {longer}, in theirs {shorter}")?;
+        if let Some((ours, theirs)) = &self.first_uneven {
+            writeln!(f, "  {} | {}", ours.join(";"), theirs.join(";"))?;
+        }
         let mut kinds: Vec<_> = self.different.iter().collect();
         kinds.sort_by_key(|&(_, count)| std::cmp::Reverse(count));
         for ((ours, theirs), count) in kinds.into_iter().take(12) {
