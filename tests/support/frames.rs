@@ -83,11 +83,12 @@ impl Agreement {
     }
 
     fn sample(&mut self, ours: &[String], theirs: &[String]) {
-        let end = |frames: &[String]| {
-            let nameless = |name: &String| ["[unknown]", "[truncated]", "@plt"].contains(&name.as_str());
-            frames.iter().rposition(|name| !nameless(name)).map_or(0, |last| last + 1)
-        };
-        let (ours, theirs) = (&ours[..end(ours)], &theirs[..end(theirs)]);
+        let is_nameless = |name: &str| ["[unknown]", "[truncated]", "@plt"].contains(&name);
+        // A frame that perf calls `@plt` has a whole name in ours.
+        let is_stub = |at: usize| theirs.get(at).is_some_and(|name| name == "@plt");
+        let our_end = (0..ours.len()).rfind(|&at| !is_nameless(&ours[at]) && !is_stub(at)).map_or(0, |last| last + 1);
+        let their_end = theirs.iter().rposition(|name| !is_nameless(name)).map_or(0, |last| last + 1);
+        let (ours, theirs) = (&ours[..our_end], &theirs[..their_end]);
         self.samples += 1;
         self.longer += u64::from(ours.len() > theirs.len());
         self.shorter += u64::from(ours.len() < theirs.len());
