@@ -188,12 +188,12 @@ mod tests {
         let call = CallLine {
             count: b"2",
             target: position(0x18, 9),
-            cost: CostLine { text: b"+4 * 30", position: position(0x14, 7), costs: b"30" },
+            cost: CostLine { position: position(0x14, 7), costs: b"30" },
         };
         let expected = [
-            Line::SelfCost(CostLine { text: b"0x10 7 5", position: position(0x10, 7), costs: b"5" }),
+            Line::SelfCost(CostLine { position: position(0x10, 7), costs: b"5" }),
             Line::Call(call),
-            Line::SelfCost(CostLine { text: b"+1 +1 .", position: position(0x11, 8), costs: b"." }),
+            Line::SelfCost(CostLine { position: position(0x11, 8), costs: b"." }),
         ];
         assert_eq!(costs, expected);
         assert_eq!(lines[6].1, None, "followed by another function");
@@ -202,8 +202,7 @@ mod tests {
         // By the manual's rule, the line after `calls=` moves the base.
         let text = String::from_utf8_lossy(text).replace("callgrind-3", "other");
         let lines = read_all(text.as_bytes(), &mut decoder);
-        let last = CostLine { text: b"+1 +1 .", position: position(0x15, 8), costs: b"." };
-        assert_eq!(lines[5].1, Some(Line::SelfCost(last)));
+        assert_eq!(lines[5].1, Some(Line::SelfCost(CostLine { position: position(0x15, 8), costs: b"." })));
     }
 
     #[test]

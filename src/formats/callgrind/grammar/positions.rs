@@ -89,8 +89,6 @@ pub(in super::super) struct PositionDecoder {
 /// A line with a position and costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) struct CostLine<'a> {
-    /// The whole line, without blanks at its end.
-    pub(in super::super) text: &'a [u8],
     /// `None` if the position is malformed, or relative to a position that is missing.
     pub(in super::super) position: Option<Position>,
     /// The text of the costs, which may be fewer than the file has events.
@@ -140,7 +138,7 @@ impl PositionDecoder {
             }
             rest = &rest[len..];
         }
-        CostLine { text, position: if is_valid { Some(position) } else { None }, costs: rest.trim_ascii_start() }
+        CostLine { position: if is_valid { Some(position) } else { None }, costs: rest.trim_ascii_start() }
     }
 
     /// Parses one number of a position. It may be relative to the same column of the base: `+3`, `-3`, or `*` for the
@@ -294,16 +292,13 @@ mod tests {
     #[test]
     fn nonsense_is_refused() {
         let mut decoder = PositionDecoder::new(Columns::parse(b"instr bb line").unwrap(), true);
-        let mut read = |text: &'static str| {
-            let CostLine { text: read, position, costs } = decoder.read_self_cost(text.as_bytes());
-            assert_eq!(read, text.as_bytes());
-            (position, str::from_utf8(costs).unwrap())
-        };
-        assert_eq!(read("+1 2 3 4"), (None, "4"), "relative to nothing");
-        assert_eq!(read("0x10 0x10 3 44 5"), (Some(Position([16, 16, 3])), "44 5"));
-        assert_eq!(read("-17 * * 1"), (None, "1"), "below zero");
-        assert_eq!(read("* *"), (None, ""), "too short");
-        assert_eq!(read("+0x10 * * 1").0, Some(Position([32, 16, 3])), "the base is still there");
+        let mut read = |text| decoder.read_self_cost(text);
+        assert_eq!(read(b"+1 2 3 4"), CostLine { position: None, costs: b"4" }, "relative to nothing");
+        let all = CostLine { position: Some(Position([16, 16, 3])), costs: b"44 5" };
+        assert_eq!(read(b"0x10 0x10 3 44 5"), all);
+        assert_eq!(read(b"-17 * * 1"), CostLine { position: None, costs: b"1" }, "below zero");
+        assert_eq!(read(b"* *"), CostLine { position: None, costs: b"" }, "too short");
+        assert_eq!(read(b"+0x10 * * 1").position, Some(Position([32, 16, 3])), "the base is still there");
         assert!(Columns::parse(b"instr bb line line").is_none());
         assert_eq!(Columns::parse(b"line"), Some(Columns::default()));
     }

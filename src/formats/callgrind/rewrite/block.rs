@@ -66,11 +66,8 @@ pub(super) struct Item<'a> {
 
 #[derive(Debug)]
 pub(super) enum ItemKind<'a> {
-    /// A line of self cost: its whole text, and the costs at its end.
-    SelfCost {
-        text: &'a [u8],
-        costs: &'a [u8],
-    },
+    /// A line of self cost. Holds the costs as the text in the input.
+    SelfCost(&'a [u8]),
     Call(Box<Call<'a>>),
     Jump(Box<Jump<'a>>),
     /// A line that isn't understood. It is copied unchanged.
@@ -133,7 +130,7 @@ impl<'a> Item<'a> {
     /// lines that weren't understood.
     pub(super) fn costs(&self) -> &'a [u8] {
         match &self.kind {
-            ItemKind::SelfCost { costs, .. } => costs,
+            ItemKind::SelfCost(costs) => costs,
             ItemKind::Call(call) => call.costs,
             ItemKind::Jump(_) | ItemKind::Unknown(_) => b"",
         }
@@ -226,8 +223,7 @@ impl<'a> ChunkParser<'a, '_> {
         // The decoder starts without a base. So a first position that is relative to the block before is an error: such
         // a block can't be written anew, because another block may then precede it.
         let mut decoder = PositionDecoder::new(self.columns, self.every_line_is_base);
-        let lines = memchr::memchr_iter(b'\n', text).count();
-        let mut parser = ItemParser { items: Vec::with_capacity(lines), ..ItemParser::default() };
+        let mut parser = ItemParser::default();
         for (start, line) in LineReader::new(text, &mut decoder) {
             if let Err(error) = line.and_then(|line| parser.read_line(line)) {
                 let offset = chunk_offset + (block.range.start + start) as u64;
@@ -283,8 +279,8 @@ impl<'a> ItemParser<'a> {
     fn read_line(&mut self, line: Line<'a>) -> Result<()> {
         match line {
             Line::Name(keyword, value) => self.read_name(keyword, name_field(value)),
-            Line::SelfCost(CostLine { text, position, costs }) => {
-                self.push(position.ok_or_else(malformed)?, ItemKind::SelfCost { text, costs });
+            Line::SelfCost(CostLine { position, costs }) => {
+                self.push(position.ok_or_else(malformed)?, ItemKind::SelfCost(costs));
             }
             Line::Call(line) => self.read_call(line)?,
             Line::Jump(line) => self.read_jump(line)?,

@@ -216,16 +216,10 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             }
             return;
         };
-        let (file, new_position) = self.source_position(item, position);
-        let is_unchanged = new_position == position;
-        let position = new_position;
+        let (file, position) = self.source_position(item, position);
         self.switch_file(file);
         match &item.kind {
-            // If the block has no relative positions, and this position stays, so does the text of the line.
-            ItemKind::SelfCost { text, .. } if !self.writer.groups.block.has_relative && is_unchanged => {
-                self.writer.output.put_all(&[text, b"\n"]);
-            }
-            ItemKind::SelfCost { costs, .. } => {
+            ItemKind::SelfCost(costs) => {
                 self.encoder.write_cost(position, &mut self.writer.output.text);
                 self.write_costs(costs);
             }
@@ -375,7 +369,7 @@ fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
 fn lowest_line(group: &Group<'_, '_>, columns: Columns) -> Option<(Position, i64)> {
     let column = columns.instr.unwrap_or(0);
     let lines = group.items.iter().filter_map(|item| match item.kind {
-        ItemKind::SelfCost { costs, .. } => Some((item.position?, first_cost(costs))),
+        ItemKind::SelfCost(costs) => Some((item.position?, first_cost(costs))),
         _ => Some((item.position?, 1)),
     });
     lines.min_by_key(|(position, _)| position.0[column])

@@ -85,14 +85,9 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         // The group of each JIT function; `None` is the key of code that isn't in any JIT function.
         let mut indices = FxHashMap::from_iter([(head_entry, 0)]);
         let mut lookup = CodeLookup { range: 0..0, entry: None };
-        // Most items belong to the same function as the item before.
-        let (mut last_entry, mut index) = (head_entry, 0);
         for item in &self.block.items {
             let entry = self.find_entry(item, head_entry, &mut lookup);
-            if entry != last_entry {
-                index = *indices.entry(entry).or_insert(self.groups.len());
-                last_entry = entry;
-            }
+            let index = *indices.entry(entry).or_insert(self.groups.len());
             if index == self.groups.len() {
                 let name = match entry {
                     Some(entry) => GroupName::Jit(entry, tail.to_vec()),
@@ -143,7 +138,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         for group in &self.groups {
             let mut cost = 0u64;
             for item in &group.items {
-                if let ItemKind::SelfCost { costs, .. } = item.kind {
+                if let ItemKind::SelfCost(costs) = item.kind {
                     cost = cost.saturating_add(first_cost(costs).unsigned_abs());
                 }
             }

@@ -74,7 +74,7 @@ impl Misattributed {
         let mut lookup = jit.find_range(0);
         let mut lowest = None;
         for item in &block.items {
-            let (ItemKind::SelfCost { costs, .. }, Some(position)) = (&item.kind, item.position) else { continue };
+            let (ItemKind::SelfCost(costs), Some(position)) = (&item.kind, item.position) else { continue };
             let addr = position.0[column];
             if !lookup.range.contains(&addr) {
                 lookup = jit.find_range(addr);
