@@ -88,6 +88,7 @@ impl<'a> Writing<'a> {
     }
 }
 
+/// The key of a frame's function.
 pub(super) fn function_key(frame: &Frame) -> FunctionKey {
     (frame.name, frame.module, frame.start)
 }

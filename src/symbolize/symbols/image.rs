@@ -62,7 +62,7 @@ impl Span for LoadSegment {
     }
 }
 
-/// A segment, identified by its range in the file.
+/// A segment, to be looked up by its range in the file instead of its addresses.
 #[derive(Debug, Clone, Copy)]
 struct ByOffset(LoadSegment);
 
