@@ -134,7 +134,8 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
         return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error: Error::new(hint) };
     }
     // `inner` is the process ID in the file or its name, and `outer` the ID of that process in the recording.
-    // `recorded` is `outer` again, but `None` if the process wasn't recorded, or if several processes have the ID `inner`.
+    // `recorded` is `outer` again, but `None` if the process wasn't recorded, or if several processes have the ID
+    // `inner`.
     let inner = inner_pid_of_file(&path, kind, &opened.bytes);
     let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));

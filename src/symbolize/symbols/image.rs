@@ -184,9 +184,9 @@ impl Image {
     }
 
     /// The link-time address of what was mapped at a file offset. Unlike [`Self::vaddr`], also finds variables without
-    /// contents in the file (`.bss`), if they share a page with the end of a segment's contents. That page is mapped from
-    /// the file, so such a variable has an offset after the contents, but within the segment's size in memory. `None` if
-    /// no segment contains the offset.
+    /// contents in the file (`.bss`), if they share a page with the end of a segment's contents. That page is mapped
+    /// from the file, so such a variable has an offset after the contents, but within the segment's size in memory.
+    /// `None` if no segment contains the offset.
     pub fn vaddr_in_memory(&self, offset: u64) -> Option<u64> {
         if let Some(vaddr) = self.vaddr(offset) {
             return Some(vaddr);
