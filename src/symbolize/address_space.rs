@@ -183,10 +183,10 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Needs the
-    /// finished `spaces`. The forks are replayed in the order of time, for two reasons: a parent that forks several
-    /// times is replayed only once, from each of its forks to the next; and if the parent was forked, too, what it
-    /// inherited is already known.
+    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Called after
+    /// the mappings of all processes have been added. The forks are replayed in the order of time, for two reasons: a
+    /// parent that forks several times is replayed only once, from each of its forks to the next; and if the parent was
+    /// forked, too, what it inherited is already known.
     fn inherit(&mut self, processes: &Processes) {
         let mut ranks = Ranks::default();
         let mut replays = FxHashMap::default();
@@ -231,8 +231,10 @@ impl AddressSpaces {
         // later one can be the nearest to `time`.
         let mut same_exec = QuietPeriod::new(time);
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
-        let next = periods.partition_point(|period| period.start <= time);
-        for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
+        let begun = periods.partition_point(|period| period.start <= time);
+        let nearest = begun.saturating_sub(1)..periods.len().min(begun + 1);
+        for period in &periods[nearest] {
+            // `cut` shortens `same_exec`, so that neither end of the exec period is inside it.
             same_exec.cut(period.clone());
         }
         // What the process inherited at a fork is seen from the fork to its next exec.
@@ -591,6 +593,7 @@ impl SpaceBuilder {
             return false;
         }
         if self.program == Some(dso) {
+            // `is_text`: executable mappings of the file cover the whole range.
             return self.is_text(range, dso);
         }
         let is_huge_pages = range.start.is_multiple_of(HUGE_PAGE) && range.end.is_multiple_of(HUGE_PAGE);
@@ -635,7 +638,8 @@ impl SpaceBuilder {
         // From the start of the range to `end`, the program's file must be mapped. The rest of the last huge page may
         // lie beyond the end of the code.
         let end = if is_huge_pages { range.end.min(first.end) } else { range.end };
-        if range.end - end >= HUGE_PAGE {
+        let beyond_code = range.end - end;
+        if beyond_code >= HUGE_PAGE {
             return false;
         }
         let offset = first.offset().wrapping_add(range.start - first.start);
@@ -658,8 +662,10 @@ impl SpaceBuilder {
         {
             hole_start = entry.start;
         }
+        let is_hole = hole_start < start;
         let Some(below) = part_ending_at(hole_start) else { return };
-        if hole_start == start || !below.continues_in(dso, start, offset) {
+        // `continues_in`: the parts below and above the hole are pieces of the same file, at the right distance.
+        if !is_hole || !below.continues_in(dso, start, offset) {
             return;
         }
         let hole_offset = below.offset().wrapping_add(hole_start - below.start);

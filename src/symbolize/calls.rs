@@ -92,29 +92,33 @@ fn ends_in_x86_call(code: &[u8], has_code: impl Fn(i64) -> bool) -> bool {
 
 /// The length of the indirect x86 call at the start of this code, without prefixes. `None` if there is none.
 fn indirect_call_len(code: &[u8]) -> Option<usize> {
-    let [0xff, modrm, rest @ ..] = code else { return None };
+    let [0xff, modrm, after_modrm @ ..] = code else { return None };
     let (mode, operation, base) = (modrm >> 6, modrm >> 3 & 7, modrm & 7);
     // `ff` stands for several instructions; 2 is `call`.
     if operation != 2 {
         return None;
     }
-    // A base of 4 means that a SIB byte follows, whose lowest bits state the base.
+    // In mode 3, the target is in a register, otherwise in memory. For memory, a base of 4 means that a SIB byte
+    // follows, whose lowest bits state the base.
     let has_sib = mode != 3 && base == 4;
-    let base = if has_sib { rest.first()? & 7 } else { base };
-    let displacement = match mode {
+    let base = if has_sib { after_modrm.first()? & 7 } else { base };
+    let displacement_len = match mode {
+        // There is no base register, only an address of 32 bits.
         0 if base == 5 => 4,
         1 => 1,
         2 => 4,
         _ => 0,
     };
-    Some(2 + usize::from(has_sib) + displacement)
+    // The opcode and the ModRM byte, then the SIB byte and the displacement, if any.
+    Some(2 + usize::from(has_sib) + displacement_len)
 }
 
 /// True if the instruction is `bl`, `blr`, or a variant of `blr` that checks the pointer (`blraaz` …).
 fn is_aarch64_call(word: u32) -> bool {
     let is_bl = word >> 26 == 0b10_0101;
     let is_blr = word & 0xffff_fc1f == 0xd63f_0000;
-    // Bit 24 is set if `op4` states the modifier, and bit 10 for the second key.
+    // The mask ignores bit 24 (whether the check uses the value of a register or zero), bit 10 (which of two keys it
+    // uses), and the numbers of the registers.
     let is_checked_blr = word & 0xfeff_f800 == 0xd63f_0800;
     is_bl || is_blr || is_checked_blr
 }
@@ -134,24 +138,31 @@ fn ends_in_arm_call(code: &[u8]) -> bool {
 fn ends_in_riscv64_call(code: &[u8]) -> bool {
     if let Some(bytes) = code.last_chunk() {
         let half = u16::from_le_bytes(*bytes);
-        // With the register 0, this is `c.ebreak`.
-        if half & 0xf07f == 0x9002 && half & 0x0f80 != 0 {
+        // `c.jalr` has 16 bits. With the register 0, they are `c.ebreak` instead.
+        let has_register = half & 0x0f80 != 0;
+        if half & 0xf07f == 0x9002 && has_register {
             return true;
         }
     }
     let Some(bytes) = code.last_chunk() else { return false };
     let word = u32::from_le_bytes(*bytes);
-    let is_jump = word & 0x7f == 0x6f || word & 0x707f == 0x67;
-    is_jump && matches!(word >> 7 & 31, 1 | 5)
+    let is_jal = word & 0x7f == 0x6f;
+    let is_jalr = word & 0x707f == 0x67;
+    // Register 1 is `ra`, and register 5 is `t0`.
+    let link_register = word >> 7 & 31;
+    (is_jal || is_jalr) && matches!(link_register, 1 | 5)
 }
 
 /// True if the code ends in an s390x call: `brasl`, `bras`, `bas` or `bal`, or a `basr`, `balr` or `bassm` whose target
 /// register isn't 0. With register 0, these don't jump.
 fn ends_in_s390x_call(code: &[u8]) -> bool {
     match code {
-        [.., 0xc0, registers, _, _, _, _] if registers & 15 == 5 => true,
-        [.., 0xa7, registers, _, _] if registers & 15 == 5 => true,
+        // `brasl` and `bras`: the lower half of the second byte belongs to the opcode.
+        [.., 0xc0, second, _, _, _, _] if second & 15 == 5 => true,
+        [.., 0xa7, second, _, _] if second & 15 == 5 => true,
+        // `bas` and `bal`.
         [.., 0x4d | 0x45, _, _, _] => true,
+        // `basr`, `balr` and `bassm`: the lower half of the second byte is the target register.
         [.., 0x0d | 0x05 | 0x0c, registers] => registers & 15 != 0,
         _ => false,
     }

@@ -252,7 +252,9 @@ impl KernelSymbols {
             // skipped, because the offsets of names are stored in 32 bits.
             let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
-            if previous.is_none_or(|previous| addr < previous.addr) || addr > lowest_wanted {
+            // True for the first function, and where the addresses of a module begin anew.
+            let is_new_start = previous.is_none_or(|previous| addr < previous.addr);
+            if is_new_start || addr > lowest_wanted {
                 symbols.extend(previous);
                 let next = wanted.partition_point(|&wanted| wanted < addr);
                 lowest_wanted = wanted.get(next).copied().unwrap_or(u64::MAX);
@@ -287,14 +289,14 @@ impl KernelSymbols {
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         // The list may be from a boot in which the kernel was at another address, so the recorded address is shifted.
         let addr = addr.wrapping_add(self.shift);
-        let found = self.listed_at(addr)?;
-        if found.name.starts_with(b"__pfx_")
+        let symbol = self.listed_at(addr)?;
+        if symbol.name.starts_with(b"__pfx_")
             && let Some(next) = self.listed_at(addr.wrapping_add(1))
             && next.offset == 0
         {
             return Some(next);
         }
-        Some(found)
+        Some(symbol)
     }
 
     /// The last function of the list that starts at this address of the list or before it.

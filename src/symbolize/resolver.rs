@@ -220,6 +220,7 @@ impl Resolver<'_> {
         let find = |location: &Location| {
             let Location::File(dso, offset) = *location else { return None };
             let code = opened.get(&dso)?;
+            // The address itself is one byte after the location that was passed.
             let offset = offset.checked_add(1)?;
             let addr = code.base.vaddr(code.image, offset)?;
             if code.calls.may_return_to(addr) { None } else { Some(Location::File(dso, offset)) }

@@ -348,9 +348,10 @@ impl SegmentIndex {
         let first_segment = group.segments.start as usize;
         let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
         let distance = distance(addr, self.starts[group_index]);
-        // Passes the matching segments of a part of the group to `each`. Returns true as soon as `each` returns true.
-        let mut scan = |part: Range<usize>| {
-            for index in part {
+        // Of the segments with these indices in the group, passes those at `addr` to `each`. Returns true as soon as
+        // `each` returns true.
+        let mut scan = |indices: Range<usize>| {
+            for index in indices {
                 // The reach decides most cases without reading the segment. It may be clamped, so a match is checked
                 // again.
                 let Reach { first, last } = reaches[index];
@@ -426,14 +427,14 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     let by_time = |segment: &Segment| (segment.from, segment.start);
     // Tries a split by time, then one by address, and counts the segments that extend over each split.
     segments.select_nth_unstable_by_key(middle, by_time);
-    let time = segments[middle].from;
-    let cut_by_time = segments.iter().filter(|segment| segment.from < time && time < segment.until).count();
+    let split = segments[middle].from;
+    let cut_by_time = segments.iter().filter(|segment| segment.from < split && split < segment.until).count();
     segments.select_nth_unstable_by_key(middle, by_start);
-    let start = segments[middle].start;
-    let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
+    let split = segments[middle].start;
+    let cut_by_start = segments.iter().filter(|segment| segment.start < split && split < segment.end).count();
     // Segments that start exactly at the split should all be in the upper half. Those that the partition left in the
     // lower half count as cut, too: lookups of their addresses must search both halves.
-    let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
+    let same_start = segments[..middle].iter().filter(|segment| segment.start == split).count();
     // The segments are now partitioned by address. If a split by time cuts fewer of them, they are partitioned by time
     // again.
     if cut_by_time < cut_by_start + same_start {

@@ -171,7 +171,7 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
             // is wrong. All untimed entries begin at time 0, and this event has time 0, too, so no segment is left of
             // what it cancels.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
-            // Not here: `CodeMap::build` leaves these out.
+            // Doesn't occur: `CodeMap::build` leaves out events without effect.
             ChangeKind::Nothing => {}
             ChangeKind::Load | ChangeKind::Move | ChangeKind::Untimed => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));
@@ -267,6 +267,7 @@ impl Cuts {
         let next_exec = self.execs.get(self.execs.partition_point(|exec| is_past(*exec)));
         let next_exec = next_exec.copied().filter(|exec| *exec <= until);
         let mut next_file = self.files.position(|file| is_past(file.time));
+        // `first_over` finds the first mapping, from number `next_file` on, that overlaps `addresses`.
         while !live.is_empty()
             && let Some(index) = self.files.first_over(addresses.start.0..addresses.end.0, next_file)
             && let MappedFileAt { start, end, time } = self.files.as_slice()[index]

@@ -25,12 +25,15 @@ impl RunningKernel {
     /// are known, otherwise releases. False if only the build ID of one and the release of the other are known. `None`
     /// if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
-        match (build_id, self.build_id, release, &self.release) {
-            (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
-            (.., Some(recorded), Some(running)) => Some(running.trim_ascii_end() == recorded.trim_ascii_end()),
-            (None, _, None, _) => None,
-            _ => Some(false),
+        if let (Some(recorded), Some(running)) = (build_id, self.build_id) {
+            // In hexadecimal, both are without the zeros that may pad a build ID in a recording.
+            return Some(files::hex(recorded) == files::hex(running));
         }
+        if let (Some(recorded), Some(running)) = (release, &self.release) {
+            return Some(running.trim_ascii_end() == recorded.trim_ascii_end());
+        }
+        let is_unknown = build_id.is_none() && release.is_none();
+        if is_unknown { None } else { Some(false) }
     }
 
     /// True if a symbol list is that of the running kernel. A list in perf's cache may be that even if it is stored
@@ -59,11 +62,13 @@ fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
     let mut first_addr = None;
     for line in list.split(|&byte| byte == b'\n') {
         let is_of_module = line.ends_with(b"]");
+        // The kernel's addresses are those with the highest bit set.
         if !is_of_module
             && let Some(symbol) = parse_line(line)
             && symbol.addr >> 63 == 1
         {
             let first_addr = *first_addr.get_or_insert(symbol.addr);
+            // `symbol.name` is the position in the line where the name starts.
             symbols.push((symbol.addr.wrapping_sub(first_addr), name_at_start(&line[symbol.name..])));
         }
         if symbols.len() == MAX_SYMBOLS {
@@ -82,14 +87,18 @@ pub fn running_build_id() -> Option<BuildId> {
 /// is none, or if a note before it is cut off. A note is three words (length of the name, length of the contents,
 /// type), then the name and the contents, each padded to a multiple of 4 bytes.
 fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
-    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    const NT_GNU_BUILD_ID: usize = 3;
+    /// The length in bytes of the three words before the name.
+    const HEADER_LEN: usize = 12;
+    let word = |bytes: &[u8], offset: usize| Some(u32::from_ne_bytes(*bytes.get(offset..)?.first_chunk()?) as usize);
     while !notes.is_empty() {
         let (name_len, contents_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
-        let contents_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
-        let end = contents_at.checked_add(contents_len)?;
-        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(contents_at..end)?);
-        if kind == 3 && name == b"GNU\0" {
-            return BuildId::new(id);
+        let contents_start = HEADER_LEN.checked_add(name_len.checked_next_multiple_of(4)?)?;
+        let end = contents_start.checked_add(contents_len)?;
+        let name = notes.get(HEADER_LEN..HEADER_LEN.checked_add(name_len)?)?;
+        let contents = notes.get(contents_start..end)?;
+        if kind == NT_GNU_BUILD_ID && name == b"GNU\0" {
+            return BuildId::new(contents);
         }
         // The last note may lack its padding. Then no notes are left.
         notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();

@@ -226,7 +226,8 @@ impl<'a> FrameTable<'a> {
         addr: u64,
     ) -> Option<FrameDescriptionEntry<SectionSlice<'s>>> {
         let entry_addr = header.table()?.lookup(addr, &self.bases).ok()?.direct().ok()?;
-        let offset = usize::try_from(entry_addr.checked_sub(header.eh_frame_ptr().direct().ok()?)?).ok()?;
+        let section_addr = header.eh_frame_ptr().direct().ok()?;
+        let offset = usize::try_from(entry_addr.checked_sub(section_addr)?).ok()?;
         let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
         entry.contains(addr).then_some(entry)
     }

@@ -225,7 +225,7 @@ impl Function<'_> {
         let mut offset = (from - self.start) as usize;
         while let Some(first) = self.code.get(offset..).and_then(|rest| rest.first_chunk()) {
             // A Thumb instruction has 4 bytes instead of 2 if its first five bits are 11101 or higher.
-            let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 29;
+            let is_wide = !self.is_thumb || u16::from_le_bytes(*first) >> 11 >= 0b1_1101;
             offset += if is_wide { 4 } else { 2 };
             branches.extend(self.branch_before(machine, self.start.wrapping_add(offset as u64)));
         }

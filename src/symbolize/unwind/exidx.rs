@@ -179,11 +179,12 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
     fn run(&mut self, operations: &[u8]) -> Option<()> {
         let mut bytes = operations.iter().copied();
         while let Some(byte) = bytes.next() {
-            let low = u64::from(byte);
+            // The lowest bits of many operations are a number, such as that of the words to skip, less one.
+            let bits = u64::from(byte);
             match byte {
-                // Raise or lower the stack pointer by 4 to 256 bytes.
-                0x00..=0x3f => self.raise((low << 2) + 4),
-                0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
+                // Raise or lower the stack pointer by 4 to 256 bytes. To lower it, a negative number is added.
+                0x00..=0x3f => self.raise((bits << 2) + 4),
+                0x40..=0x7f => self.raise(((bits & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
                 // Pop registers from r4 to r15, as a mask says.
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
@@ -199,7 +200,9 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 // Pop r4 and up to seven registers after it, and perhaps the link register.
                 0xa0..=0xaf => {
                     let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
-                    self.pop(((2_u16 << (byte & 7)) - 1) << 4 | link)?;
+                    // As many bits as registers, moved up so that the lowest stands for r4.
+                    let from_r4 = ((2_u16 << (byte & 7)) - 1) << 4;
+                    self.pop(from_r4 | link)?;
                 }
                 // The list of operations ends here.
                 0xb0 => return Some(()),
@@ -208,6 +211,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 // Raise the stack pointer by 0x204 bytes and a LEB128 number of words.
                 0xb2 => {
                     let mut number = 0_u64;
+                    // Each byte has 7 bits of the number. More than 5 bytes aren't read.
                     for shift in (0..).step_by(7).take(5) {
                         let byte = bytes.next()?;
                         number |= u64::from(byte & 0x7f) << shift;
@@ -217,11 +221,12 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     }
                     self.raise(0x204 + (number << 2));
                 }
-                // The four cases below skip saved vector registers. No return address depends on these.
+                // The four cases below skip saved vector registers of 8 bytes each. No return address depends on these.
+                // In the first two cases, the instruction that saved them (`fstmx`) has used 4 more bytes.
                 0xb3 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8 + 4),
-                0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
+                0xb8..=0xbf => self.raise(((bits & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
-                0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
+                0xd0..=0xd7 => self.raise(((bits & 7) + 1) * 8),
                 // The operation is for other vector registers, or isn't defined. Without it, the stack pointer would be
                 // wrong.
                 _ => return None,
@@ -256,6 +261,7 @@ pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let is_thumb_blx_register = second & 0xff87 == 0x4780;
     let Some(word) = code.last_chunk().map(|bytes| u32::from_le_bytes(*bytes)) else { return is_thumb_blx_register };
     let first = word as u16;
+    // `bl` or `blx` with an address, which consists of two halfwords.
     let is_thumb_bl = first & 0xf800 == 0xf000 && second & 0xc000 == 0xc000;
     // In Arm code, `bl` has 1011 in bits 24 to 27, after any condition. The second pattern is `blx` with an address.
     let is_bl = word >> 24 & 15 == 0b1011 || word >> 25 == 0b111_1101;

@@ -220,19 +220,20 @@ impl<'c> Position<'c> {
         // pointer is the caller's again. So if a path raises it by 32 bytes before it returns, the stack pointer is 32
         // bytes below the caller's at this position.
         let mut paths = vec![(self.index, Some(0))];
-        let mut seen = Vec::new();
-        let mut found = None;
+        let mut visited = Vec::new();
+        // The stage that the first path shows on which the return address is in the link register.
+        let mut stage_in_link = None;
         while let Some((index, raised)) = paths.pop() {
-            if seen.len() >= MAX_AHEAD || seen.contains(&index) {
+            if visited.len() >= MAX_AHEAD || visited.contains(&index) {
                 continue;
             }
-            seen.push(index);
+            visited.push(index);
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
-                Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
+                Some(Effect::Returns) => _ = stage_in_link.get_or_insert(Stage::in_link(raised)),
                 // The link register is saved further ahead, so this position is in the prologue. The instructions
                 // before it show how far the prologue has already lowered the stack pointer.
-                Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
+                Some(Effect::SavesLink(_)) => _ = stage_in_link.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
                 Some(Effect::SetsStack) => paths.push((index + 1, None)),
@@ -247,7 +248,7 @@ impl<'c> Position<'c> {
                 Some(Effect::Leaves) | None => {}
             }
         }
-        found.unwrap_or(Stage::Framed)
+        stage_in_link.unwrap_or(Stage::Framed)
     }
 
     /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. A stub

@@ -183,16 +183,13 @@ impl<'a> Unwinder<'a> {
             if chain.frames.len() >= self.max_depth {
                 return;
             }
-            if let Rules::Row(row) = &rules
-                && row.is_signal
-                && let Some(last) = chain.frames.last_mut()
-            {
+            let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
+            if is_signal && let Some(last) = chain.frames.last_mut() {
                 // `frame` is the signal trampoline, to whose first instruction the signal handler returns. No call
                 // instruction is before it, so its address must not be lowered by one for lookups, as that of a return
                 // address would be.
                 *last = FrameAddr::Ip(frame.raw());
             }
-            let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
             let caller = match rules {
                 Rules::Nowhere => return,
                 Rules::Row(row) => row.caller(&registers, &read),
@@ -469,20 +466,26 @@ impl<'a> Unwinder<'a> {
         Err(Lost)
     }
 
-    /// True if the return address is in the function that `row` describes.
+    /// True if the return address is in the function that `row` describes. The return address is the instruction
+    /// pointer in `caller`, the registers that the caller would have.
     fn returns_into(&self, moment: Moment, caller: &Registers, row: &ExidxRow) -> bool {
         let Some(pc) = caller.pc() else { return false };
-        let place = self.find_mapping(moment, FrameAddr::Return(Addr(pc)).for_lookup());
-        place.and_then(|place| self.exidx_row(place)).is_some_and(|(other, _)| other == *row)
+        let Some(place) = self.find_mapping(moment, FrameAddr::Return(Addr(pc)).for_lookup()) else { return false };
+        let Some((function, _)) = self.exidx_row(place) else { return false };
+        function == *row
     }
 
-    /// True if the return address follows a call instruction in 32-bit Arm code.
+    /// True if the return address follows a call instruction in 32-bit Arm code. The return address is the instruction
+    /// pointer in `caller`, the registers that the caller would have.
     fn returns_after_call(&self, moment: Moment, caller: &Registers) -> bool {
+        /// No call instruction is longer than this many bytes.
+        const LONGEST_CALL: u64 = 4;
         let code_before_return = || {
             let place = self.find_mapping(moment, Addr(caller.pc()?.wrapping_sub(1)))?;
             let image = self.images.get(place.dso)?;
-            let end = image.vaddr(place.offset)?.checked_add(1)?;
-            image.loaded(end.checked_sub(4)?..end)
+            // The link-time address of the byte before the return address, plus one.
+            let return_addr = image.vaddr(place.offset)?.checked_add(1)?;
+            image.loaded(return_addr.checked_sub(LONGEST_CALL)?..return_addr)
         };
         code_before_return().is_some_and(exidx::ends_in_call)
     }
