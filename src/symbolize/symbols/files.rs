@@ -186,8 +186,8 @@ impl SearchOptions {
     /// The paths where the file that ran may be, in the order in which they should be tried.
     fn running_paths<'a>(&'a self, dso: &'a Dso) -> impl Iterator<Item = PathBuf> + 'a {
         let mut paths = Vec::new();
-        // The vDSO is in no ordinary directory, but a `--symfs` directory that was prepared for this recording may
-        // contain it.
+        // No ordinary directory has the vDSO as a file, but a `--symfs` directory that was prepared for this recording
+        // may have it.
         if dso.kind == DsoKind::File || !self.symfs.is_empty() {
             paths = self.recorded_paths(&dso.path);
         }
@@ -232,24 +232,25 @@ impl SearchOptions {
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
             return false;
         }
-        let Some(about) = self.door(path).look(path) else { return false };
-        let found = file_id(&about);
-        if found == recorded {
+        // `look` returns the metadata of the file that is at the path now.
+        let Some(metadata) = self.door(path).look(path) else { return false };
+        let current = file_id(&metadata);
+        if current == recorded {
             // The recorded file is still at the path, but may have been rewritten since. If it was last written before
             // it first ran, for example by a build during the recording, it has the code that ran.
             let mut was_written_before_it_ran = false;
-            if let Ok(written) = about.modified()
+            if let Ok(written) = metadata.modified()
                 && let Some(first_mapped) = self.first_mapped.get(&recorded)
                 && let Some(written) = written.checked_add(TICK)
             {
                 was_written_before_it_ran = written <= *first_mapped;
             }
-            return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
+            return times.contains(metadata.mtime(), metadata.mtime_nsec()) && !was_written_before_it_ran;
         }
         // Another file is at the path now. If its ctime lies within the recording, it replaced the recorded file then.
         // If it is on another device, something else may simply be mounted at the path now.
-        let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
-        is_same_device && times.contains(about.ctime(), about.ctime_nsec())
+        let is_same_device = (current.major, current.minor) == (recorded.major, recorded.minor);
+        is_same_device && times.contains(metadata.ctime(), metadata.ctime_nsec())
     }
 
     /// Reads the vDSO from this process's own memory. The kernel gives the same vDSO to all processes of one word size.
@@ -345,8 +346,8 @@ impl SearchOptions {
     /// one, which means that no server has it.
     fn debuginfod_path(&self, id: BuildId, file_name: &str) -> Option<PathBuf> {
         let path = self.debuginfod.as_ref()?.join(hex(id)).join(file_name);
-        let about = self.door(&path).look(&path)?;
-        if about.len() > 0 { Some(path) } else { None }
+        let metadata = self.door(&path).look(&path)?;
+        if metadata.len() > 0 { Some(path) } else { None }
     }
 
     /// Finds the debug file that the image names in its section `.gnu_debuglink`, by file name and checksum. `None` if

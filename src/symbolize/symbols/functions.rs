@@ -97,8 +97,8 @@ fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     let mut starts: Vec<u64> = ranges.iter().chain(&unsized_ranges).map(|range| range.start).collect();
     starts.sort_unstable();
     for Range { start, end } in unsized_ranges {
-        // A label covers at least one byte, even at the end of its section.
         let next = starts.get(starts.partition_point(|&other| other <= start)).copied().unwrap_or(end);
+        // A label covers at least one byte, even at the end of its section.
         ranges.push(start..end.min(next).max(start.saturating_add(1)));
     }
     ranges

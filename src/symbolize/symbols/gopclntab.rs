@@ -339,6 +339,7 @@ impl<'a> GoTable<'a> {
         }
         let unit = usize::try_from(self.record_field(record, FIELD_UNIT)?).ok()?;
         let entry = unit.checked_add(number)?.checked_mul(4)?.checked_add(self.parts.units)?;
+        // An entry with all bits set has no path.
         let offset = self.table.u32_at(entry).filter(|&offset| offset != u32::MAX)?;
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
@@ -364,8 +365,13 @@ impl<'a> GoTable<'a> {
     fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
         if self.version >= Version::Go118 {
             let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
-            return self.func_data?.checked_add(u64::from(offset)).filter(|_| offset != u32::MAX);
+            // An offset with all bits set leads nowhere.
+            if offset == u32::MAX {
+                return None;
+            }
+            return self.func_data?.checked_add(u64::from(offset));
         }
+        // Until Go 1.16, pointers are addresses. Their list is aligned to the size of a pointer.
         let pointer = self.table.pointer;
         let list = list.checked_next_multiple_of(pointer)?;
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
@@ -597,12 +603,16 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }
-    // The pointer leads to a Go string: the address of its bytes, then their number.
+    // At offset 16, there is a pointer to the version. It leads to a Go string: the address of the text, then its
+    // length.
     let words = Words { bytes, is_little: flags & 1 == 0, pointer };
-    let string = words.pointer_at(16)?;
-    let string = Words { bytes: image.loaded(string..string.checked_add(2 * pointer as u64)?)?, ..words };
+    let string_addr = words.pointer_at(16)?;
+    let string_bytes = image.loaded(string_addr..string_addr.checked_add(2 * pointer as u64)?)?;
+    let string = Words { bytes: string_bytes, ..words };
+    // No version is longer than 32 bytes.
     let (start, len) = (string.pointer_at(0)?, string.pointer_at(pointer)?.min(32));
     let version = std::str::from_utf8(image.loaded(start..start.checked_add(len)?)?).ok()?;
+    // In `go1.15.3`, the minor release is 15.
     let minor = version.strip_prefix("go1.")?;
     minor.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

@@ -273,8 +273,10 @@ impl<'data> DebugSections<'data> {
 /// file. `None` if the file is damaged.
 fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Option<SectionBytes<'_>> {
     let object = image.object().ok()?;
-    let section =
-        |id| name(id).filter(|_| is_wanted(id)).map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
+    let section = |id| match name(id) {
+        Some(name) if is_wanted(id) => image.section(&object, name),
+        _ => Cow::Borrowed(&[][..]),
+    };
     DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 

@@ -206,6 +206,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             if form == u64::from(DW_FORM_implicit_const.0) {
                 read_uleb(abbreviations, &mut offset)?;
             }
+            // Two zeros end the list of attributes.
             if (name, form) == (0, 0) {
                 break;
             }

@@ -66,18 +66,21 @@ fn pe(head: &[u8]) -> Option<NoElf> {
     if !head.starts_with(b"MZ") {
         return None;
     }
+    // The number at this offset says where the signature is.
     let signature = usize::try_from(u32_at(0x3c)?).ok()?;
     if !head.get(signature..)?.starts_with(b"PE\0\0") {
         return None;
     }
     const DIRECTORY_OF_DOT_NET: usize = 14;
-    // After the signature and the file header comes the optional header, which ends with the data directories.
+    // After the signature and the file header, which have 24 bytes, comes the optional header, which ends with the data
+    // directories.
     let optional = signature + 24;
     let directories = match u16_at(optional) {
         // In the 64-bit format (PE32+), some fields before the directories are larger.
         Some(0x20b) => optional + 112,
         _ => optional + 96,
     };
+    // Each entry has 8 bytes and begins with an address.
     let is_dot_net = u32_at(directories + 8 * DIRECTORY_OF_DOT_NET).is_some_and(|address| address != 0);
     Some(if is_dot_net { NoElf::DotNet } else { NoElf::Pe })
 }

@@ -272,13 +272,16 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
 /// Decodes a stub `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`. Returns the stub's length and the address of its GOT
 /// slot; `None` if the code is something else.
 fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
+    /// The length of a stub, which has four instructions.
+    const STUB: usize = 16;
     let mut words = words(code);
     let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);
     if auipc & 0xfff != 0xe17 || load & 0xf_ffff != 0xe_3e03 || jump != 0x000e_0367 {
         return None;
     }
+    // `auipc` has the upper 20 bits of the distance to the slot, `ld` the lower 12.
     let (high, low) = ((auipc & 0xffff_f000).cast_signed(), load.cast_signed() >> 20);
-    Some((16, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
+    Some((STUB, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
 }
 
 /// Decodes a stub `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`, in which the dynamic linker uses the instructions after

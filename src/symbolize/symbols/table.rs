@@ -161,10 +161,11 @@ impl<'data> SymbolTable<'data> {
         for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
             // The previous wanted address may have been in the same function, which has been added then.
             let is_in_last = new.last().is_some_and(|last| addr < last.end);
-            if !is_in_last
-                && self.find(addr).is_none_or(|found| !found.has_size)
-                && let Some(GoFunction { range, name }) = go.find(addr)
-            {
+            if is_in_last {
+                continue;
+            }
+            let has_symbol = self.find(addr).is_some_and(|symbol| symbol.has_size);
+            if !has_symbol && let Some(GoFunction { range, name }) = go.find(addr) {
                 new.push(Symbol::global(range.start, range.end, name.into()));
             }
         }
@@ -327,8 +328,11 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             return None;
         }
         let name = || table.symbol_name(endian, symbol).ok().filter(|name| !name.is_empty());
-        let section = (*sections.get(table.symbol_section(endian, symbol, index).ok()??.0)?)?;
+        let section_index = table.symbol_section(endian, symbol, index).ok()??;
+        // `None` for a section that has no code.
+        let section = (*sections.get(section_index.0)?)?;
         match symbol.st_type() {
+            // The symbol has no name.
             _ if symbol.st_name(endian) == 0 => return None,
             // `sections` has only sections with code. So an object (`STT_OBJECT`) in one of them is code, too, such as
             // some functions in assembly.

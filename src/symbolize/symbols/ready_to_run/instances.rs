@@ -39,10 +39,14 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
-        // The class may start with a prefix that says that it is defined in another file. `ahead` looks for it without
-        // moving on: it reads the prefix as a number, then the number of the file, which is 0 for this file.
+        // The class may start with a prefix that says that it is defined in another file. `ahead`, a copy of `blob`,
+        // reads the prefix and the number of the file after it, without moving `blob` on.
         let mut ahead = blob;
-        is_of_other_file |= ahead.peek()? == OTHER_MODULE && ahead.number().and_then(|_| ahead.number())? != 0;
+        if ahead.peek()? == OTHER_MODULE {
+            ahead.number()?;
+            // The number of this file is 0.
+            is_of_other_file |= ahead.number()? != 0;
+        }
         owner = Some(argument(metadata, &mut blob)?);
     }
     // An entry of this kind names the method by a slot of its class, which isn't supported.

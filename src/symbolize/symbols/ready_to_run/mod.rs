@@ -81,16 +81,21 @@ impl ReadyToRun {
         // method table. Its indices count from 0, the table's rows from 1.
         let section = header.section(METHOD_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         let methods = section.and_then(|offset| native::Array::new(native, offset));
-        for (index, offset) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
-            if let Some(function) = native.runtime_function(offset) {
-                entry_points.push(function, || names::method_name(&metadata, index + 1));
+        if let Some(methods) = methods {
+            for (index, offset) in methods.iter(metadata.methods()) {
+                if let Some(function) = native.runtime_function(offset) {
+                    entry_points.push(function, || names::method_name(&metadata, index + 1));
+                }
             }
         }
         // The section that tells where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
-        // An image without a section for instances of generic methods has no such instances. All entry points are then
-        // known.
-        let all_known = section.is_none_or(|offset| instances::read(native, offset, &metadata, &mut entry_points));
+        // True unless the entry point of some instance couldn't be read.
+        let all_known = match section {
+            Some(offset) => instances::read(native, offset, &metadata, &mut entry_points),
+            // An image without this section has no instances of generic methods.
+            None => true,
+        };
         let mut entry_points = entry_points.all;
         entry_points.sort_by_key(|entry| entry.function);
         let cold = match header.section(HOT_COLD_MAP) {
@@ -129,7 +134,8 @@ impl ImageHeader {
 
     /// The address and size of the section with number `kind`; `None` if there is none.
     fn section(&self, kind: u32) -> Option<(u32, u32)> {
-        self.sections.iter().find(|section| section.0 == kind).map(|section| (section.1, section.2))
+        let &(_, rva, size) = self.sections.iter().find(|(number, ..)| *number == kind)?;
+        Some((rva, size))
     }
 }
 
@@ -152,8 +158,9 @@ fn elf_machine(pe_machine: u16) -> Option<u16> {
 fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let states_end = machine == elf::EM_X86_64.0;
+    let entry_size = if states_end { 12 } else { 8 };
     let mut functions: Vec<(u32, u32)> = Vec::new();
-    for entry in bytes.chunks_exact(if states_end { 12 } else { 8 }) {
+    for entry in bytes.chunks_exact(entry_size) {
         let Some(start) = pe::u32_at(entry, 0) else { continue };
         // The last entry of the table only marks its end.
         if start == u32::MAX {
@@ -165,8 +172,8 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
         }
         // The lowest bit isn't part of the address. On Arm, it marks Thumb code.
         let start = start & !1;
-        if let Some(last) = functions.last_mut() {
-            last.1 = start;
+        if let Some((_, previous_end)) = functions.last_mut() {
+            *previous_end = start;
         }
         // Until another piece follows, a piece of code extends to the end of its section.
         functions.push((start, pe.section_end(start).unwrap_or(start)));

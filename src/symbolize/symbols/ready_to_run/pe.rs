@@ -30,7 +30,11 @@ const DIRECTORY_OF_DOT_NET: usize = 14;
 impl<'a> Pe<'a> {
     /// Reads the headers. `None` if the file isn't a PE file or doesn't belong to .NET.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
-        let signature = usize::try_from(u32_at(bytes, 0x3c)?).ok().filter(|_| bytes.starts_with(b"MZ"))?;
+        if !bytes.starts_with(b"MZ") {
+            return None;
+        }
+        // The number at this offset says where the signature is.
+        let signature = usize::try_from(u32_at(bytes, 0x3c)?).ok()?;
         if !bytes.get(signature..)?.starts_with(b"PE\0\0") {
             return None;
         }
@@ -42,6 +46,7 @@ impl<'a> Pe<'a> {
         let first_section = optional + usize::from(u16_at(bytes, signature + 20)?);
         // PE32+, the 64-bit format, has larger fields before the directories.
         let directories = optional + if u16_at(bytes, optional)? == 0x20b { 112 } else { 96 };
+        // The header of a section has 40 bytes. If the table is cut off, the sections before that are kept.
         let sections = (0..usize::from(section_count)).map_while(|section| {
             let header = first_section + 40 * section;
             let (size, offset) = (u32_at(bytes, header + 16)?, u32_at(bytes, header + 20)?);
@@ -58,18 +63,18 @@ impl<'a> Pe<'a> {
 
     /// The file offset of the byte at address `rva`. `None` if the file has no such byte.
     pub(super) fn offset(&self, rva: u32) -> Option<usize> {
-        let (section, into) = self.sections.iter().find_map(|section| {
-            let into = rva.checked_sub(section.rva).filter(|&into| into < section.size)?;
-            Some((section, into))
+        let (section, distance) = self.sections.iter().find_map(|section| {
+            let distance = rva.checked_sub(section.rva).filter(|&distance| distance < section.size)?;
+            Some((section, distance))
         })?;
-        usize::try_from(section.offset.checked_add(into)?).ok()
+        usize::try_from(section.offset.checked_add(distance)?).ok()
     }
 
     /// The end address of the section that contains the address `rva`; `None` if there is none.
     pub(super) fn section_end(&self, rva: u32) -> Option<u32> {
         let section = self.sections.iter().find(|section| {
-            let into = rva.checked_sub(section.rva);
-            into.is_some_and(|into| into < section.size)
+            let distance = rva.checked_sub(section.rva);
+            distance.is_some_and(|distance| distance < section.size)
         })?;
         section.rva.checked_add(section.size)
     }

@@ -167,9 +167,9 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             return None;
         }
         let kind = self.blob.byte()?;
-        if let Some(simple) = SIMPLE.iter().find(|simple| simple.0 == kind) {
+        if let Some((_, name, class)) = SIMPLE.iter().find(|(code, ..)| *code == kind) {
             // The name in a signature (`int32`), or that of the class (`System.Int32`).
-            self.put(if self.spelling == Spelling::Signature { simple.1 } else { simple.2 });
+            self.put(if self.spelling == Spelling::Signature { name } else { class });
             return Some(());
         }
         match kind {
@@ -272,6 +272,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
+    /// Writes the next type with a modifier. `with` is ` modreq(` or ` modopt(`, and the modifier's class follows in
+    /// the parentheses.
     fn modified(&mut self, with: &str, depth: usize) -> Option<()> {
         let token = self.blob.type_token()?;
         self.next_type(depth + 1)?;

@@ -328,6 +328,7 @@ impl<'a> Parser<'a> {
         })
     }
 
+    /// Parses the template arguments that follow a template's name, and notes in `facts` that the name ends with them.
     fn with_arguments(&mut self, name: NodeId, facts: &mut NameFacts) -> Option<NodeId> {
         let arguments = self.template_arguments()?;
         facts.ends_with_arguments = true;
@@ -347,8 +348,8 @@ impl<'a> Parser<'a> {
         let mut is_remembered = false;
         while !self.take("E") {
             // If another part follows the template arguments, the name doesn't end with them. `I` (more arguments) and
-            // `B` (an ABI tag) don't begin a part. But only `I` may come here: tags are read together with their part,
-            // so a tag after arguments is malformed, and `unqualified_name` below rejects it.
+            // `B` (an ABI tag) don't begin a part. A `B` in this place is an error, which `unqualified_name` below
+            // reports, because tags are read together with their part.
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
                 // The template arguments belong to all parts so far, which together are the template's name.
@@ -425,10 +426,12 @@ impl<'a> Parser<'a> {
             self.digits();
             self.take("_");
         } else if self.take("_") && self.digits().is_empty() {
+            // A `_` without digits isn't such a number, and is left for the caller.
             self.rest = before;
         }
     }
 
+    /// Parses the qualifiers `restrict`, `volatile` and `const`, as far as they are there.
     fn qualifiers(&mut self) -> Qualifiers {
         let is_restrict = self.take("r");
         let is_volatile = self.take("V");
@@ -436,11 +439,14 @@ impl<'a> Parser<'a> {
         Qualifiers { is_const, is_volatile, is_restrict }
     }
 
+    /// Parses the `&` (`R`) or `&&` (`O`) after the parameters of a member function, if there is one.
     fn ref_qualifier(&mut self) -> RefQualifier {
-        match self.peek() {
-            b'R' if self.take("R") => RefQualifier::LValue,
-            b'O' if self.take("O") => RefQualifier::RValue,
-            _ => RefQualifier::None,
+        if self.take("R") {
+            RefQualifier::LValue
+        } else if self.take("O") {
+            RefQualifier::RValue
+        } else {
+            RefQualifier::None
         }
     }
 
@@ -490,6 +496,8 @@ impl<'a> Parser<'a> {
         self.skip(len).filter(|name| !name.is_empty())
     }
 
+    /// Parses an identifier: its length and its letters. One that starts with `_GLOBAL__N` (or with `.` or `$` as the
+    /// last `_`) is the compiler's name for an anonymous namespace.
     fn source_name(&mut self) -> Option<NodeId> {
         let name = self.identifier()?;
         let is_anonymous = name.strip_prefix("_GLOBAL_").is_some_and(|rest| {
@@ -498,6 +506,7 @@ impl<'a> Parser<'a> {
         Some(self.text(if is_anonymous { "(anonymous namespace)" } else { name }))
     }
 
+    /// Parses a lambda: `Ul`, the parameter types, `E`, the index of the lambda among those in its function.
     fn lambda(&mut self) -> Option<NodeId> {
         self.expect("Ul")?;
         self.template_declarations()?;
@@ -530,6 +539,8 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses a constructor (`C` and a digit) or destructor (`D` and a digit) of the class `scope`. After `CI` and a
+    /// digit, there is the type of a base class from which the constructor is inherited.
     fn constructor(&mut self, scope: NodeId) -> Option<NodeId> {
         let is_destructor = self.peek() == b'D';
         let is_inherited = !is_destructor && self.second() == b'I';
@@ -638,6 +649,8 @@ impl<'a> Parser<'a> {
         self.add(Node::Template { name, arguments })
     }
 
+    /// Parses a template parameter: `T` and its index. `L` and a second index, which isn't printed, may come between
+    /// the two. They tell how many templates are around the one with the parameter.
     fn template_parameter(&mut self) -> Option<NodeId> {
         self.expect("T")?;
         if self.take("L") {
@@ -732,10 +745,8 @@ impl<'a> Parser<'a> {
                 self.add(Node::RValueReference(inner))
             }
             (b'C' | b'G', _) => {
-                let suffix = if self.take("C") { " _Complex" } else { " _Imaginary" };
-                if suffix == " _Imaginary" {
-                    self.take("G");
-                }
+                let suffix = if self.peek() == b'C' { " _Complex" } else { " _Imaginary" };
+                self.skip(1)?;
                 let inner = self.ty()?;
                 self.add(Node::Suffixed { inner, suffix })
             }
@@ -828,11 +839,14 @@ impl<'a> Parser<'a> {
             // `DF16_` is `_Float16`, `DF32x` is printed without its `x`, and `DF16b` is `std::bfloat16_t`.
             "DF" => {
                 let digits = self.digits();
-                let extended = self.take("x");
+                let has_x = self.take("x");
                 if self.take("b") {
                     return Some(self.text("std::bfloat16_t"));
                 }
-                self.expect("_").or(extended.then_some(()))?;
+                let has_end = self.take("_");
+                if !has_end && !has_x {
+                    return None;
+                }
                 let name = self.text("_Float");
                 let bits = self.text(digits);
                 let (before, between) = ("", "");
@@ -953,6 +967,7 @@ impl<'a> Parser<'a> {
             b'L' => return self.literal(),
             b'T' => return self.template_parameter(),
             b'0'..=b'9' => return self.simple_name(),
+            // `fp`, or `fL` and a digit.
             b'f' if self.second() == b'p' || self.second() == b'L' && self.rest.as_bytes().get(2)?.is_ascii_digit() => {
                 return self.function_parameter();
             }
@@ -1017,9 +1032,9 @@ impl<'a> Parser<'a> {
             }
             "cv" => {
                 // Template arguments after the type belong to the type, even within the type of a conversion operator.
-                let before = std::mem::replace(&mut self.takes_arguments, true);
+                let outer = std::mem::replace(&mut self.takes_arguments, true);
                 let ty = self.ty();
-                self.takes_arguments = before;
+                self.takes_arguments = outer;
                 let ty = ty?;
                 let arguments = if self.take("_") {
                     self.expressions()?

@@ -597,6 +597,7 @@ impl<'a> Printer<'_, 'a> {
                 self.list(items)?;
                 self.put("}")
             }
+            // The search for the pack may visit as many nodes as may be printed.
             Node::PackLength(pack) => match self.find_pack(pack, 0, &mut MOST_NODES.clone()) {
                 Some(list) => {
                     let len = self.graph.list(list).len();
