@@ -18,6 +18,7 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
             continue;
         }
         let cost = constructor - class;
+        // Gives up if fewer than `cost` bytes may still be read.
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         // How many braces are open at the constructor. If that can't be determined, the search ends without a result.
         match count_open_braces(&text[class + "class".len()..constructor])? {
@@ -60,6 +61,7 @@ fn count_open_braces(text: &str) -> Option<usize> {
                 continue;
             }
             b'/' if bytes.get(offset + 1) == Some(&b'*') => {
+                // The 4 bytes are those of `/*` and `*/`.
                 offset += 4 + memchr::memmem::find(bytes.get(offset + 2..)?, b"*/")?;
                 continue;
             }
@@ -75,6 +77,7 @@ fn count_open_braces(text: &str) -> Option<usize> {
                 open.push(brace);
                 divides = false;
             }
+            // This brace ends the `${…}` of a template literal, whose text goes on.
             b'}' if open.last() == Some(&b'`') => {
                 open.pop();
                 offset = template_end(bytes, offset + 1, &mut open)?;
@@ -105,7 +108,8 @@ fn count_open_braces(text: &str) -> Option<usize> {
         }
         offset += 1;
     }
-    Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
+    let has_only_braces = open.iter().all(|bracket| *bracket == b'{');
+    Some(if in_body && has_only_braces { open.len() } else { 0 })
 }
 
 /// The offset after the string literal whose opening quote, `quote`, is just before `offset`. `None` if the literal

@@ -143,14 +143,16 @@ fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;
     if bytes[last] != b']' {
+        // The key is a string, which starts with the quote that ends it.
         return memchr::memrchr(bytes[last], &bytes[..last]).unwrap_or(last);
     }
-    let mut open = 1;
+    // Goes back to the `[` that belongs to the `]` at the end, past brackets inside the key.
+    let mut depth = 1;
     let mut offset = last;
-    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..offset]) {
-        offset = found;
-        open = if bytes[offset] == b']' { open + 1 } else { open - 1 };
-        if open == 0 {
+    while let Some(bracket) = memchr::memrchr2(b'[', b']', &bytes[..offset]) {
+        offset = bracket;
+        depth = if bytes[offset] == b']' { depth + 1 } else { depth - 1 };
+        if depth == 0 {
             return offset;
         }
     }

@@ -52,6 +52,7 @@ impl<'a> ModulePlaces<'a> {
 
     /// The name, still mangled, of the function with this number; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
+        // `skip_all_loads`: debug information in other files (split units) isn't loaded.
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
         // DWARF gives the inlined calls first. The last frame is the function itself.
         let mut outermost = None;
@@ -64,10 +65,11 @@ impl<'a> ModulePlaces<'a> {
     /// The position where the function with this number was declared; `None` if DWARF doesn't tell it.
     pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
         let address = self.address(function)?;
+        // `skip_all_loads`: debug information in other files (split units) isn't loaded.
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
-        let number = unit.header.offset().to_debug_info_offset(&unit.header)?.0;
+        let unit_offset = unit.header.offset().to_debug_info_offset(&unit.header)?.0;
         let mut units = self.units.borrow_mut();
-        let functions = units.entry(number).or_insert_with(|| Rc::new(read_declarations(unit)));
+        let functions = units.entry(unit_offset).or_insert_with(|| Rc::new(read_declarations(unit)));
         functions.get(&address).cloned()
     }
 
@@ -136,9 +138,9 @@ fn find_attribute<'a>(
     }
     for reference in [DW_AT_specification, DW_AT_abstract_origin] {
         if let Some(AttributeValue::UnitRef(offset)) = entry.attr_value(reference)
-            && let Ok(other) = unit.entry(offset)
+            && let Ok(referenced) = unit.entry(offset)
         {
-            return find_attribute(unit, &other, name, max_references.checked_sub(1)?);
+            return find_attribute(unit, &referenced, name, max_references.checked_sub(1)?);
         }
     }
     None

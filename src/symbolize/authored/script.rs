@@ -164,20 +164,20 @@ impl AuthoredScript {
     /// result leads to the authored file from which this script was generated. `first_file` and `first_name` are the
     /// indices that this script's first file and first name will get in the later script.
     fn translate_segment(&self, later: &Segment, first_file: u32, first_name: u32) -> Segment {
-        // This script's source map doesn't tell where the code comes from, so the code belongs to no authored file.
-        let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
+        // `own` is the segment of this script's own source map at the position to which the later segment leads.
+        let Some((own, _)) = self.segment_at(later.authored).filter(|(_, index)| self.fits_at(*index)) else {
+            // The source map doesn't tell where the code comes from, so the code belongs to no authored file.
             return Segment { source: NONE, name: NONE, ..*later };
         };
         // The later segment's name is a word of this script, which the later tool replaced. The author may have written
-        // yet another word. If `own` starts at the word, it tells: its name is the author's word or, if it has none,
-        // the author wrote the word as it is here. If `own` starts before the word and has no name, the word is kept if
-        // there is authored text in which it can be confirmed.
+        // yet another word, which is the name of `own` if `own` starts at the word.
         let starts_at_word = own.generated == later.authored;
-        let name = if own.name == NONE {
-            let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
-            if can_be_confirmed { later.name } else { NONE }
-        } else if starts_at_word {
-            first_name.saturating_add(own.name)
+        let name = if own.name != NONE {
+            if starts_at_word { first_name.saturating_add(own.name) } else { NONE }
+        } else if starts_at_word || self.content(own.source).is_some() {
+            // A segment without a name means that the author wrote the word as it is in this script. If `own` starts
+            // before the word, that is less certain, but the authored text can confirm the word later.
+            later.name
         } else {
             NONE
         };

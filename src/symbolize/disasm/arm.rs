@@ -61,11 +61,11 @@ impl Arm {
         let mut offset = 0;
         while offset < code.len() {
             let rest = &code[offset..];
-            let here = addr.wrapping_add(offset as u64);
+            let rest_addr = addr.wrapping_add(offset as u64);
             let Decoded { len, text, target } = match self.kind {
-                CodeKind::Data => decode_data(rest, here),
-                CodeKind::Code => self.decode_arm(rest, here),
-                CodeKind::Thumb => self.decode_thumb(rest, here, &mut block),
+                CodeKind::Data => decode_data(rest, rest_addr),
+                CodeKind::Code => self.decode_arm(rest, rest_addr),
+                CodeKind::Thumb => self.decode_thumb(rest, rest_addr, &mut block),
             };
             all.push(Instruction { offset: offset as u64, len: len as u64, text, target });
             offset += len;

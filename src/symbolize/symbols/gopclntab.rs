@@ -371,7 +371,7 @@ impl<'a> GoTable<'a> {
             }
             return self.func_data?.checked_add(u64::from(offset));
         }
-        // Until Go 1.16, pointers are addresses. Their list is aligned to the size of a pointer.
+        // Before Go 1.18, pointers are addresses. Their list is aligned to the size of a pointer.
         let pointer = self.table.pointer;
         let list = list.checked_next_multiple_of(pointer)?;
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)

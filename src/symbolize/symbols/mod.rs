@@ -190,7 +190,8 @@ fn resolve_file(
 /// A warning that this many inlined calls are left out because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
-        "inlined calls nested more than {MOST_INLINED} deep are not shown ({calls}); their samples count for the caller"
+        "inlined calls nested more than {MOST_INLINED} deep are not shown (number of such calls: {calls}); their \
+         samples count for the caller"
     ))
 }
 

@@ -30,7 +30,7 @@ pub fn demangle(name: &[u8]) -> Option<String> {
 pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
     // LLVM appends a number to the names of functions that it made local.
-    let text = text.find(" (.llvm.").map_or(text, |number| &text[..number]);
+    let text = text.find(" (.llvm.").map_or(text, |end| &text[..end]);
     // Mangles the name again as Rust did: each part with its length.
     let mut mangled = "_ZN".to_owned();
     for part in text.split("::") {
@@ -46,7 +46,7 @@ pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
 pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(name, text.as_bytes()).is_some();
     // LLVM appends a number to the names of functions that it made local.
-    let without_number = memchr::memmem::find(name, b" (.llvm.").map_or(name, |number| &name[..number]);
+    let without_number = memchr::memmem::find(name, b" (.llvm.").map_or(name, |end| &name[..end]);
     let has_hash = without_number.split_last_chunk::<16>().is_some_and(|(before, hash)| {
         before.ends_with(b"::h") && hash.iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
     });

@@ -496,8 +496,8 @@ impl<'a> Parser<'a> {
         self.skip(len).filter(|name| !name.is_empty())
     }
 
-    /// Parses an identifier: its length and its letters. One that starts with `_GLOBAL__N` (or with `.` or `$` as the
-    /// last `_`) is the compiler's name for an anonymous namespace.
+    /// Parses an identifier: its length and its letters. Those that start with `_GLOBAL__N`, `_GLOBAL_.N` or
+    /// `_GLOBAL_$N` stand for an anonymous namespace.
     fn source_name(&mut self) -> Option<NodeId> {
         let name = self.identifier()?;
         let is_anonymous = name.strip_prefix("_GLOBAL_").is_some_and(|rest| {
@@ -649,8 +649,8 @@ impl<'a> Parser<'a> {
         self.add(Node::Template { name, arguments })
     }
 
-    /// Parses a template parameter: `T` and its index. `L` and a second index, which isn't printed, may come between
-    /// the two. They tell how many templates are around the one with the parameter.
+    /// Parses a template parameter: `T` and its index. For a parameter of a template inside another template, `L` and
+    /// the level of nesting come before the index. The level isn't printed.
     fn template_parameter(&mut self) -> Option<NodeId> {
         self.expect("T")?;
         if self.take("L") {
