@@ -272,6 +272,7 @@ impl AddressSpaces {
         }
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
+        // The exec in which the process is at `time`. If it is in none, nothing is mapped at the address.
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
         let before_exec = Nanos(exec.start.0.checked_sub(1)?);
         // The new program may map something here at any time, so this answer is only known to hold at `time`.

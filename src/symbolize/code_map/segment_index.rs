@@ -136,11 +136,12 @@ impl GroupIndex {
     /// address of each group.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
-        // `before` has the number of groups that start before each slot. So the groups from `start` to `end` are those
+        // `before` has the number of groups that start before each slot. So the groups from `first` to `end` are those
         // that start in this slot. There are none if `addr` is past the last slot.
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
-        let start = self.before.get(slot).map_or(end, |before| *before as usize);
-        let started = start + starts.get(start..end)?.partition_point(|start| *start <= addr);
+        let first = self.before.get(slot).map_or(end, |before| *before as usize);
+        // The number of groups that start at or before `addr`. The last of these may start in an earlier slot.
+        let started = first + starts.get(first..end)?.partition_point(|start| *start <= addr);
         started.checked_sub(1)
     }
 }

@@ -411,9 +411,10 @@ fn respell_immediate(mnemonic: &str, operands: &str, word: u32) -> String {
     };
     match mnemonic.strip_prefix("adr") {
         Some(condition) => {
-            let name = if bits(word, 21, 4) == 2 { "sub" } else { "add" };
-            let to = REGISTERS[bits(word, 12, 4) as usize];
-            format!("{:<6} {to}, pc, {immediate}", format!("{name}{condition}"))
+            let is_sub = bits(word, 21, 4) == 2;
+            let name = if is_sub { "sub" } else { "add" };
+            let destination = REGISTERS[bits(word, 12, 4) as usize];
+            format!("{:<6} {destination}, pc, {immediate}", format!("{name}{condition}"))
         }
         None => format!("{mnemonic:<6} {before}, {immediate}"),
     }
@@ -593,7 +594,10 @@ impl ThumbText {
     fn respell_narrow_operands(&mut self, first: u16) {
         let operands = &mut self.operands;
         let is_load_or_store = matches!(first >> 11, 0b01100..=0b10011);
-        if is_load_or_store && operands.ends_with(']') && !operands[operands.find('[').unwrap_or(0)..].contains(',') {
+        let address = &operands[operands.find('[').unwrap_or(0)..];
+        let lacks_offset = address.ends_with(']') && !address.contains(',');
+        if is_load_or_store && lacks_offset {
+            // Before the bracket at the end.
             operands.insert_str(operands.len() - 1, ", #0");
         }
         if let Some(rest) = operands.strip_prefix("sp, sp, ") {

@@ -31,9 +31,10 @@ pub(super) fn find_address(text: &[u8], name: &[u8]) -> Option<u64> {
 /// (`[ext4]`). `None` for a malformed line.
 pub(super) fn parse_line(line: &[u8]) -> Option<SymbolLine> {
     let (digits, rest) = line.split_at(line.iter().position(|&byte| byte == b' ')?);
-    let [_, kind, b' ', first, ..] = *rest else { return None };
+    // After the address come a blank, the letter for the type, a blank, and the name.
+    let [_, kind, b' ', first_of_name, ..] = *rest else { return None };
     let addr = u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?;
-    if matches!(first, b'\t' | b' ') {
+    if matches!(first_of_name, b'\t' | b' ') {
         return None;
     }
     Some(SymbolLine { addr, kind, name: digits.len() + 3 })

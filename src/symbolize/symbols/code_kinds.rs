@@ -26,8 +26,8 @@ pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, C
     let mut mapping_symbols: Vec<MappingSymbol> =
         object.symbols().filter_map(|symbol| MappingSymbol::from_symbol(&symbol)).collect();
     mapping_symbols.sort_by_key(|symbol| symbol.addr);
-    let (before, after) =
-        mapping_symbols.split_at(mapping_symbols.partition_point(|symbol| symbol.addr <= range.start));
+    let count_before = mapping_symbols.partition_point(|symbol| symbol.addr <= range.start);
+    let (before, after) = mapping_symbols.split_at(count_before);
     let mut kind = match before.last() {
         Some(symbol) => symbol.kind,
         // Stripped files have no mapping symbols, but the range may start at a function whose symbol says that it is

@@ -572,6 +572,7 @@ pub fn read_running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
     let maps = io::read_system_text(Path::new("/proc/self/maps")).ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
+    // The line begins with the address range, such as `7ffd2b9f1000-7ffd2b9f3000`.
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];

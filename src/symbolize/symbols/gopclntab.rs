@@ -199,6 +199,7 @@ impl<'a> GoTable<'a> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
         let mut parts = Parts::default();
+        // A word of the header by its number, which counts from 0.
         let word = |index: usize| table.offset_at(8 + index * table.pointer);
         let function_count = word(0)?;
         let mut text = 0;
@@ -301,6 +302,8 @@ impl<'a> GoTable<'a> {
 
     /// The offset of the record of the function with this index.
     fn record_offset(&self, index: usize) -> Option<usize> {
+        // An entry of the function table has the function's address and the offset of its record, which are equally
+        // large.
         let size = self.address_size();
         let offset = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
         let record = match size {

@@ -26,7 +26,7 @@ pub struct Image {
     bytes: Bytes,
     /// The loadable segments in the order of their headers, for lookups by link-time address.
     segments: OrderedRanges<LoadSegment>,
-    /// The same, for lookups by offset in the file.
+    /// The loadable segments, for lookups by offset in the file.
     segments_by_offset: OrderedRanges<ByOffset>,
     /// The parts of segments without contents in the file (`.bss`), by the offsets that they would have after the
     /// segment's contents.

@@ -253,12 +253,12 @@ impl<'data> DebugSections<'data> {
     /// file; units without a path are left out.
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
-        let mut seen = FxHashSet::default();
+        let mut added = FxHashSet::default();
         let Some(context) = self.context() else { return units };
         // `addr2line` can't look up the last address of the address space.
         for &addr in addresses.iter().filter(|&&addr| has_next(addr)) {
             for (load, _) in context.preload_units(addr) {
-                if seen.insert(load.dwo_id.0)
+                if added.insert(load.dwo_id.0)
                     && let Some(path) = dwo_path(&load)
                 {
                     units.push((load.dwo_id, path));

@@ -56,6 +56,7 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
         _ => return Vec::new(),
     };
     let targets = stub_targets(object);
+    // The address from which 32-bit x86 code counts the positions of slots.
     let got = [".got.plt", ".got"].iter().find_map(|name| object.section_by_name(name));
     let got = got.map_or(0, |section| section.address());
     let mut stubs = Vec::new();
@@ -225,7 +226,9 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     }
     let mut rest = words.peekable();
     let ldr = *rest.peek()?;
-    if adrp & 0x9f00_001f != 0x9000_0010 || ldr & 0xffc0_03ff != 0xf940_0211 {
+    let is_adrp_x16 = adrp & 0x9f00_001f == 0x9000_0010;
+    let is_ldr_x17_from_x16 = ldr & 0xffc0_03ff == 0xf940_0211;
+    if !is_adrp_x16 || !is_ldr_x17_from_x16 {
         return None;
     }
     let jump = rest.by_ref().take(LONGEST).position(|word| word == BR_X17)?;

@@ -145,9 +145,10 @@ impl<'data> SymbolTable<'data> {
     /// of these symbols. If perf's rules prefer none of them, returns the first.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
-        for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
-            if other.end > addr && !best.is_preferred_to(other) {
-                best = other;
+        for earlier in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
+            // The earlier symbol is taken unless the rules prefer the best one so far.
+            if earlier.end > addr && !best.is_preferred_to(earlier) {
+                best = earlier;
             }
         }
         best

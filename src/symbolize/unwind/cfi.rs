@@ -243,6 +243,7 @@ impl<'a> FrameTable<'a> {
     ) -> Option<UnwindRow> {
         let cie = entry.cie();
         let row = entry.unwind_info_for_address(section, &self.bases, scratch, addr).ok()?;
+        // Copies a DWARF expression.
         let bytes = |expression: &gimli::UnwindExpression<usize>| {
             let expression = expression.get(section).ok()?;
             Some(expression.0.slice().into())

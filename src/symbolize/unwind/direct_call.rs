@@ -312,12 +312,13 @@ fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
         let distance = bit(word, 31) << 20 | (word & 0xf_f000) | bit(word, 20) << 11 | (word >> 20 & 0x7fe);
         return Some(Branch::Call((end - 4).wrapping_add_signed(sign_extend(distance, 21))));
     }
-    let before = u32::from_le_bytes(*code.get(..code.len().checked_sub(4)?)?.last_chunk()?);
-    if word & 0xf_ffff != JALR_RA_RA || before & 0xfff != AUIPC_RA {
+    // A distant call consists of the last instruction and the one before it.
+    let previous = u32::from_le_bytes(*code.get(..code.len().checked_sub(4)?)?.last_chunk()?);
+    if word & 0xf_ffff != JALR_RA_RA || previous & 0xfff != AUIPC_RA {
         return None;
     }
     // `auipc` has the distance's upper 20 bits, `jalr` adds the lower 12.
-    let distance = i64::from((before & 0xffff_f000).cast_signed()) + sign_extend(word >> 20, 12);
+    let distance = i64::from((previous & 0xffff_f000).cast_signed()) + sign_extend(word >> 20, 12);
     Some(Branch::Call((end - 8).wrapping_add_signed(distance)))
 }
 

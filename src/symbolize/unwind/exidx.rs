@@ -93,6 +93,8 @@ impl<'a> ExidxTable<'a> {
 
     /// Reads the operations of the entry at this link-time address in `.ARM.extab`.
     fn read_extab(&self, addr: u64) -> Option<Box<[u8]>> {
+        // The entry's length isn't known yet, so this takes as many bytes as the longest entry has, or as many as there
+        // are.
         let bytes = self.image.loaded(addr..addr.checked_add(4 * (MAX_WORDS as u64 + 2))?)?;
         let first = read_word(bytes, 0)?;
         // If the highest bit is set, the entry has one of the standard formats (the compact model).

@@ -532,7 +532,8 @@ impl<'a> Unwinder<'a> {
             if table.machine() != machine {
                 return None;
             }
-            table.row(image.vaddr(place.offset)?, scratch).map(Rc::new)
+            let link_time_addr = image.vaddr(place.offset)?;
+            table.row(link_time_addr, scratch).map(Rc::new)
         });
         row.clone()
     }

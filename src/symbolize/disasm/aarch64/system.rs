@@ -85,7 +85,8 @@ pub(super) fn instruction(word: u32) -> Option<String> {
     if word >> 16 == 0 {
         return Some(format!("udf    #{word}"));
     }
-    if word & 0xffff_f01f == 0xd503_201f {
+    let is_hint = word & 0xffff_f01f == 0xd503_201f;
+    if is_hint {
         let number = bits(word, 5, 7);
         return Some(name_of(HINTS, number).map_or_else(|| format!("hint   #{number:#x}"), str::to_owned));
     }

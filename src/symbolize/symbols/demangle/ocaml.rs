@@ -4,10 +4,14 @@
 /// of the same name. It is kept, as in perf.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let mut rest = mangled.strip_prefix("caml")?.as_bytes();
-    rest.first().filter(|first| first.is_ascii_uppercase())?;
+    let starts_with_module = rest.first().is_some_and(u8::is_ascii_uppercase);
+    if !starts_with_module {
+        return None;
+    }
     let mut name = Vec::with_capacity(rest.len());
     while let Some((&first, after)) = rest.split_first() {
         let (byte, after) = match (first, after) {
+            // Two underscores stand for the dot between a module and what is in it.
             (b'_', [b'_', after @ ..]) => (b'.', after),
             // A byte that can't be in a symbol's name is written as `$` and two hexadecimal digits.
             (b'$', [high, low, after @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, after),

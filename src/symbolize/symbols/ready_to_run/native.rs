@@ -29,6 +29,7 @@ impl Native<'_> {
         for &byte in bytes.iter().rev() {
             bits = (bits << 8) | u32::from(byte);
         }
+        // The lowest `len` bits are those that tell the length.
         Some((bits >> len, 7 * len as u32, offset + len))
     }
 
@@ -132,6 +133,7 @@ pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashT
     // The first byte says in its lowest two bits how large the elements of the table of buckets are, and in the others
     // how many buckets there are, as a power of two.
     let (base, index_size) = (offset + 1, u32::from(head & 3));
+    // A table with more buckets than the file has bytes is damaged.
     let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
     let mut table = HashTable { entries: Vec::new(), is_complete: true };
     for bucket in 0..buckets {

@@ -54,6 +54,7 @@ impl<'a> Metadata<'a> {
             match name {
                 b"#Strings" => strings = bytes,
                 b"#Blob" => blobs = bytes,
+                // The stream with the tables has one of these two names.
                 b"#~" | b"#-" => tables = Some(bytes),
                 _ => {}
             }
@@ -239,13 +240,13 @@ impl<'a> Blob<'a> {
     /// length: 0, 10 or 110.
     pub(super) fn number(&mut self) -> Option<u32> {
         let first = self.byte()?;
-        let (mut number, more) = match first {
+        let (mut number, more_bytes) = match first {
             0..0x80 => (first.into(), 0),
             0x80..0xc0 => (u32::from(first & 0x3f), 1),
             0xc0..0xe0 => (u32::from(first & 0x1f), 3),
             _ => return None,
         };
-        for _ in 0..more {
+        for _ in 0..more_bytes {
             number = (number << 8) | u32::from(self.byte()?);
         }
         Some(number)

@@ -145,7 +145,7 @@ impl<'a> Parser<'a> {
         parsed
     }
 
-    /// Parses everything after `_Z`.
+    /// Parses everything after `_Z`. Returns the function's name without its types, or a special name.
     fn top_level(&mut self) -> Option<NodeId> {
         if matches!(self.peek(), b'T' | b'G') {
             let root = self.special_name()?;
@@ -189,6 +189,7 @@ impl<'a> Parser<'a> {
     /// Parses the result type, if there is one, and the parameter types. If the name has no types, because it isn't
     /// that of a function, both are `None`.
     fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
+        // None of these starts a type: the end of the whole name (0), of a surrounding name (`E`), a suffix (`.`), `_`.
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
         }
@@ -550,7 +551,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Constructor { class, is_destructor }))
     }
 
-    /// The last part of a class's name, without template arguments. Constructors have that name.
+    /// The last part of a class's name, without template arguments. Constructors have that name. `None` if the node
+    /// `class` isn't the name of a class.
     fn base_name(&mut self, mut class: NodeId) -> Option<NodeId> {
         loop {
             class = match self.graph.get(class) {
