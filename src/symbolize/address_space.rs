@@ -237,7 +237,7 @@ impl AddressSpaces {
             // `cut` shortens `same_exec`, so that neither end of the exec period is inside it.
             same_exec.cut(period.clone());
         }
-        // What the process inherited at a fork is seen from the fork to its next exec.
+        // Inherited mappings count only from the fork to the next exec of the process.
         let holds = intersect(intersect(self.ancestry.inherited_code_period(pid, time), same_mapping), same_exec.range);
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
@@ -272,7 +272,7 @@ impl AddressSpaces {
         }
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
-        // The exec in which the process is at `time`. If it is in none, nothing is mapped at the address.
+        // The exec that is going on at `time`. If there is none, nothing is mapped at the address.
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
         let before_exec = Nanos(exec.start.0.checked_sub(1)?);
         // The new program may map something here at any time, so this answer is only known to hold at `time`.
@@ -716,7 +716,7 @@ impl ParentReplay<'_> {
             let exec = self.execs.first().copied();
             let next_mapping = self.regions.first().map(|region| region.from);
             let Some(next) = [self.forked, exec, next_mapping].into_iter().flatten().min() else { return };
-            // The rest is replayed when `advance` is called for a later fork.
+            // Later events are replayed when `advance` is called for a later fork.
             if next > until {
                 return;
             }

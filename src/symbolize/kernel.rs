@@ -185,7 +185,7 @@ impl KernelSymbols {
         let mut ends = Vec::new();
         for symbol in ["_etext", "_edata"] {
             if let Some(addr) = lines::find_address(text, symbol.as_bytes()) {
-                // Where the symbol was when recording: that boot may have loaded the kernel elsewhere.
+                // The symbol's address in the recorded boot, which may have loaded the kernel elsewhere.
                 let addr = addr.wrapping_sub(self.shift);
                 if addr == recorded {
                     return Ok(());

@@ -105,7 +105,7 @@ impl Resolver<'_> {
         }
         self.resolve_kernel(&sorted.kernel, &kernel_symbols, &mut frames);
         self.resolve_code(sorted.code, &mut frames, warnings);
-        // Last, because a file that is the recorded build has better frames than the recording's symbols.
+        // This comes last, because a file that is the recorded build has better frames than the recording's symbols.
         self.resolve_recorded(&sorted.recorded, &mut frames);
         frames
     }

@@ -597,7 +597,7 @@ impl ThumbText {
         let address = &operands[operands.find('[').unwrap_or(0)..];
         let lacks_offset = address.ends_with(']') && !address.contains(',');
         if is_load_or_store && lacks_offset {
-            // Before the bracket at the end.
+            // The offset goes before the bracket at the end.
             operands.insert_str(operands.len() - 1, ", #0");
         }
         if let Some(rest) = operands.strip_prefix("sp, sp, ") {

@@ -26,7 +26,7 @@ impl RunningKernel {
     /// if the recording has neither, because its recorder was killed or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         if let (Some(recorded), Some(running)) = (build_id, self.build_id) {
-            // In hexadecimal, both are without the zeros that may pad a build ID in a recording.
+            // `hex` leaves out the zeros that may pad a build ID in a recording.
             return Some(files::hex(recorded) == files::hex(running));
         }
         if let (Some(recorded), Some(running)) = (release, &self.release) {

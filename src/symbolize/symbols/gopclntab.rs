@@ -180,7 +180,8 @@ impl<'a> GoTable<'a> {
         let mut table = Self::from_words(image, words, build_version(image, &object))?;
         if table.version >= Version::Go118 {
             table.read_module(&object, address);
-            // Neither the header nor the module data states where the text starts, so it starts with its section.
+            // If neither the header nor the module data states where the text starts, it starts with the section
+            // `.text`.
             if table.text == 0 {
                 table.text = object.section_by_name(".text")?.address();
             }
@@ -219,7 +220,7 @@ impl<'a> GoTable<'a> {
                 parts.records = parts.functions;
             }
             Version::Go118 | Version::Go120 => {
-                // 0 since Go 1.26; `read` then finds out where the text starts.
+                // Since Go 1.26, this field is 0, and `read` finds out where the text starts.
                 text = table.pointer_at(8 + 2 * table.pointer)?;
                 (parts.names, parts.units, parts.files) = (word(3)?, word(4)?, word(5)?);
                 (parts.values, parts.functions) = (word(6)?, word(7)?);
@@ -498,7 +499,7 @@ impl<'a> ValueReader<'_, 'a> {
         let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry_size)?).ok()?)?;
         let bytes = go.image.loaded(start..start.checked_add(layout.entry_size as u64)?)?;
         let entry = Words { bytes, ..go.table };
-        // Where the two fields are in an entry. Since Go 1.20, entries are shorter.
+        // The offsets of the name and the call site in an entry. Since Go 1.20, entries are shorter.
         let (name_field, call_site_field) = if layout.entry_size == 16 { (4, 8) } else { (12, 16) };
         let name = entry.u32_at(name_field)?;
         let call_site = u64::try_from(entry.i32_at(call_site_field)?).ok()?;

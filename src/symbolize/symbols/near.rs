@@ -202,7 +202,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
         loop {
             let name_offset = offset;
             let (name, form) = (read_uleb(abbreviations, &mut offset)?, read_uleb(abbreviations, &mut offset)?);
-            // The value of this form is here in the table. Values of other forms are in `.debug_info`.
+            // An attribute of this form has its value here in the table. Values of other forms are in `.debug_info`.
             if form == u64::from(DW_FORM_implicit_const.0) {
                 read_uleb(abbreviations, &mut offset)?;
             }

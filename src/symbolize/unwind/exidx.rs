@@ -181,7 +181,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
     fn run(&mut self, operations: &[u8]) -> Option<()> {
         let mut bytes = operations.iter().copied();
         while let Some(byte) = bytes.next() {
-            // The lowest bits of many operations are a number, such as that of the words to skip, less one.
+            // The operation as a wider number. Its lowest bits often state how many words to skip, minus 1.
             let bits = u64::from(byte);
             match byte {
                 // Raise or lower the stack pointer by 4 to 256 bytes. To lower it, a negative number is added.
@@ -202,7 +202,8 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 // Pop r4 and up to seven registers after it, and perhaps the link register.
                 0xa0..=0xaf => {
                     let link = if byte & 8 == 0 { 0 } else { 1 << arm::LR };
-                    // As many bits as registers, moved up so that the lowest stands for r4.
+                    // A mask with a bit for each of the registers from r4 on. The lowest three bits of the operation
+                    // say how many there are after r4.
                     let from_r4 = ((2_u16 << (byte & 7)) - 1) << 4;
                     self.pop(from_r4 | link)?;
                 }

@@ -221,7 +221,8 @@ impl<'c> Position<'c> {
         // bytes below the caller's at this position.
         let mut paths = vec![(self.index, Some(0))];
         let mut visited = Vec::new();
-        // The stage that the first path shows on which the return address is in the link register.
+        // The stage according to the first path that proves that the return address is in the link register; `None`
+        // until there is one.
         let mut stage_in_link = None;
         while let Some((index, raised)) = paths.pop() {
             if visited.len() >= MAX_AHEAD || visited.contains(&index) {

@@ -276,7 +276,7 @@ impl<'a> Unwinder<'a> {
         }
         let rules = self.find_rules(moment, frame, cache);
         let is_in_link = self.returns_by_link(moment, &rules, frame);
-        // `find_rules` has just put the rules into the cache, unless they were there. The answer is kept with them.
+        // Thanks to `find_rules`, the rules are in the cache now. The answer is kept with them.
         if let Some(known) = cache.known.get_mut(&key, moment.time) {
             known.answer.is_in_link = Some(is_in_link);
         }
@@ -483,7 +483,7 @@ impl<'a> Unwinder<'a> {
         let code_before_return = || {
             let place = self.find_mapping(moment, Addr(caller.pc()?.wrapping_sub(1)))?;
             let image = self.images.get(place.dso)?;
-            // The link-time address of the byte before the return address, plus one.
+            // The return address as a link-time address. `place` is one byte before it.
             let return_addr = image.vaddr(place.offset)?.checked_add(1)?;
             image.loaded(return_addr.checked_sub(LONGEST_CALL)?..return_addr)
         };

@@ -34,7 +34,8 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
-    // Instructions for the upper half of a vector end in a 2, such as `ushll2`. They are in the list without it.
+    // Instructions for the upper half of a vector end in a 2, such as `ushll2`. `DECIMAL` has their names without the
+    // 2.
     let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
     let mut operands = respell_numbers(operands, is_decimal, target);
     // The last operand of a conditional select or compare is a condition. objdump has other names for two of them.

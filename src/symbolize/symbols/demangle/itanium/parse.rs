@@ -189,7 +189,7 @@ impl<'a> Parser<'a> {
     /// Parses the result type, if there is one, and the parameter types. If the name has no types, because it isn't
     /// that of a function, both are `None`.
     fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
-        // None of these starts a type: the end of the whole name (0), of a surrounding name (`E`), a suffix (`.`), `_`.
+        // No type comes next: the whole name ends (0), a surrounding name ends (`E`), or a suffix (`.`) or `_` follows.
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
         }
@@ -427,7 +427,7 @@ impl<'a> Parser<'a> {
             self.digits();
             self.take("_");
         } else if self.take("_") && self.digits().is_empty() {
-            // A `_` without digits isn't such a number, and is left for the caller.
+            // A `_` without digits isn't a discriminator, and is left for the caller.
             self.rest = before;
         }
     }
@@ -969,7 +969,7 @@ impl<'a> Parser<'a> {
             b'L' => return self.literal(),
             b'T' => return self.template_parameter(),
             b'0'..=b'9' => return self.simple_name(),
-            // `fp`, or `fL` and a digit.
+            // `fp`, or `fL` and a digit, starts the number of a function's parameter.
             b'f' if self.second() == b'p' || self.second() == b'L' && self.rest.as_bytes().get(2)?.is_ascii_digit() => {
                 return self.function_parameter();
             }
