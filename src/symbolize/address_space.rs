@@ -387,12 +387,14 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
 /// caller then builds the DSO and looks it up.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths prove that two mappings have the same DSO only if it is a file. A vDSO with this path may be a 32-bit
-    // one, depending on its address; memory with this path may be code or data, depending on its protection.
-    (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
-        && one.executable == other.executable
-        && (realm != Realm::User || other.kind() != MappingKind::Vdso)
-        && Realm::from_mapping(pid, one) == realm
+    let is_same_file = one.path == other.path && one.build_id == other.build_id && one.file == other.file;
+    // Memory with the same path may be code or data, depending on its protection.
+    if !is_same_file || one.executable != other.executable || Realm::from_mapping(pid, one) != realm {
+        return false;
+    }
+    // A vDSO with the same path may be a 32-bit or a 64-bit one, depending on its address.
+    let is_vdso = realm == Realm::User && other.kind() == MappingKind::Vdso;
+    !is_vdso
 }
 
 /// What is mapped by a mapping in this realm. The kind depends on the path and, for the vDSO and for data, also on

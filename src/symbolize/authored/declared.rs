@@ -225,7 +225,8 @@ fn skip_declaration_keywords(text: &str) -> usize {
     for _ in 0..KEYWORDS.len() {
         let word = first_word(&text[offset..]);
         let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
-        if !KEYWORDS.contains(&word) || first_word(after).is_empty() {
+        let is_declared = !KEYWORDS.contains(&word) || first_word(after).is_empty();
+        if is_declared {
             return offset;
         }
         offset = text.len() - after.len();

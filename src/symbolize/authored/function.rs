@@ -93,12 +93,12 @@ fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsiz
     let word = word_before(text, skip_blanks_before(text, offset));
     let begin = word.start;
     match &text[word.clone()] {
-        // `function` and `async` are keywords here, unless the function is a method with that name. A
-        // property may have the name `function`, too, as in `a.function = function() {}`.
+        // `function` is a keyword here, unless it is the name of a method. If the engine calls the function `function`,
+        // it is still a keyword if the function is bound to that name, as in `a.function = function() {}`.
         "function" if bare_name != "function" || is_bound_to(text, begin, bare_name) => {
             Some(examine_bound(text, function_start(text, begin), name))
         }
-        // `async (…) => …`, an arrow function: it starts at `async`, and no name can be between the two.
+        // `async (…) => …`, an arrow function. It starts at `async`, and has the name of what it is bound to.
         "async" if bare_name != "async" => Some(examine_bound(text, begin, name)),
         // The engine calls a constructor by the name of its class. If the class isn't found, the name stays empty.
         "constructor" if bare_name != "constructor" => {

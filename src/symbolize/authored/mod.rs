@@ -81,9 +81,10 @@ impl Authored {
         }
         let parts = ScriptName::parse(name)?;
         let script = self.scripts.get(parts.script)?;
-        let (AuthoredPlace { file, line, column, .. }, function) =
+        let (AuthoredPlace { file, line, column, .. }, authored_name) =
             script.function(parts.function, parts.line, parts.column).ok()??;
-        Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
+        let function = authored_name.as_deref().unwrap_or(parts.function);
+        Some(parts.spell(function, file, line, column))
     }
 
     /// The authored position and name of the function `name` that starts at this line and column (both from 1) of a

@@ -136,8 +136,8 @@ struct LoadedSymbols<'a> {
     variables: Option<Variables>,
 }
 
-/// Resolves all requests. Returns the results in the order of the requests. A request is divided into shards, which are
-/// runs of its offsets. Each shard gives one [`Frames`]; together, these have the results for the offsets of the
+/// Resolves all requests. Returns the results in the order of the requests. A request is divided into shards, each with
+/// some successive offsets. Each shard gives one [`Frames`]; together, these have the results for the offsets of the
 /// request, in order.
 pub fn resolve(
     requests: &[Request],

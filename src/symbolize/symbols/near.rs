@@ -249,7 +249,8 @@ impl Listed {
             let mut ranges = dwarf.unit_ranges(&unit)?;
             Ok::<bool, gimli::Error>(ranges.next()?.is_some())
         };
-        !has_ranges().unwrap_or(false)
+        let states_ranges = has_ranges().unwrap_or(false);
+        !states_ranges
     }
 }
 

@@ -293,6 +293,7 @@ fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     let target = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
     match Effect::decode(word) {
         Effect::Jumps(distance) | Effect::Branches(distance) => Some(Branch::Jump(target(distance))),
+        // `bl`.
         Effect::Leaves if word >> 26 == 0b10_0101 => Some(Branch::Call(target(sign_extend(word, 26)))),
         _ => None,
     }

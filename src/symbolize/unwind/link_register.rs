@@ -72,6 +72,7 @@ impl Effect {
             // `paciasp`, `autiasp`, `pacibsp` and `autibsp` add or remove a signature in the link register. The address
             // in it stays the same.
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
+            // `b`.
             _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
             // `tbz` and `tbnz`: conditional branches whose distance has 14 bits.
             _ if field(word, 25, 6) == 0b01_1011 => Self::Branches(signed_field(word, 5, 14)),
@@ -128,9 +129,9 @@ impl Effect {
             }
             // An add or sub of a register whose result goes to the stack pointer, as for arrays of variable length.
             _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Self::SetsStack,
-            // Most other instructions have their destination in the lowest five bits. Loads of two registers have a
-            // second destination, at which the next line looks.
+            // Most other instructions have their destination in the lowest five bits.
             _ if rd == FP || rd == LINK => Self::Changes,
+            // Loads of two registers have a second destination.
             _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Self::Changes,
             _ => Self::Other,
         }

@@ -82,7 +82,8 @@ const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
 /// The text of an undefined instruction, a hint, a system register access or a cache operation. `None` for other
 /// instructions.
 pub(super) fn instruction(word: u32) -> Option<String> {
-    if word >> 16 == 0 {
+    let is_undefined = word >> 16 == 0;
+    if is_undefined {
         return Some(format!("udf    #{word}"));
     }
     let is_hint = word & 0xffff_f01f == 0xd503_201f;
@@ -94,7 +95,7 @@ pub(super) fn instruction(word: u32) -> Option<String> {
     if word & 0xffc0_0000 != 0xd500_0000 {
         return None;
     }
-    // The number of the system register or cache operation, as in the tables above.
+    // The number of the system register or cache operation, as in `REGISTERS` and `CACHES`.
     let (number, is_read) = (bits(word, 5, 16), bits(word, 21, 1) == 1);
     // The general register. Its value is written to the system register, or the system register's value is read into
     // it.

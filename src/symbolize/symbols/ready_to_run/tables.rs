@@ -185,6 +185,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
     let existing = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
+    // The numbers of rows start here.
     let mut offset = 24;
     let mut row_counts = [0u32; 64];
     for (table, count) in row_counts.iter_mut().enumerate() {
