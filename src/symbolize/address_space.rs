@@ -558,6 +558,7 @@ impl SpaceBuilder {
     /// True if `dso` is already mapped in the whole range, in at most [`MAX_PARTS`] parts, and a mapping with this
     /// offset at the start of the range would show the same bytes at the same addresses.
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
+        // The range is covered up to this address.
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()).take(MAX_PARTS) {
             // There is a gap before this entry, or the entry has other bytes than the mapping would show.
@@ -571,6 +572,7 @@ impl SpaceBuilder {
 
     /// True if executable memory with the same name as `data` covers the whole range, in at most [`MAX_PARTS`] parts.
     fn is_executable_memory(&self, range: Range<u64>, data: DsoId, dsos: &Dsos) -> bool {
+        // The range is covered up to this address.
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()).take(MAX_PARTS) {
             let Dso { kind, path, .. } = dsos.get(entry.value.dso);
@@ -617,6 +619,7 @@ impl SpaceBuilder {
     /// parts.
     fn is_text(&self, range: &Range<u64>, dso: DsoId) -> bool {
         let Some(addresses) = self.text_addresses.get(&dso) else { return false };
+        // The range is covered up to this address.
         let mut covered = range.start;
         for entry in addresses.overlapping(range.clone()).take(MAX_PARTS) {
             if entry.start > covered {

@@ -107,7 +107,8 @@ impl Symbolizer<'_> {
         let is_after_header =
             found.answer.code.is_some_and(|hit| self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue"));
         let is_after_nothing = matches!(found.answer.location(), Location::Nothing(_));
-        if lookup == raw || !(is_after_header || is_after_nothing) {
+        let may_follow_call = !is_after_header && !is_after_nothing;
+        if lookup == raw || may_follow_call {
             return found;
         }
         let exact = self.locate_address(pid, raw, time, mode);

@@ -52,6 +52,7 @@ impl Text {
         if !text.is_ascii() {
             let mut count = 0;
             for (offset, letter) in text.char_indices() {
+                // `count` is the number of units before this character.
                 while units.len() * STEP <= offset {
                     units.push(count);
                 }

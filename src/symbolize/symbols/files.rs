@@ -322,13 +322,15 @@ impl SearchOptions {
         for dir in self.id_dirs() {
             let folder = id_path(dir, id);
             for path in [folder.join("elf"), folder] {
+                if self.is_directory(&path) {
+                    continue;
+                }
                 // If the file at the path isn't such a copy, or can't be used, there is no warning: `image` itself was
                 // found.
-                if !self.is_directory(&path)
-                    && let Some(copy) = self.open(&path, DEBUGGING, &mut Warnings::new())
-                    && copy.has_build_id(Some(id))
-                    && ((copy.has_symtab() && !image.has_symtab()) || (copy.has_dwarf() && !image.has_dwarf()))
-                {
+                let Some(copy) = self.open(&path, DEBUGGING, &mut Warnings::new()) else { continue };
+                let adds_symbols = copy.has_symtab() && !image.has_symtab();
+                let adds_dwarf = copy.has_dwarf() && !image.has_dwarf();
+                if copy.has_build_id(Some(id)) && (adds_symbols || adds_dwarf) {
                     return Some(copy);
                 }
             }
