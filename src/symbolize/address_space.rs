@@ -75,16 +75,16 @@ pub struct AddressSpaces {
     dsos: Dsos,
     /// The address spaces by process and realm. Those of the kernels are under [`KERNEL_PID`].
     spaces: FxHashMap<(Pid, Realm), Space>,
-    /// See [`Self::kernel_reference()`].
+    /// Where the kernel was loaded; see [`Self::kernel_reference()`].
     kernel_reference: Option<KernelReference>,
-    /// See [`Self::own_text()`].
+    /// The MMAP records of memory to which programs moved their own code; see [`Self::own_text()`].
     own_text: Vec<u64>,
     /// For each forked process, what its parent had mapped at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
     /// The forks and execs of processes. They tell how long inherited mappings stay valid: until the child calls exec.
     ancestry: Ancestry,
-    /// When each process was replacing its program by another one (exec): periods in the order of time. In them, a
-    /// sample's user registers are still those of the previous program. See [`exec_periods`].
+    /// When each process was replacing its program by another one (exec): periods in the order of time. During such a
+    /// period, a sample's user registers are still those of the previous program. See [`exec_periods`].
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
@@ -470,7 +470,7 @@ struct VisiblePart {
     /// The address relative to the file at the start of the mapping, even if that part of it isn't visible any more.
     /// [`Entry::offset`] is for the start of the visible part.
     offset: u64,
-    /// See [`MappedPlace::is_remapped`].
+    /// True if the mapping most likely holds a library's own code; see [`MappedPlace::is_remapped`].
     is_remapped: bool,
 }
 

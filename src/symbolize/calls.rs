@@ -35,7 +35,7 @@ impl<'a> CallFinder<'a> {
     /// False if certainly no call instruction ends at this link-time address. True if one may: the bytes before the
     /// address look like a call, or the file lacks the code.
     pub fn may_return_to(&self, addr: u64) -> bool {
-        /// No call instruction is longer. 32-bit Arm's calls by two instructions have 8 bytes.
+        /// No call is longer than this many bytes. 32-bit Arm's calls by two instructions have 8.
         const LONGEST: u64 = 8;
         // The lowest bit is set in return addresses of Thumb code.
         let addr = if self.machine == Machine::Arm { addr & !1 } else { addr };
@@ -80,7 +80,8 @@ fn may_end_in_call(machine: Machine, code: &[u8], has_code: impl Fn(i64) -> bool
 /// Instructions have any length, so a byte that looks like the opcode of a direct call may be part of another
 /// instruction. The supposed distance then hardly ever leads to code of the same file (`has_code`).
 fn ends_in_x86_call(code: &[u8], has_code: impl Fn(i64) -> bool) -> bool {
-    /// The longest such instruction without prefixes: opcode, ModRM, SIB, and a displacement of 32 bits.
+    /// The length in bytes of the longest indirect call without prefixes: opcode, ModRM, SIB, and a displacement of 32
+    /// bits.
     const LONGEST: usize = 7;
     if let Some([0xe8, distance @ ..]) = code.last_chunk::<5>()
         && has_code(i32::from_le_bytes(*distance).into())

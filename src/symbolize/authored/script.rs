@@ -61,7 +61,7 @@ pub struct AuthoredScript {
 #[derive(Debug)]
 struct Content {
     json: JsonString,
-    /// `None` if the text can't be decoded.
+    /// The decoded text; `None` if it can't be decoded.
     text: OnceLock<Option<Text>>,
 }
 

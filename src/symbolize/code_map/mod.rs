@@ -85,7 +85,7 @@ pub struct CodeMap<'data> {
     layers: BTreeMap<Pid, Layer>,
     /// The forks and execs of the processes that have code, by which children inherit it.
     ancestry: Ancestry,
-    /// See [`Self::overlaps()`].
+    /// How many untimed entries overwrote earlier ones; see [`Self::overlaps()`].
     overlaps: u64,
 }
 

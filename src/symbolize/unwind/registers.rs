@@ -263,7 +263,7 @@ pub struct Registers {
     values: [u64; Self::COUNT],
     /// A bit for each register, set if its value is known.
     known: u64,
-    /// See [`Self::sp_is_low()`].
+    /// True if the stack pointer is only a lower bound; see [`Self::sp_is_low()`].
     sp_is_low: bool,
 }
 

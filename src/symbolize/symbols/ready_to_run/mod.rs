@@ -191,8 +191,8 @@ struct ColdPart {
     hot: u32,
 }
 
-/// Reads the list of cold parts, which is at address `rva` and has `size` bytes. Returns it sorted by the pieces of code
-/// with which the cold parts start. Empty if the file doesn't have all of its bytes.
+/// Reads the list of cold parts, which is at address `rva` and has `size` bytes. Returns it sorted by the pieces of
+/// code with which the cold parts start. Empty if the file doesn't have all bytes of the list.
 fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     let mut parts = Vec::new();
     for pair in pe.slice(rva, size).unwrap_or_default().chunks_exact(8) {
