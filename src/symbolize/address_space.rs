@@ -470,7 +470,7 @@ struct VisiblePart {
     /// The address relative to the file at the start of the mapping, even if that part of it isn't visible any more.
     /// [`Entry::offset`] is for the start of the visible part.
     offset: u64,
-    /// True if the mapping most likely holds a library's own code; see [`MappedPlace::is_remapped`].
+    /// True for anonymous memory that most likely holds a library's own code; see [`MappedPlace::is_remapped`].
     is_remapped: bool,
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub(super) struct EntryPoint {
     /// The index of the runtime function (a piece of code) with which the method starts.
     pub(super) function: u32,
-    /// `None` if the name couldn't be read.
+    /// The method's name; `None` if it couldn't be read.
     pub(super) name: Option<Arc<[u8]>>,
 }
 
