@@ -84,7 +84,7 @@ impl Header {
             Some(b"PERFFILE") => {
                 return Err(Error::new("jitgraft does not read perf.data version 1 (Linux 2.6)").at_offset(0));
             }
-            _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
+            _ if head.is_empty() => return Err(Error::new("the file is empty: nothing was recorded")),
             _ => {
                 let why = "the file is not a perf.data file: it does not start with PERFILE2";
                 return Err(Error::new(why).at_offset(0));
@@ -223,7 +223,7 @@ mod tests {
         assert!(
             error(b"ELF").starts_with("at byte 0x0: the file is not a perf.data file: it does not start with PERFILE2")
         );
-        assert_eq!(error(b""), "is empty: nothing was recorded");
+        assert_eq!(error(b""), "the file is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());
         assert_eq!(error(&head), "at byte 0x8: the header size is 40, neither 16 (pipe) nor at least 104 (file)");

@@ -354,9 +354,10 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Recorders that don't set this bit wrote the build ID as 20 bytes, without stating its size.
-    let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
-    let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
+    // The build ID has 20 bytes of room. If this bit is set, the next byte is the build ID's size. Older recorders
+    // don't set the bit; all their build IDs have 20 bytes.
+    let states_size = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
+    let size = if states_size { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })
 }
 
