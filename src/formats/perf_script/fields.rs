@@ -72,6 +72,7 @@ fn is_branch_line(text: &[u8]) -> bool {
 fn is_branch(word: &[u8]) -> bool {
     let is_prediction = |part: &[u8]| !part.is_empty() && part.iter().all(|byte| b"PMN-".contains(byte));
     let mut parts = word.split(|byte| *byte == b'/');
+    // Test four parts in a row, then go on by one part.
     loop {
         let mut next = parts.clone();
         let (Some(prediction), Some(transaction), Some(abort), Some(cycles)) =

@@ -115,10 +115,11 @@ impl<'a> Frame<'a> {
             }
             // Leave out the fields that follow the object. `len` is the length of the address.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
-            let frame = Self::parse(&line[..end]);
+            let Some(frame) = Self::parse(&line[..end]) else { continue };
             // A frame with an object is kept, even if a later number looks like a frame without an object.
-            if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
-                found = frame;
+            let has_found_object = found.is_some_and(|found| found.dso.is_some());
+            if frame.dso.is_some() || !has_found_object {
+                found = Some(frame);
             }
         }
         found
@@ -314,16 +315,17 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);
     }
+    // Walk back from the closing parenthesis at the end to the one that opens it, where `depth` becomes 0 again.
     let mut depth = 0usize;
-    for (at, &byte) in text.iter().enumerate().rev() {
+    for (index, &byte) in text.iter().enumerate().rev() {
         match byte {
             b')' => depth += 1,
             b'(' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            let object = &text[at + 1..text.len() - 1];
-            return match text[..at].split_last() {
+            let object = &text[index + 1..text.len() - 1];
+            return match text[..index].split_last() {
                 Some((b' ', symbol)) => (symbol, Some(object)),
                 // Only the object was printed. If it doesn't look like one, it is a symbol in parentheses, such as
                 // `(block)`.

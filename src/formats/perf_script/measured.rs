@@ -223,7 +223,7 @@ fn level(word: u64) -> String {
     // Of these 14 bits, whose names are in `LEVELS`, bits 1 and 2 say whether the access was a hit or a miss, the
     // higher bits at which level of memory.
     let levels = bits(word, 5, 14);
-    let found = match levels & 6 {
+    let outcome = match levels & 6 {
         0 => "",
         hit if hit & 2 != 0 => "hit",
         _ => "miss",
@@ -239,12 +239,12 @@ fn level(word: u64) -> String {
             "" => format!("Unknown level {number}"),
             name => name.to_owned(),
         };
-        return format!("{remote}{hops}{name} {found}");
+        return format!("{remote}{hops}{name} {outcome}");
     }
     // Without a level number, the bits from number 3 on say where the data may have been.
     match levels & !7 {
         0 => "N/A".to_owned(),
-        levels => format!("{} {found}", alternatives(levels, &LEVELS)),
+        levels => format!("{} {outcome}", alternatives(levels, &LEVELS)),
     }
 }
 

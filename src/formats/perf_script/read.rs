@@ -3,9 +3,9 @@
 //! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the
 //! facts from the record lines before it ([`RecordLineFacts`]).
 //!
-//! For speed, a sample whose frames have the same text as those of earlier samples gets their stack. In other samples,
-//! each distinct frame line is parsed only once, and callers that a stack shares with the previous one aren't looked up
-//! again.
+//! For speed, if the frames of a sample have the same text as those of an earlier sample, the sample gets the earlier
+//! one's stack. In other samples, each distinct frame line is parsed only once, and callers that a stack shares with
+//! the previous one aren't looked up again.
 
 #[cfg(test)]
 mod tests;

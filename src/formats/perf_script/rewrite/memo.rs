@@ -24,9 +24,9 @@ pub struct Memo {
 /// What became of the frames of a sample.
 #[derive(Debug, Clone)]
 pub(super) struct RewrittenFrames {
-    /// The process and thread in the sample's header. Only valid for samples with the same ones.
+    /// The process and thread in the sample's header. The result is only valid for samples of the same thread.
     pub(super) owner: (Option<Pid>, Option<Tid>),
-    /// Only valid for samples whose time is in this range.
+    /// The range of times in which the result is valid.
     pub(super) holds: Range<Nanos>,
     /// True if the frames have a new text; false if they stay as they are.
     pub(super) has_new_text: bool,
@@ -114,7 +114,7 @@ impl Memo {
         Some(Lasting { answer, holds: holds.clone() })
     }
 
-    /// The file as an object. Gives it a number if it is new.
+    /// The [`Object`] that stands for a file. A file that wasn't seen before gets the next number.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
         Object::File(self.files.number(path))
     }

@@ -211,7 +211,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Counts the sample that an empty line ends. It may have no frames: perf prints none if the call chain contains a
-    /// number in the range of context markers that is no known marker.
+    /// number that is in the range of context markers, but isn't one of the known markers.
     fn end_sample(&mut self) {
         let Sample { has_header, has_frame, .. } = self.sample;
         self.counts.samples += u64::from(has_header || has_frame);
@@ -327,6 +327,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             // The offset of the symbol in the block.
             let symbol = done + hit;
             let symbol_end = symbol + UNKNOWN.len();
+            // The object `(…)` that follows the symbol, if more fields follow the object; otherwise the frame ends with
+            // the line.
             let object = object_len(&text[symbol_end..]);
             if object.is_some() && self.rewriter.style.srcline {
                 // Leave the line as it is: the source line of the new name would stand between the frame and its other
@@ -444,8 +446,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, role: FrameRole) {
         // A name is looked up by the offset in the file. Older versions of perf print this offset, newer ones print the
         // address in the process, which has to be converted.
-        let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
-        let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, printed));
+        let (pid, file_addresses) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
+        let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, file_addresses));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
