@@ -57,6 +57,7 @@ pub fn sniff(head: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut parts = ProfileMembers::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
+    // This fills `parts` while it parses, so after an error `parts` has what came before the error.
     if let Err(error) = parts.deserialize(&mut json) {
         if parts.nodes.is_empty() {
             return Err(Error::new("is not a complete .cpuprofile").because(error));
@@ -94,7 +95,7 @@ impl ProfileChunks {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
                 // The message of serde is left out, because it may quote private data from the file.
-                Err(_) => skipped.add(Error::new("the arguments of the event are not in V8's format")),
+                Err(_) => skipped.add(Error::new("the arguments of a profile event are not in V8's format")),
             }
         }
         warnings.extend(skipped.into_warning());
@@ -209,7 +210,8 @@ impl<'a> ProfileMembers<'a> {
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!(
-                "has {samples} samples but only {times} timestamps, so weights are sample counts instead of times"
+                "the profile has {samples} samples but only {times} timestamps, so weights are sample counts instead \
+                 of times"
             );
             warnings.push(Warning::new(message));
             // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many

@@ -19,7 +19,8 @@ enum Signature {
     Bytes(&'static [u8]),
     /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
-    /// This function returns true for the start of the file. For formats that neither `Bytes` nor `Words` can describe.
+    /// A function that returns true for the start of a file in the format. For formats that neither `Bytes` nor `Words`
+    /// can describe.
     Is(fn(&[u8]) -> bool),
 }
 
@@ -614,6 +615,7 @@ fn is_trace_cmd(head: &[u8]) -> bool {
     events.next().is_some_and(is_ftrace_event)
 }
 
+/// True for a line such as `bash-1234  [000] d..2. 123.456789: sched_switch: …`: thread, CPU, perhaps flags, time.
 fn is_ftrace_event(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let (Some(task), Some(cpu)) = (words.next(), words.next()) else { return false };
@@ -681,6 +683,7 @@ fn is_other_otlp(head: &[u8]) -> bool {
 /// The content of the first field of a protobuf message, or what exists of it if the bytes end within it. `None` unless
 /// the field has the number 1 and holds bytes.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
+    // `cut` returns the first field if the bytes end within it; otherwise `next` returns it.
     match (Fields::new(bytes).cut(), Fields::new(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
         _ => None,
@@ -700,6 +703,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     // If three packets fit, the rest needn't be examined.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
+        // `cut` returns the next field if the head ends within it; otherwise `next` returns it.
         let fits = match (fields.cut(), fields.next()) {
             // The head ends within this packet, so there is no other one to examine.
             (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, PacketEnd::CutOff),
@@ -863,13 +867,14 @@ fn ends_with_number(line: &[u8]) -> bool {
 /// stack. The first line has depth 0, and a later one depth 1. An unknown line number is -1.
 fn is_phpspy(head: &[u8]) -> bool {
     let mut words = first_line(head).split(u8::is_ascii_whitespace);
-    let (depth, function, place) = (words.next(), words.next(), words.next());
+    let (depth, function, position) = (words.next(), words.next(), words.next());
     let is_frame = depth == Some(b"0") && function.is_some() && words.next().is_none();
-    let ends_with_line = |place: &[u8]| {
-        let line = memchr::memrchr(b':', place).map_or(&b""[..], |colon| &place[colon + 1..]);
+    // True for `FILE:LINE`.
+    let ends_with_line = |position: &[u8]| {
+        let line = memchr::memrchr(b':', position).map_or(&b""[..], |colon| &position[colon + 1..]);
         is_number(line.strip_prefix(b"-").unwrap_or(line))
     };
-    is_frame && place.is_some_and(ends_with_line) && has(head, "\n1 ")
+    is_frame && position.is_some_and(ends_with_line) && has(head, "\n1 ")
 }
 
 #[cfg(test)]

@@ -34,7 +34,7 @@ impl Image<'_, '_> {
                 content.number(value);
             }
             let (eh_frame, eh_frame_hdr) =
-                code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
+                code.unwind.map_or((None, None), |unwind| (Some(unwind.eh_frame), Some(unwind.eh_frame_hdr)));
             for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
                 // Each part is preceded by its length, or by an impossible length if the part is missing. This makes
                 // the encoding unambiguous.

@@ -174,8 +174,8 @@ impl Header {
 }
 
 /// Decodes 16 bytes of the feature bitmap, and returns whether its words have 64 bits. The bitmap is an array of C
-/// longs, whose width decides where a bit is on a big-endian machine. They are taken for 32-bit words only if HOSTNAME,
-/// which perf always writes, is set in that reading and not in the other.
+/// longs, whose width decides where a bit is on a big-endian machine. They are taken to have 32 bits
+/// only if the bitmap then contains HOSTNAME, which perf always writes, but doesn't contain it with 64-bit words.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;

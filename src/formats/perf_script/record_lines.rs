@@ -188,11 +188,12 @@ impl RecordLineFacts {
 
     /// Adds the facts of all record lines of a text. `indent` is the indentation of all lines.
     pub fn apply_all(&mut self, text: &[u8], indent: &[u8]) {
-        let mut done = 0;
-        while let Some(hit) = memchr::memmem::find(&text[done..], RECORD).map(|hit| done + hit) {
-            let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |line_feed| line_feed + 1);
-            done = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-            let line = &text[start..done];
+        // The end of the last line that was looked at.
+        let mut line_end = 0;
+        while let Some(hit) = memchr::memmem::find(&text[line_end..], RECORD).map(|hit| line_end + hit) {
+            let line_start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |line_feed| line_feed + 1);
+            line_end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+            let line = &text[line_start..line_end];
             let line = line.strip_prefix(indent).unwrap_or(line);
             if is_record_line(line) {
                 self.apply(line);

@@ -55,7 +55,8 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> FramesSize {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
     for slot in slots {
-        // `out` only holds this piece: each call empties it first. The encoder's table collects the entries of all.
+        // `out` only holds the records of this piece: each call empties it first. The encoder's table collects the
+        // entries of all pieces.
         encoder.encode_piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }

@@ -125,7 +125,8 @@ impl<'data> Cie<'data> {
         Some(cie)
     }
 
-    /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`.
+    /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`. `None`
+    /// if a letter is unknown, or the data is too short.
     fn read_augmentation(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
@@ -222,6 +223,7 @@ impl<'data> Fde<'data> {
 
 /// Appends a record to `out`: its length, then its body, padded with DW_CFA_nop so that the next record is aligned.
 fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
+    // The length counts body and padding, but not its own four bytes.
     let len = (4 + body.len()).next_multiple_of(usize::from(target.address_size())) - 4;
     let mut bytes = [0; 4];
     target.endian.put(len as u64, &mut bytes);
@@ -236,8 +238,8 @@ fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'d
     reader.split(usize::try_from(len).ok()?).ok()
 }
 
-/// Checks that call frame instructions are complete. They are copied, so none of them may contain an address
-/// (DW_CFA_set_loc), which would be wrong in the image.
+/// Checks that call frame instructions are known and complete; `None` if they aren't. They are copied, so none of them
+/// may contain an address (DW_CFA_set_loc), which would be wrong in the image.
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;
