@@ -336,7 +336,7 @@ impl<'n> LinesOfNodes<'n> {
         Self(by_node)
     }
 
-    /// Takes a line for the next sample of a node; 0 if the node has none left.
+    /// The line for the next sample of a node, given by its ID; 0 if all lines of the node were given to other samples.
     fn next(&mut self, node: u64) -> u32 {
         let Some(RemainingLines { current, next_lines }) = self.0.get_mut(&node) else { return 0 };
         while current.ticks == 0 {
@@ -348,7 +348,8 @@ impl<'n> LinesOfNodes<'n> {
     }
 }
 
-/// The stack with its innermost frame at this line. Unchanged if the line is 0 or the frame has no file.
+/// Returns a stack like this one, but with its innermost frame at `line`. Returns the stack unchanged if the line is 0
+/// or the frame has no file.
 fn with_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
     let (caller, frame) = profile.stack_of(stack);
     let frame = *profile.frame_of(frame);
@@ -405,7 +406,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     // V8's own states, such as `(garbage collector)`, have names in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
-    // During such a state, the engine's native code runs, so the frame is no JIT code.
+    // During such a state, the engine's native code runs, so the frame isn't JIT code.
     let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
     let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
     if !url.is_empty() {

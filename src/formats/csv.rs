@@ -83,6 +83,7 @@ impl Cells<'_> {
     fn write_line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
         let thread = self.threads.entry(row.track).or_insert_with(|| ThreadColumns::new(profile, row.track)).clone();
+        // `frames_up` yields the innermost frame first.
         let mut frames: Vec<FrameId> = profile.frames_up(row.stack).collect();
         let leaf = frames.first().copied();
         frames.reverse();

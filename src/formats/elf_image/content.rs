@@ -25,8 +25,8 @@ impl Image<'_, '_> {
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
-        // Of the places for unwinding information, only this one must be hashed. The other two, `BeforeCode` and
-        // `AfterCode`, are told apart by the addresses below, because the code is at other addresses with `BeforeCode`.
+        // Where the unwinding information goes. It is enough to hash whether it is `AfterCodeAlways`: `BeforeCode` and
+        // `AfterCode` differ in the addresses below, because with `BeforeCode` the code is at other addresses.
         content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {

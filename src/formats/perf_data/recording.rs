@@ -45,6 +45,7 @@ impl Recording {
     pub fn has_stacks(&self) -> bool {
         let fields =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
+        // `is_off_cpu_raw`: the call chains of the event's samples are in the raw data.
         self.events
             .iter()
             .any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.has_field(*field)))

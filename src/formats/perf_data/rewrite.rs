@@ -297,8 +297,9 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
 }
 
 /// Returns the edits that turn the records of a recording in pipe form into those of file form: they remove the records
-/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`, where
-/// they are missing because [`Recording::absorb`] doesn't see payloads. `base` is the file offset of `data`.
+/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`. They
+/// are missing there because they follow their record as its payload, which [`Recording::absorb`] doesn't see. `base`
+/// is the file offset of `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
@@ -312,7 +313,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
         }
         // Other records of pipes, such as build IDs, stay: a file may have them among its records, too.
         if matches!(raw.kind, kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::HEADER_TRACING_DATA) {
-            let end = raw.end().min(base + data.len() as u64);
+            let end = raw.end().min(base + data.len() as u64); // the end of the record and its payload
             edits.push(Edit { at: raw.offset, remove: end - raw.offset, insert: Vec::new() });
         }
     }

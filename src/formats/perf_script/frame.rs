@@ -125,8 +125,8 @@ impl<'a> Frame<'a> {
         found
     }
 
-    /// Parses a frame line that lost its indentation. Only symbol and object distinguish it from other lines, so `None`
-    /// is returned without an object.
+    /// Parses a frame line that lost its indentation. Only symbol and object distinguish a frame from other lines then,
+    /// so the result is `None` for a line without an object.
     pub(super) fn parse_unindented(line: &'a [u8]) -> Option<Self> {
         let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
         if has_indent || !line.ends_with(b")") {

@@ -236,7 +236,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
             }
             Line::Source(source) => self.read_source_line(source),
             Line::Record => {
-                // A stack is remembered so that a later sample with the same text gets it without having its lines
+                // A stack is remembered so that a later sample with the same text gets it, and its lines needn't be
                 // read. This text contains a record, which has to be applied each time, so its stack isn't remembered.
                 self.new_frames = None;
                 self.facts.apply(&self.text[range]);

@@ -142,7 +142,7 @@ impl RecordLineFacts {
     pub fn to_process_address(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         match (by_address, by_offset) {
-            // Only one of the two is possible. If both or neither are, the number stays ambiguous (`_`).
+            // Only one of the two is possible. If both or neither are possible, the number stays ambiguous (`_`).
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
             // The number is too large for an offset in a file, so it is an address.

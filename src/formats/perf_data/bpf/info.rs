@@ -253,8 +253,8 @@ impl ProgramInfo<'_> {
             let Some(&(start, function)) = starts[..started].last() else { continue };
             let offset = addr - start;
             if offset < self.functions[function].bytes.len() as u64 {
-                // `struct bpf_line_info`: u32 offset of the instruction, u32 file name, u32 source text, and a u32 with
-                // line and column. The offset is of BPF instructions; the machine code's addresses are in `line_addrs`.
+                // `struct bpf_line_info`: u32 number of the BPF instruction (not needed, because `line_addrs` has the
+                // address of the machine code), u32 file name, u32 source text, and a u32 with line and column.
                 lines_by_function[function].push(BpfLine {
                     offset: offset as u32,
                     file: BpfText(self.line_info.word(entry, 4)),

@@ -17,7 +17,7 @@ pub struct Memo {
     texts: Vec<u8>,
     /// The number of each file, for [`Object::File`].
     files: Interner<Box<[u8]>, u32>,
-    /// The new frames of samples that repeat, while the text has no record lines.
+    /// The new frames of samples, for later samples with the same text. Not used after the first record line of a text.
     pub(super) samples: SampleMemo<RewrittenFrames>,
 }
 

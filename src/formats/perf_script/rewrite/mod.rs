@@ -174,7 +174,7 @@ impl EditedBlock<'_, '_> {
     /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
-            // Names are longer than `[unknown]`. For most blocks, half as much room again as the block has is enough.
+            // Names are longer than `[unknown]`. For most blocks, one and a half times their length is enough room.
             self.out.reserve(self.block.len() + self.block.len() / 2);
         }
         self.out.extend_from_slice(&self.block[self.copied..range.start]);
@@ -285,7 +285,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         self.memo.samples.add(&frames, rewritten, new_text);
     }
 
-    /// Notes that a name of the current sample was looked up that only holds in this time range.
+    /// Notes that a name which was looked up for the current sample only holds in this time range.
     fn narrow(&mut self, holds: Range<Nanos>) {
         if let Some(new) = &mut self.new_frames {
             new.holds = intersect(new.holds.clone(), holds);
@@ -361,6 +361,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         // A name replaces everything after the address.
         let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
+        // `DsoKind::Other` are objects without JIT code.
         if dso_kind != DsoKind::Other {
             self.name_jit_frame(tail, frame, dso_kind, role);
         } else if style.native
