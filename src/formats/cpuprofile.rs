@@ -32,23 +32,17 @@ use std::fmt;
 
 /// True if an input starts like a `.cpuprofile`: with one of the format's keys, and not like a trace.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
-    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. If a file contains
-    // several profiles, DevTools wrote `title` before `head`.
-    const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
+    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
     // Traces can contain the same keys, but have a reader of their own.
     if has("\"traceEvents\"") {
         return false;
     }
+    // Profiles from before Chrome 57 have a tree of nodes in `head`. Other keys may precede it.
     if has("\"head\"") {
         return has("\"functionName\"") && has("\"hitCount\"");
-    }
-    // Without `head`, the first keys of old profiles prove nothing, because any JSON could have them.
-    if OLD_FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) {
-        return false;
     }
     FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) && (has("\"callFrame\"") || has("\"timeDeltas\""))
 }

@@ -584,6 +584,7 @@ fn lacks_events(head: &[u8]) -> bool {
         if line.starts_with(b"fn=") {
             has_function = true;
         } else if has_function && line.first().is_some_and(|first| first.is_ascii_digit() || b"+-*".contains(first)) {
+            // Numbers may be hexadecimal (`0x1f`) or relative to the line before (`+3`, `-3`, `*`).
             return line.iter().all(|byte| byte.is_ascii_hexdigit() || b" x+-*.".contains(byte));
         } else if !line.is_empty() && !line.starts_with(b"#") && !is_callgrind_line(line) {
             return false;
@@ -700,13 +701,15 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
+    // A shorter input could have the form of packets by chance.
+    let is_long_enough = head.len() >= 16;
     // If three packets fit, the rest needn't be examined.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
         // `cut` returns the next field if the head ends within it; otherwise `next` returns it.
         let fits = match (fields.cut(), fields.next()) {
             // The head ends within this packet, so there is no other one to examine.
-            (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, PacketEnd::CutOff),
+            (Some((1, packet)), _) => return is_long_enough && is_packet(packet, PacketEnd::CutOff),
             (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, PacketEnd::Complete),
             (None, None) => break,
             _ => false,
@@ -715,8 +718,7 @@ fn is_perfetto(head: &[u8]) -> bool {
             return false;
         }
     }
-    // A shorter input could have the form of packets by chance.
-    head.len() >= 16
+    is_long_enough
 }
 
 /// Whether a packet ends within the examined start of the input, or is cut off there.
@@ -733,7 +735,8 @@ fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     const LARGEST_FIELD: u32 = 999;
     let mut fields = 0;
     for field in Fields::new(bytes) {
-        if !field.is_ok_and(|(number, _)| number <= LARGEST_FIELD) {
+        let is_valid = field.is_ok_and(|(number, _)| number <= LARGEST_FIELD);
+        if !is_valid {
             return end == PacketEnd::CutOff && fields > 0;
         }
         fields += 1;

@@ -28,6 +28,7 @@ impl Image<'_, '_> {
         // Where the unwinding information goes. It is enough to hash whether it is `AfterCodeAlways`: `BeforeCode` and
         // `AfterCode` differ in the addresses below, because with `BeforeCode` the code is at other addresses.
         content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
+        // The address of the functions that follow the code in an image for viewers (`Layout::for_viewers`).
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {
             for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

@@ -40,7 +40,7 @@ impl Recording {
         }
         let sample = self.sample(raw)?;
         let event = &self.events[sample.event];
-        // This is a sample of `perf record --off-cpu`, whose call chain is in the raw data, not in the usual field.
+        // Samples of `perf record --off-cpu` have their call chain in the raw data, not in the usual field.
         if event.is_off_cpu_raw() {
             return off_cpu_addresses(raw, &sample, &event.attr);
         }

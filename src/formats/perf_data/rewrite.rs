@@ -189,7 +189,8 @@ impl Features {
     /// The features of a recording, unchanged.
     pub fn from_recording(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
-        // Keep the gap that the recorder left before the first section. A pipe has no table, and so no gap.
+        // Keep the gap that the recorder left before the first section, unless it is too large to be perf's. A pipe has
+        // no table, and so no gap.
         let mut gap = 0;
         let first_section = recording.features.values().map(|feature| feature.offset).min();
         if recording.header.form == Form::File

@@ -278,11 +278,11 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
 /// The offset at which the object `(…)` of a frame ends, in the text after the frame's address. More fields may follow
 /// the object: `=>` and a branch target, or branches. `None` if no object is shown.
 fn object_end(text: &[u8]) -> Option<usize> {
-    let mut from = 0;
+    let mut search_start = 0;
     loop {
         // The offset of the opening parenthesis, which a blank precedes. `depth` counts it first, and becomes 0 again
         // at the parenthesis that closes it.
-        let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
+        let open = search_start + memchr::memmem::find(&text[search_start..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {
             match byte {
@@ -297,7 +297,7 @@ fn object_end(text: &[u8]) -> Option<usize> {
         if text[open + 1..].starts_with(b"/") || text[open + 1..].starts_with(b"[") || end == text.len() {
             return Some(end);
         }
-        from = end;
+        search_start = end;
     }
 }
 

@@ -185,6 +185,7 @@ fn operation(bits: u64) -> &'static str {
 /// The text for the level of memory that an access reached.
 fn level(word: u64) -> String {
     const NOT_AVAILABLE: u64 = 0xf;
+    /// The names of the levels that have a number. Empty for numbers without a meaning.
     const NUMBERED: [&str; 16] = [
         "",
         "L1",
@@ -203,7 +204,9 @@ fn level(word: u64) -> String {
         "PMEM",
         "N/A",
     ];
+    /// How far away the data was, by the number of hops.
     const HOPS: [&str; 5] = ["", "core, same node", "node, same socket", "socket, same board", "board"];
+    /// The names of the bits in the older form, which has a bit for each level.
     const LEVELS: [&str; 14] = [
         "N/A",
         "HIT",
@@ -225,7 +228,7 @@ fn level(word: u64) -> String {
     let levels = bits(word, 5, 14);
     let outcome = match levels & 6 {
         0 => "",
-        hit if hit & 2 != 0 => "hit",
+        _ if levels & 2 != 0 => "hit",
         _ => "miss",
     };
     let number = bits(word, 33, 4);

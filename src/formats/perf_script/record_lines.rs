@@ -166,10 +166,11 @@ impl RecordLineFacts {
         let mapping = match (printed, by_address, by_offset) {
             (Some(FileAddresses::Relative), ..) => return Some(addr),
             (Some(FileAddresses::Absolute), mapping, _) => mapping?,
-            // The number fits a mapping only if it is an offset, or only if it is an address.
+            // As an offset the number fits a mapping, as an address it fits none.
             (None, None, Some(_)) => return Some(addr),
+            // As an address it fits a mapping, as an offset it fits none.
             (None, Some(mapping), None) => mapping,
-            // It could be either, or fits no mapping.
+            // It fits both as an offset and as an address, or fits no mapping at all.
             (None, ..) => return None,
         };
         mapping.pgoff.checked_add(addr - mapping.start)

@@ -517,6 +517,7 @@ impl Layout<'_> {
                 signed.unsigned_abs().to_string()
             }
             b'x' | b'X' | b'p' => {
+                // The flag `#` asks for the prefix. Pointers always have it.
                 if alternate && number != 0 || kind == b'p' {
                     sign = if kind == b'X' { "0X" } else { "0x" };
                 }

@@ -83,10 +83,11 @@ pub(super) fn parse<'data>(
             // A CIE has the ID 0.
             0 => cies.push((start, Cie::parse(body, address_size)?)),
             // An FDE refers to its CIE by the distance from this field back to the CIE.
-            back => {
-                let cie_offset = id_offset.checked_sub(back as usize)?;
-                let found = cies.binary_search_by_key(&cie_offset, |(offset, _)| *offset).ok()?;
-                let cie = cies[found].1.clone();
+            distance => {
+                let cie_offset = id_offset.checked_sub(distance as usize)?;
+                let index = cies.binary_search_by_key(&cie_offset, |(offset, _)| *offset).ok()?;
+                let (_, cie) = &cies[index];
+                let cie = cie.clone();
                 fdes.push(Fde::parse(body, body.offset_from(section), cie, code, address_size)?);
             }
         }
@@ -114,6 +115,7 @@ impl<'data> Cie<'data> {
             has_sized_augmentation: false,
             instructions: &[],
         };
+        // `z`: there is augmentation data, preceded by its length.
         if let Some(letters) = augmentation.strip_prefix(b"z") {
             cie.has_sized_augmentation = true;
             cie.read_augmentation(letters, read_sized(&mut body)?, address_size)?;
@@ -130,6 +132,7 @@ impl<'data> Cie<'data> {
     fn read_augmentation(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
+                // The format of addresses in FDEs.
                 b'R' => self.encoding = dw::DwEhPe(data.read_u8().ok()?),
                 // `L` states the format of pointers to language-specific data, and `P` a pointer to a personality
                 // routine. The image has neither.

@@ -141,9 +141,9 @@ fn assign_layers(items: &mut [Item]) {
     // For each layer, the end of its last item.
     let mut ends = [0_u64; MAX_LAYERS as usize];
     for item in items {
-        let free = ends.iter().position(|&end| end <= item.addr);
-        item.layer = free.map_or(MAX_LAYERS, |layer| layer as u8);
-        if let Some(layer) = free {
+        let free_layer = ends.iter().position(|&end| end <= item.addr);
+        item.layer = free_layer.map_or(MAX_LAYERS, |layer| layer as u8);
+        if let Some(layer) = free_layer {
             ends[layer] = item.addr + item.len;
         }
     }

@@ -109,6 +109,7 @@ impl Memo {
                 KnownFrame::Named { text: &self.texts[text], is_one_of_several }
             }
             None if frame.markers == when.markers => KnownFrame::Unknown,
+            // The process has mapped more jitdumps since, so the frame may have a name now.
             None => return None,
         };
         Some(Lasting { answer, holds: holds.clone() })
