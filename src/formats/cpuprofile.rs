@@ -230,7 +230,7 @@ impl<'a> ProfileMembers<'a> {
         for (number, sample) in samples.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
                 skipped.add(Error::new(format!(
-                    "sample {number} refers to node {}, which is not in the tree",
+                    "sample {number} refers to node {}, which is not in the call tree",
                     sample.node
                 )));
                 continue;

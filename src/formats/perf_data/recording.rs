@@ -187,7 +187,7 @@ impl Recording {
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
                 let feature = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
-                let feature = feature.ok_or_else(|| body.error("the feature number is 256 or more"))?;
+                let feature = feature.ok_or_else(|| body.error("the number of a feature must be below 256"))?;
                 // An empty section marks the end of the features.
                 if body.is_empty() {
                     return Ok(true);
