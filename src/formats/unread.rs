@@ -80,7 +80,8 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "jitgraft's own JSON output",
-        remedy: "pass the profile it was made from (export to pprof, -o x.pb.gz, for a copy that jitgraft can read)",
+        remedy: "pass the profile that the JSON was made from (export to pprof, -o x.pb.gz, for a copy that jitgraft \
+                 can read)",
         signature: Is(is_own_json),
     },
     UnreadFormat {
@@ -284,7 +285,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a protobuf report of simpleperf",
-        remedy: "pass the perf.data it was made from",
+        remedy: "pass the perf.data that the report was made from",
         signature: Bytes(b"SIMPLEPERF\x01\0"),
     },
     UnreadFormat {
@@ -343,7 +344,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a call tree as JSON (d3-flame-graph)",
-        remedy: "pass the folded stacks it was made from",
+        remedy: "pass the folded stacks that the call tree was made from",
         signature: Is(|head| {
             let head = &head[..head.len().min(512)];
             let is_named = Words(&["{\"name\":", "\"value\":", "\"children\":["]).fits(head);
@@ -411,7 +412,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the text output of callgrind_annotate, cg_annotate or ms_print",
-        remedy: "pass the file it was made from (callgrind.out.PID, cachegrind.out.PID)",
+        remedy: "pass the profile that the text was made from (callgrind.out.PID or cachegrind.out.PID)",
         signature: Is(is_annotated_by_valgrind),
     },
     UnreadFormat {
