@@ -32,23 +32,17 @@ use std::fmt;
 
 /// True if an input starts like a `.cpuprofile`: with one of the format's keys, and not like a trace.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
-    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. If a file contains
-    // several profiles, DevTools wrote `title` before `head`.
-    const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
+    let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
     // Traces can contain the same keys, but have a reader of their own.
     if has("\"traceEvents\"") {
         return false;
     }
+    // Profiles from before Chrome 57 have a tree of nodes in `head`. Other keys may precede it.
     if has("\"head\"") {
         return has("\"functionName\"") && has("\"hitCount\"");
-    }
-    // Without `head`, the first keys of old profiles prove nothing, because any JSON could have them.
-    if OLD_FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) {
-        return false;
     }
     FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) && (has("\"callFrame\"") || has("\"timeDeltas\""))
 }
@@ -57,6 +51,7 @@ pub fn sniff(head: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut parts = ProfileMembers::default();
     let mut json = serde_json::Deserializer::from_slice(bytes);
+    // This fills `parts` while it parses, so after an error `parts` has what came before the error.
     if let Err(error) = parts.deserialize(&mut json) {
         if parts.nodes.is_empty() {
             return Err(Error::new("is not a complete .cpuprofile").because(error));
@@ -94,7 +89,7 @@ impl ProfileChunks {
             match serde_json::from_slice(args) {
                 Ok(ChunkArguments { data }) => parts.append(data),
                 // The message of serde is left out, because it may quote private data from the file.
-                Err(_) => skipped.add(Error::new("the arguments of the event are not in V8's format")),
+                Err(_) => skipped.add(Error::new("the arguments of a profile event are not in V8's format")),
             }
         }
         warnings.extend(skipped.into_warning());
@@ -209,7 +204,8 @@ impl<'a> ProfileMembers<'a> {
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!(
-                "has {samples} samples but only {times} timestamps, so weights are sample counts instead of times"
+                "the profile has {samples} samples but only {times} timestamps, so weights are sample counts instead \
+                 of times"
             );
             warnings.push(Warning::new(message));
             // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many
@@ -234,7 +230,7 @@ impl<'a> ProfileMembers<'a> {
         for (number, sample) in samples.iter().enumerate() {
             let Some(&stack) = stacks.get(&sample.node) else {
                 skipped.add(Error::new(format!(
-                    "sample {number} refers to node {}, which is not in the tree",
+                    "sample {number} refers to node {}, which is not in the call tree",
                     sample.node
                 )));
                 continue;
@@ -334,7 +330,7 @@ impl<'n> LinesOfNodes<'n> {
         Self(by_node)
     }
 
-    /// Takes a line for the next sample of a node; 0 if the node has none left.
+    /// The line for the next sample of a node, given by its ID; 0 if all lines of the node were given to other samples.
     fn next(&mut self, node: u64) -> u32 {
         let Some(RemainingLines { current, next_lines }) = self.0.get_mut(&node) else { return 0 };
         while current.ticks == 0 {
@@ -346,7 +342,8 @@ impl<'n> LinesOfNodes<'n> {
     }
 }
 
-/// The stack with its innermost frame at this line. Unchanged if the line is 0 or the frame has no file.
+/// Returns a stack like this one, but with its innermost frame at `line`. Returns the stack unchanged if the line is 0
+/// or the frame has no file.
 fn with_line(stack: StackId, line: u32, profile: &mut Profile) -> StackId {
     let (caller, frame) = profile.stack_of(stack);
     let frame = *profile.frame_of(frame);
@@ -403,7 +400,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     // V8's own states, such as `(garbage collector)`, have names in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
-    // During such a state, the engine's native code runs, so the frame is no JIT code.
+    // During such a state, the engine's native code runs, so the frame isn't JIT code.
     let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
     let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
     if !url.is_empty() {

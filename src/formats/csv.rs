@@ -83,6 +83,7 @@ impl Cells<'_> {
     fn write_line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
         let thread = self.threads.entry(row.track).or_insert_with(|| ThreadColumns::new(profile, row.track)).clone();
+        // `frames_up` yields the innermost frame first.
         let mut frames: Vec<FrameId> = profile.frames_up(row.stack).collect();
         let leaf = frames.first().copied();
         frames.reverse();
@@ -95,12 +96,12 @@ impl Cells<'_> {
             stack.push_str(self.label(frame, thread.is_java));
         }
         let (time, count) = (OptionalNumber(row.time.map(|time| time.0)), row.count);
-        let leaf = match leaf {
+        let leaf_columns = match leaf {
             Some(leaf) => self.leaf_columns(leaf),
-            None => ",,,".to_owned(),
+            None => ",,,".to_owned(), // four empty cells
         };
         let stack = csv_cell(stack.as_bytes());
-        Ok(writeln!(out, "{event},{},{time},{weight},{count},{leaf},{stack}", thread.text)?)
+        Ok(writeln!(out, "{event},{},{time},{weight},{count},{leaf_columns},{stack}", thread.text)?)
     }
 
     fn label(&mut self, frame: FrameId, is_java: bool) -> &str {
@@ -116,7 +117,9 @@ impl Cells<'_> {
         let tier = frame.tier.map_or("", |tier| tier.name());
         // The tier has its own column, so it is left out of the kind.
         let kind = csv_cell(Category::for_table(frame, self.categories_known).without_tier().name().as_bytes());
+        // `namesakes` has a location if another function has the same name.
         let function = match (self.profile.name_of(frame.name), self.namesakes.location(frame)) {
+            // A function without a name is labeled with its module.
             (UNKNOWN, _) => Cow::Owned(label::unnamed_at(self.profile, frame, self.annotate).into_bytes()),
             (name, Some(location)) => Cow::Owned([name, b" (", location.as_bytes(), b")"].concat()),
             (name, None) => Cow::Borrowed(name),

@@ -53,7 +53,7 @@ fn is_frame(line: &[u8]) -> bool {
     }
 }
 
-/// Reads all stacks and their counts. Damaged ones are skipped with a warning.
+/// Reads all stacks and their counts. Damaged stacks are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::empty(options.keep);
     let series = profile.series_named("samples", Unit::Samples);

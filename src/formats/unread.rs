@@ -19,7 +19,8 @@ enum Signature {
     Bytes(&'static [u8]),
     /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
-    /// This function returns true for the start of the file. For formats that neither `Bytes` nor `Words` can describe.
+    /// A function that returns true for the start of a file in the format. For formats that neither `Bytes` nor `Words`
+    /// can describe.
     Is(fn(&[u8]) -> bool),
 }
 
@@ -79,7 +80,8 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "jitgraft's own JSON output",
-        remedy: "pass the profile it was made from (export to pprof, -o x.pb.gz, for a copy that jitgraft can read)",
+        remedy: "pass the profile that the JSON was made from (export to pprof, -o x.pb.gz, for a copy that jitgraft \
+                 can read)",
         signature: Is(is_own_json),
     },
     UnreadFormat {
@@ -283,7 +285,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a protobuf report of simpleperf",
-        remedy: "pass the perf.data it was made from",
+        remedy: "pass the perf.data that the report was made from",
         signature: Bytes(b"SIMPLEPERF\x01\0"),
     },
     UnreadFormat {
@@ -342,7 +344,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a call tree as JSON (d3-flame-graph)",
-        remedy: "pass the folded stacks it was made from",
+        remedy: "pass the folded stacks that the call tree was made from",
         signature: Is(|head| {
             let head = &head[..head.len().min(512)];
             let is_named = Words(&["{\"name\":", "\"value\":", "\"children\":["]).fits(head);
@@ -410,7 +412,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the text output of callgrind_annotate, cg_annotate or ms_print",
-        remedy: "pass the file it was made from (callgrind.out.PID, cachegrind.out.PID)",
+        remedy: "pass the profile that the text was made from (callgrind.out.PID or cachegrind.out.PID)",
         signature: Is(is_annotated_by_valgrind),
     },
     UnreadFormat {
@@ -583,6 +585,7 @@ fn lacks_events(head: &[u8]) -> bool {
         if line.starts_with(b"fn=") {
             has_function = true;
         } else if has_function && line.first().is_some_and(|first| first.is_ascii_digit() || b"+-*".contains(first)) {
+            // Numbers may be hexadecimal (`0x1f`) or relative to the line before (`+3`, `-3`, `*`).
             return line.iter().all(|byte| byte.is_ascii_hexdigit() || b" x+-*.".contains(byte));
         } else if !line.is_empty() && !line.starts_with(b"#") && !is_callgrind_line(line) {
             return false;
@@ -614,6 +617,7 @@ fn is_trace_cmd(head: &[u8]) -> bool {
     events.next().is_some_and(is_ftrace_event)
 }
 
+/// True for a line such as `bash-1234  [000] d..2. 123.456789: sched_switch: …`: thread, CPU, perhaps flags, time.
 fn is_ftrace_event(line: &[u8]) -> bool {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let (Some(task), Some(cpu)) = (words.next(), words.next()) else { return false };
@@ -681,6 +685,7 @@ fn is_other_otlp(head: &[u8]) -> bool {
 /// The content of the first field of a protobuf message, or what exists of it if the bytes end within it. `None` unless
 /// the field has the number 1 and holds bytes.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
+    // `cut` returns the first field if the bytes end within it; otherwise `next` returns it.
     match (Fields::new(bytes).cut(), Fields::new(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
         _ => None,
@@ -697,12 +702,15 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
+    // A shorter input could have the form of packets by chance.
+    let is_long_enough = head.len() >= 16;
     // If three packets fit, the rest needn't be examined.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
+        // `cut` returns the next field if the head ends within it; otherwise `next` returns it.
         let fits = match (fields.cut(), fields.next()) {
             // The head ends within this packet, so there is no other one to examine.
-            (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, PacketEnd::CutOff),
+            (Some((1, packet)), _) => return is_long_enough && is_packet(packet, PacketEnd::CutOff),
             (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, PacketEnd::Complete),
             (None, None) => break,
             _ => false,
@@ -711,8 +719,7 @@ fn is_perfetto(head: &[u8]) -> bool {
             return false;
         }
     }
-    // A shorter input could have the form of packets by chance.
-    head.len() >= 16
+    is_long_enough
 }
 
 /// Whether a packet ends within the examined start of the input, or is cut off there.
@@ -729,7 +736,8 @@ fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     const LARGEST_FIELD: u32 = 999;
     let mut fields = 0;
     for field in Fields::new(bytes) {
-        if !field.is_ok_and(|(number, _)| number <= LARGEST_FIELD) {
+        let is_valid = field.is_ok_and(|(number, _)| number <= LARGEST_FIELD);
+        if !is_valid {
             return end == PacketEnd::CutOff && fields > 0;
         }
         fields += 1;
@@ -863,13 +871,14 @@ fn ends_with_number(line: &[u8]) -> bool {
 /// stack. The first line has depth 0, and a later one depth 1. An unknown line number is -1.
 fn is_phpspy(head: &[u8]) -> bool {
     let mut words = first_line(head).split(u8::is_ascii_whitespace);
-    let (depth, function, place) = (words.next(), words.next(), words.next());
+    let (depth, function, position) = (words.next(), words.next(), words.next());
     let is_frame = depth == Some(b"0") && function.is_some() && words.next().is_none();
-    let ends_with_line = |place: &[u8]| {
-        let line = memchr::memrchr(b':', place).map_or(&b""[..], |colon| &place[colon + 1..]);
+    // True for `FILE:LINE`.
+    let ends_with_line = |position: &[u8]| {
+        let line = memchr::memrchr(b':', position).map_or(&b""[..], |colon| &position[colon + 1..]);
         is_number(line.strip_prefix(b"-").unwrap_or(line))
     };
-    is_frame && place.is_some_and(ends_with_line) && has(head, "\n1 ")
+    is_frame && position.is_some_and(ends_with_line) && has(head, "\n1 ")
 }
 
 #[cfg(test)]

@@ -99,8 +99,8 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
             b"}" | b"]" => _ = levels.pop(),
             _ => {}
         }
-        // Leave out what is between the elements of a list of children, and the bracket at its end. It belongs to no
-        // node.
+        // Leave out what is between the elements of a list of children, and the bracket at its end. These bytes belong
+        // to no node.
         if top == Some(Level::Children) {
             continue;
         }

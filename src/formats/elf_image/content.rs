@@ -25,16 +25,17 @@ impl Image<'_, '_> {
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
-        // Of the places for unwinding information, only this one must be hashed. The other two, `BeforeCode` and
-        // `AfterCode`, are told apart by the addresses below, because the code is at other addresses with `BeforeCode`.
+        // Where the unwinding information goes. It is enough to hash whether it is `AfterCodeAlways`: `BeforeCode` and
+        // `AfterCode` differ in the addresses below, because with `BeforeCode` the code is at other addresses.
         content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
+        // The address of the functions that follow the code in an image for viewers (`Layout::for_viewers`).
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {
             for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {
                 content.number(value);
             }
             let (eh_frame, eh_frame_hdr) =
-                code.unwind.map_or((None, None), |u| (Some(u.eh_frame), Some(u.eh_frame_hdr)));
+                code.unwind.map_or((None, None), |unwind| (Some(unwind.eh_frame), Some(unwind.eh_frame_hdr)));
             for part in [Some(code.name), code.bytes, Some(code.lines.raw), eh_frame, eh_frame_hdr] {
                 // Each part is preceded by its length, or by an impossible length if the part is missing. This makes
                 // the encoding unambiguous.

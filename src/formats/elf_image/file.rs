@@ -106,7 +106,7 @@ impl Image<'_, '_> {
 }
 
 /// Encodes ELF header, program headers and build ID note, for which the file has room before everything else. Fails if
-/// the file is too long for 32 bits.
+/// a 32-bit file is longer than its 32-bit offsets allow.
 fn encode_start(image: &Image, end: &FileEnd, build_id: BuildId) -> Result<Vec<u8>> {
     let FileEnd { frames, sections, len, .. } = end;
     let encoder = image.target.encoder();

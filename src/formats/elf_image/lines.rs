@@ -157,7 +157,7 @@ impl LineUnit {
         let mut set = ByteWriter::new(self.target.endian);
         set.u16(2); // version
         set.u32(unit_offset as u32);
-        set.low_bytes(size as u64, 1).low_bytes(0, 1); // no segments
+        set.low_bytes(size as u64, 1).low_bytes(0, 1); // sizes of an address and of a segment number (there is none)
         // Sets start at aligned offsets. Within a set, the first tuple is aligned to the size of a tuple, counted from
         // the start of the set's length field.
         let header = (LENGTH_FIELD + set.len()).next_multiple_of(2 * size) - LENGTH_FIELD;

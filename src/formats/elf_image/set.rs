@@ -72,10 +72,10 @@ pub(super) fn build<'a, 'data>(
     // The address range and the base of the previous image. Images of the same range must have the same base. It is
     // enough to look at the previous one, since the groups of a range follow each other.
     let mut previous: Option<(Range<u64>, u64)> = None;
-    for (image, group) in groups.iter().enumerate() {
+    for (image_index, group) in groups.iter().enumerate() {
         let mut image_slots = Vec::with_capacity(group.slots.len());
         for &slot in &group.slots {
-            set.slots[slot as usize] = Some((image as u32, SlotId(image_slots.len() as u32)));
+            set.slots[slot as usize] = Some((image_index as u32, SlotId(image_slots.len() as u32)));
             image_slots.push(slots[slot as usize]);
         }
         let shared_base = match (&previous, &group.span) {
@@ -137,8 +137,9 @@ fn plan_image(
     // runtime rarely keeps frame pointers, so every stack would end in a bogus frame (MoarVM). But an image that
     // replaces a file gets a table in any case, because stacks that the file's own table could unwind must not end
     // there (Node.js's builtins, which do keep frame pointers).
-    let has_names_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
-    let frames_at = if has_names_only { FramesAt::AfterCode } else { FramesAt::AfterCodeAlways };
+    let has_names_only = slots.iter().all(|slot| slot.code.bytes.is_none());
+    let needs_table = group.in_file || !has_names_only;
+    let frames_at = if needs_table { FramesAt::AfterCodeAlways } else { FramesAt::AfterCode };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
     let table_offset = layout.code.end.next_multiple_of(8);
     let table_addr = base.saturating_add(table_offset);

@@ -1,8 +1,8 @@
 //! Writes `.symtab` and `.strtab`: one local function symbol per code range, streamed.
 //!
-//! In an image for perf, an extra symbol precedes them for samply. samply files all code in a file named `jitted-*.so`
-//! under the category that the *first* function's name implies (`JS:*f` is JavaScript compiled by TurboFan), and adds a
-//! JavaScript frame of that name. The extra symbol's name implies nothing.
+//! In an image for perf, an extra symbol precedes them for samply. If a file is named `jitted-*.so`, samply puts all of
+//! its code in the category that the *first* function's name implies (`JS:*f` is JavaScript compiled by TurboFan), and
+//! adds a JavaScript frame of that name. The extra symbol's name implies nothing.
 //!
 //! Names are the runtime's bytes. They may repeat: V8 logs the same function many times, at different addresses.
 

@@ -11,7 +11,7 @@ pub(super) const SEGMENTS: usize = 5;
 /// Length of the build ID note: namesz, descsz, type, "GNU\0", 20 bytes.
 const NOTE: u64 = 12 + 4 + 20;
 
-/// The kind of program that the code belongs to: the recorded one, not the one reading the recording.
+/// The kind of program that the code belongs to. This is the recorded program, not the one that reads the recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
     /// The machine, as the ELF header states it (`e_machine`).

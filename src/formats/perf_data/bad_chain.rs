@@ -12,8 +12,8 @@ use super::walk::RawRecord;
 use super::words::Words;
 use crate::error::Result;
 
-/// True if an entry of a call chain makes perf drop the whole chain: it is in the range of the context markers, but no
-/// known marker.
+/// True if an entry of a call chain makes perf drop the whole chain: it is in the range of the context markers, but
+/// isn't a marker that perf knows.
 #[inline]
 pub fn is_bad_entry(word: u64) -> bool {
     is_marker(word) && !is_known_marker(word)
@@ -32,6 +32,7 @@ impl Sample<'_> {
 pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
+    // Read the fields up to the end of the chain, to learn where the chain begins and ends.
     fields.skip_to_chain()?;
     let chain_start = (fields.body.offset() - start) as usize;
     let chain = fields.callchain()?;

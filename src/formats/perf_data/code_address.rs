@@ -40,7 +40,7 @@ impl Recording {
         }
         let sample = self.sample(raw)?;
         let event = &self.events[sample.event];
-        // This is a sample of `perf record --off-cpu`, whose call chain is in the raw data, not in the usual field.
+        // Samples of `perf record --off-cpu` have their call chain in the raw data, not in the usual field.
         if event.is_off_cpu_raw() {
             return off_cpu_addresses(raw, &sample, &event.attr);
         }
@@ -52,6 +52,7 @@ impl Recording {
 /// offset in the record.
 fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     let mut fields = Fields { body: raw.body(), attr };
+    // The offset in the record of the field that is read next.
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
     let mut found = Vec::new();
     if let Some(ip) = sample.ip {
@@ -60,8 +61,9 @@ fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Resu
         found.push(CodeAddress { offset, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
     }
     fields.skip_to_chain()?;
+    // The chain's length, one word, precedes its addresses.
     found.extend(chain_addresses(sample, position(&fields) + WORD));
-    // Skip the chain and the raw data. The branch stack directly follows them.
+    // Skip the chain and the raw data by reading them. The branch stack directly follows them.
     fields.callchain()?;
     fields.raw()?;
     found.extend(branch_addresses(sample, position(&fields)));
@@ -76,12 +78,13 @@ fn chain_addresses(sample: &Sample<'_>, first_offset: usize) -> impl Iterator<It
 /// The addresses of an off-CPU sample: those of the call chain in its raw data. The ip field of the record is always 0,
 /// so it isn't an address.
 fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
-    const SIZE: usize = 4; // the length of the raw data, which precedes them
+    /// Length in bytes of the number that precedes the raw data and states their size.
+    const SIZE_FIELD: usize = 4;
     let mut fields = Fields { body: raw.body(), attr };
-    // Off-CPU samples have no call chain field, so the raw data begin where the chain would be.
+    // Off-CPU samples have no call chain field, so the raw data field begins where the chain would be.
     fields.skip_to_chain()?;
-    let raw_data = (fields.body.offset() - raw.offset) as usize;
-    Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_OFFSET).collect())
+    let raw_field = (fields.body.offset() - raw.offset) as usize;
+    Ok(chain_addresses(sample, raw_field + SIZE_FIELD + off_cpu::CHAIN_OFFSET).collect())
 }
 
 /// The addresses of the branch stack: source and target of each branch. `start` is the offset of the branch stack in

@@ -43,8 +43,9 @@ fn convert_event(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
     attr.sample_regs_user = 0;
     attr.sample_stack_user = 0;
-    // Big-endian machines store the bit-field mirrored.
+    // Big-endian machines store the flags, a C bit-field, with the first flag in the highest bit.
     let flags = if endian == Endian::Big { attr.flags.reverse_bits() } else { attr.flags };
+    // Change the same four fields in the attr's bytes.
     for (offset, len, number) in
         [(SAMPLE_TYPE, 8, attr.sample_type), (FLAGS, 8, flags), (SAMPLE_REGS_USER, 8, 0), (SAMPLE_STACK_USER, 4, 0)]
     {
@@ -63,13 +64,13 @@ pub fn attr_record(raw: &RawRecord<'_>, event: &Event) -> Option<Vec<u8>> {
 }
 
 /// Copies a sample, replacing its call chain by `chain` (context markers included) and dropping user registers and
-/// stack. `None` if the result is longer than a record can be.
+/// stack. `None` if the result is longer than a record can be. Fails if the record is too short for its fields.
 pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - start) as usize;
+    // Read the record field by field, to learn where the chain and the fields to drop begin and end.
     fields.skip_to_chain()?;
-    // Walk over the record field by field, to learn where the chain and the fields to drop begin and end.
     let chain_start = position(&fields);
     fields.callchain()?;
     let chain_end = position(&fields);
@@ -79,7 +80,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     fields.registers(abi::PERF_SAMPLE_REGS_USER, attr.sample_regs_user)?;
     fields.user_stack()?;
     let stack_end = position(&fields);
-    let body = &raw.bytes[8..];
+    let body = &raw.bytes[8..]; // without the record's header
     Ok(encode_with_chain(raw, &body[..chain_start], chain, &[&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
@@ -91,8 +92,8 @@ pub(super) fn encode_with_chain(raw: &RawRecord<'_>, before: &[u8], chain: &[u64
     for &word in chain {
         new.u64(word);
     }
-    for part in after {
-        new.bytes(part);
+    for piece in after {
+        new.bytes(piece);
     }
     record(raw.kind, raw.misc, &new.finish(), raw.endian)
 }

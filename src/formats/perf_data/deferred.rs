@@ -159,6 +159,7 @@ impl Recording {
     /// the sample is the first address of the chain, or 0 if the chain is empty.
     fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(raw).unwrap_or(0);
+        // Thread, time and event are in the `sample_id` at the record's end.
         let trailer = self.sample_id(raw).unwrap_or_default();
         let mut body = raw.body();
         let cookie = body.u64("cookie")?;

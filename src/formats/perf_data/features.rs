@@ -54,8 +54,8 @@ impl FeatureSection {
         parsed.filter_map(|record| if let Record::BuildId(record) = record { Some(record) } else { None }).collect()
     }
 
-    /// Parses CLOCK_DATA: the ID of the recording's clock, then one moment as wall-clock time and on the recording's
-    /// clock. Both are in nanoseconds.
+    /// Parses CLOCK_DATA: the ID of the recording's clock, then the time of one moment, first as wall-clock time and
+    /// then on the recording's clock, in nanoseconds.
     pub fn clock_data(&self, endian: Endian) -> Result<(i32, u64, u64)> {
         let mut cursor = self.cursor(endian);
         cursor.u32("version")?;

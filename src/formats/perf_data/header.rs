@@ -84,7 +84,7 @@ impl Header {
             Some(b"PERFFILE") => {
                 return Err(Error::new("jitgraft does not read perf.data version 1 (Linux 2.6)").at_offset(0));
             }
-            _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
+            _ if head.is_empty() => return Err(Error::new("the file is empty: nothing was recorded")),
             _ => {
                 let why = "the file is not a perf.data file: it does not start with PERFILE2";
                 return Err(Error::new(why).at_offset(0));
@@ -174,8 +174,8 @@ impl Header {
 }
 
 /// Decodes 16 bytes of the feature bitmap, and returns whether its words have 64 bits. The bitmap is an array of C
-/// longs, whose width decides where a bit is on a big-endian machine. They are taken for 32-bit words only if HOSTNAME,
-/// which perf always writes, is set in that reading and not in the other.
+/// longs, whose width decides where a bit is on a big-endian machine. They are taken to have 32 bits
+/// only if the bitmap then contains HOSTNAME, which perf always writes, but doesn't contain it with 64-bit words.
 fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
     let (wide, narrow) = (bits_in_words(bitmap, endian, true), bits_in_words(bitmap, endian, false));
     let is_narrow = wide & 1 << HOSTNAME == 0 && narrow & 1 << HOSTNAME != 0;
@@ -223,7 +223,7 @@ mod tests {
         assert!(
             error(b"ELF").starts_with("at byte 0x0: the file is not a perf.data file: it does not start with PERFILE2")
         );
-        assert_eq!(error(b""), "is empty: nothing was recorded");
+        assert_eq!(error(b""), "the file is empty: nothing was recorded");
         let mut head = b"PERFILE2".to_vec();
         head.extend(40u64.to_le_bytes());
         assert_eq!(error(&head), "at byte 0x8: the header size is 40, neither 16 (pipe) nor at least 104 (file)");

@@ -36,8 +36,8 @@ impl Event {
 }
 
 impl<'data> Sample<'data> {
-    /// Takes process, thread, period, call chain and control group from the raw data. The instruction pointer becomes
-    /// the first address of the chain, or 0 if the chain is empty: the raw data has none. `base` is the record's file
+    /// Takes process, thread, period, call chain and control group from the raw data. The raw data has no instruction
+    /// pointer, so `ip` becomes the first address of the chain, or 0 if the chain is empty. `base` is the record's file
     /// offset, for errors.
     pub(super) fn take_off_cpu(&mut self, base: u64, endian: Endian) -> Result<()> {
         let mut body = Cursor::new(self.raw.unwrap_or_default(), base, endian);

@@ -94,16 +94,18 @@ impl Mmap<'_> {
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
         // The build ID takes the place of device, inode and generation: u8 length, three reserved bytes, 20 bytes. All
         // are 0 if it is unknown.
-        let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
-        body.bytes(&[id.len() as u8, 0, 0, 0]).bytes(id).bytes(&[0; 20][id.len()..]);
+        let build_id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
+        let padding = &[0; 20][build_id.len()..];
+        body.bytes(&[build_id.len() as u8, 0, 0, 0]).bytes(build_id).bytes(padding);
         body.u32(self.prot.unwrap_or_default()).u32(self.flags.unwrap_or_default());
         body.bytes(self.path).bytes(&[0]).pad(8);
-        if let Some((id, sample_type)) = trailer {
-            id.write(sample_type, &mut body);
+        if let Some((sample_id, sample_type)) = trailer {
+            sample_id.write(sample_type, &mut body);
         }
-        let with_id = if id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
-        let data = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
-        super::walk::record(kind::MMAP2, misc_bits(self.cpumode) | with_id | data, &body.finish(), endian)
+        let build_id_bit = if build_id.is_empty() { 0 } else { abi::PERF_RECORD_MISC_MMAP_BUILD_ID };
+        let data_bit = if self.data { abi::PERF_RECORD_MISC_MMAP_DATA } else { 0 };
+        let misc = misc_bits(self.cpumode) | build_id_bit | data_bit;
+        super::walk::record(kind::MMAP2, misc, &body.finish(), endian)
     }
 }
 
@@ -354,9 +356,10 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Recorders that don't set this bit wrote the build ID as 20 bytes, without stating its size.
-    let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
-    let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
+    // The build ID has 20 bytes of room. If this bit is set, the next byte is the build ID's size. Older recorders
+    // don't set the bit; all their build IDs have 20 bytes.
+    let states_size = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
+    let size = if states_size { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })
 }
 

@@ -45,6 +45,7 @@ impl Recording {
     pub fn has_stacks(&self) -> bool {
         let fields =
             [event_abi::PERF_SAMPLE_CALLCHAIN, event_abi::PERF_SAMPLE_STACK_USER, event_abi::PERF_SAMPLE_BRANCH_STACK];
+        // `is_off_cpu_raw`: the call chains of the event's samples are in the raw data.
         self.events
             .iter()
             .any(|event| event.is_off_cpu_raw() || fields.iter().any(|field| event.attr.has_field(*field)))
@@ -138,25 +139,26 @@ impl Recording {
         let table = self.header.data.end();
         for (position, number) in (0..).zip(self.header.feature_numbers()) {
             let entry = table.saturating_add(position * 16);
-            let section = read_section(entry, self.header.endian, len, read_at);
-            match section {
+            let feature = Feature(number);
+            match read_section(entry, self.header.endian, len, read_at) {
                 Ok(section) => {
-                    self.features.insert(Feature(number), section);
+                    self.features.insert(feature, section);
                 }
                 Err(error) => {
-                    let feature = Feature(number);
-                    // An entry beyond the end of the file means that the file was truncated, perhaps long before the
-                    // feature table. So report that, not which bytes `read_section` missed.
-                    let error = match entry.saturating_add(16) > len {
-                        true => Error::new(format!(
+                    // If the section's entry in the feature table (16 bytes) is beyond the end of the file, the file
+                    // was truncated. Then report where the file ends, not what `read_section` couldn't read.
+                    let is_truncated = entry.saturating_add(16) > len;
+                    let error = if is_truncated {
+                        Error::new(format!(
                             "feature section {feature} and all later ones are missing, because the file ends at byte \
                              {len:#x}"
-                        )),
-                        false => Error::new(format!(
+                        ))
+                    } else {
+                        Error::new(format!(
                             "feature section {feature} cannot be read, so it and all later ones were skipped"
                         ))
                         .because(error)
-                        .at_offset(entry),
+                        .at_offset(entry)
                     };
                     warnings.push(error.into_warning());
                     break;
@@ -184,16 +186,16 @@ impl Recording {
             kind::EVENT_UPDATE => self.apply_event_update(body)?,
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
-                let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
-                let number = number.ok_or_else(|| body.error("the feature number is 256 or more"))?;
+                let feature = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
+                let feature = feature.ok_or_else(|| body.error("the number of a feature must be below 256"))?;
                 // An empty section marks the end of the features.
                 if body.is_empty() {
                     return Ok(true);
                 }
-                self.features.insert(number, FeatureSection { offset: body.offset(), bytes: body.rest().to_vec() });
-                if number == Feature::EVENT_DESC {
+                self.features.insert(feature, FeatureSection { offset: body.offset(), bytes: body.rest().to_vec() });
+                if feature == Feature::EVENT_DESC {
                     // A copy, because naming changes the events of `self`.
-                    self.features[&number].clone().name_events(self.header.endian, &mut self.events)?;
+                    self.features[&feature].clone().name_events(self.header.endian, &mut self.events)?;
                 }
             }
             _ => return Ok(false),
@@ -263,7 +265,8 @@ impl Recording {
         if self.events.len() == 1 {
             return Some(0);
         }
-        // perf makes sure that the ID has the same offset in the records of all events, so any attr tells the offset.
+        // perf makes sure that the ID is at the same place in the records of all events, so any attr tells the place.
+        // Samples have the ID near their start; other records have it in a trailer at their end.
         let id_offset = if record.kind == kind::SAMPLE {
             sample_id_position(first.attr.sample_type)?
         } else {
@@ -289,6 +292,8 @@ impl Recording {
             return Err(Error::new("a sample comes before the description of its event").at_offset(record.offset));
         };
         let mut sample = Sample::parse(record, index, &event.attr)?;
+        // Samples of `perf record --off-cpu` have thread, period and call chain in their raw data. Move them to the
+        // sample's fields.
         if event.is_off_cpu_raw() {
             sample.take_off_cpu(record.offset, record.endian)?;
         }

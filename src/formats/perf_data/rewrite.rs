@@ -111,6 +111,7 @@ impl Front {
         // All entries of the attrs section have the same length, so shorter attrs are padded to the length of the
         // longest.
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
+        // An entry consists of the attr, then offset and length of the event's IDs (two words).
         let entry_size = attr_size + 16;
         // The IDs of all events follow the header, which is filled in last; so `ids.len()` is an offset in the file.
         let mut ids = ByteWriter::append_to(vec![0; FILE_HEADER as usize], endian);
@@ -124,13 +125,15 @@ impl Front {
             }
         }
         let (mut bytes, entries) = (ids.finish(), entries.finish());
-        let attrs = bytes.len() as u64;
+        let attrs_offset = bytes.len() as u64;
         bytes.extend(&entries);
-        let data = bytes.len() as u64;
+        let data_offset = bytes.len() as u64;
         let mut front = Self { bytes };
         let magic = u64::from_be_bytes(*b"2ELIFREP"); // written as PERFILE2 in little-endian order
-        // The last two fields describe the section of event types, which perf no longer writes.
-        let fields = [magic, FILE_HEADER, entry_size as u64, attrs, entries.len() as u64, data, data_size, 0, 0];
+        let (entry_size, attrs_len) = (entry_size as u64, entries.len() as u64);
+        // The fields of the header, in order. The last two describe the section of event types, which perf no longer
+        // writes.
+        let fields = [magic, FILE_HEADER, entry_size, attrs_offset, attrs_len, data_offset, data_size, 0, 0];
         for (index, field) in fields.into_iter().enumerate() {
             front.put(index * 8, 8, field, endian);
         }
@@ -148,6 +151,7 @@ impl Front {
     /// Sets the bits of the header that say which features the file has. They are stored as words of 4 or 8 bytes in
     /// the recording's byte order.
     fn put_features(&mut self, recording: &Recording, features: &Features) {
+        // Bit N of the first number stands for feature N, bit N of the second for feature 128 + N.
         let mut bits = [0u128; 2];
         for feature in features.sections.keys() {
             if let Some(half) = bits.get_mut(feature.0 as usize / 128) {
@@ -155,10 +159,11 @@ impl Front {
             }
         }
         let width = if recording.header.wide_feature_words { 8 } else { 4 };
-        // `index` counts the bytes of the bitmap. Each half of `bits` has 16 of its 32 bytes.
-        for index in (0..32).step_by(width) {
-            let word = bits[index / 16] >> (8 * (index % 16));
-            self.put(FEATURE_BITS + index, width, word as u64, recording.header.endian);
+        // The bitmap has 32 bytes, 16 for each number in `bits`. `offset` is that of a word in the bitmap. The shift
+        // makes the word's bits the lowest ones; `put` ignores those above.
+        for offset in (0..32).step_by(width) {
+            let word = bits[offset / 16] >> (8 * (offset % 16));
+            self.put(FEATURE_BITS + offset, width, word as u64, recording.header.endian);
         }
     }
 }
@@ -175,19 +180,23 @@ pub struct Features {
 
 /// Limit in bytes for [`Features::gap`]: 128 table entries. If the gap is larger, perf didn't leave it, and the file is
 /// damaged.
-const MAX_GAP: u64 = 128 * 16;
+const MAX_GAP: u64 = 128 * TABLE_ENTRY;
+
+/// Length in bytes of an entry in the feature table: offset and length of a section.
+const TABLE_ENTRY: u64 = 16;
 
 impl Features {
     /// The features of a recording, unchanged.
     pub fn from_recording(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
-        // Keep the gap that the recorder left before the first section. A pipe has no table, and so no gap.
+        // Keep the gap that the recorder left before the first section, unless it is too large to be perf's. A pipe has
+        // no table, and so no gap.
         let mut gap = 0;
         let first_section = recording.features.values().map(|feature| feature.offset).min();
         if recording.header.form == Form::File
             && let Some(first_section) = first_section
         {
-            let table_end = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
+            let table_end = recording.header.data.end().saturating_add(recording.features.len() as u64 * TABLE_ENTRY);
             gap = first_section.checked_sub(table_end).filter(|&gap| gap <= MAX_GAP).unwrap_or_default();
         }
         Self { sections, gap }
@@ -208,7 +217,8 @@ impl Features {
     /// Encodes everything after the records in file form: the feature table, then the sections. `table_offset` is the
     /// file offset at which the table begins.
     pub fn encode(&self, table_offset: u64, endian: Endian) -> Vec<u8> {
-        let mut offset = table_offset + self.sections.len() as u64 * 16 + self.gap;
+        // The offset of the next section.
+        let mut offset = table_offset + self.sections.len() as u64 * TABLE_ENTRY + self.gap;
         let mut table = ByteWriter::new(endian);
         for section in self.sections.values() {
             table.u64(offset).u64(section.len() as u64);
@@ -244,6 +254,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
     let mut out = ByteWriter::new(endian);
     // The magic number: `PERFILE2` in little-endian order.
     out.u64(u64::from_be_bytes(*b"2ELIFREP")).u64(PIPE_HEADER);
+    // The second argument is the result of `record`, which is `None` if the record would be too long.
     let mut push_record = |what: &str, bytes: Option<Vec<u8>>| match bytes {
         Some(bytes) => {
             out.bytes(&bytes);
@@ -287,8 +298,9 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
 }
 
 /// Returns the edits that turn the records of a recording in pipe form into those of file form: they remove the records
-/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`, where
-/// they are missing because [`Recording::absorb`] doesn't see payloads. `base` is the file offset of `data`.
+/// with attrs, features and tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`. They
+/// are missing there because they follow their record as its payload, which [`Recording::absorb`] doesn't see. `base`
+/// is the file offset of `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();
     for raw in Records::new(data, base, recording.header.endian) {
@@ -302,7 +314,7 @@ pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut 
         }
         // Other records of pipes, such as build IDs, stay: a file may have them among its records, too.
         if matches!(raw.kind, kind::HEADER_ATTR | kind::HEADER_FEATURE | kind::HEADER_TRACING_DATA) {
-            let end = raw.end().min(base + data.len() as u64);
+            let end = raw.end().min(base + data.len() as u64); // the end of the record and its payload
             edits.push(Edit { at: raw.offset, remove: end - raw.offset, insert: Vec::new() });
         }
     }

@@ -247,8 +247,8 @@ impl<'data> Sample<'data> {
         Ok(())
     }
 
-    /// If the user part of the chain is deferred, moves the marker and the cookie from the end of `callchain` to
-    /// `cookie`.
+    /// If the user part of the chain is deferred (it follows in a later record), the chain ends with a marker and a
+    /// cookie. Removes the two from `callchain`, and stores the cookie in the field `cookie`.
     #[inline]
     fn take_cookie(&mut self) {
         let Some(before) = self.callchain.len().checked_sub(2) else { return };

@@ -75,8 +75,8 @@ impl RecordSurvey {
                     process.execs.push(time);
                 }
                 if comm.tid.0 == comm.pid.0 {
-                    // The name of the main thread is that of the process. Reserves room for one name only, because most
-                    // processes have just one and there may be many processes.
+                    // The name of the main thread is that of the process. An empty list gets room for one name only,
+                    // because most processes have just one and there may be many processes.
                     process.comms.reserve_exact(usize::from(process.comms.is_empty()));
                     process.comms.push((time, name));
                 }
@@ -256,14 +256,16 @@ impl RecordSurvey {
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
         // LOST and LOST_SAMPLES records count the same losses, so take the larger count.
         self.processes.lost = self.lost_records.max(self.lost_samples);
-        self.threads.settle();
+        self.threads.settle(); // sorts the names of threads by time
         (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
     }
 
-    /// In a damaged recording, the line of a process's ancestors may be a cycle, or too long. Such processes lose their
-    /// parents, so that a walk from a process to its ancestors ends.
+    /// In a damaged recording, a process may be its own ancestor, or have too many ancestors. Such a process loses its
+    /// parent, with a warning, so that every walk from a process to its ancestors ends.
     fn break_cycles_of_parents(&mut self) {
+        // `cut_off` lists these processes.
         for &pid in Ancestry::new(&self.processes).cut_off() {
+            // All of them have a parent, so the -1 is never used.
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
             let message = format!(
                 "process {pid} is recorded as forked from process {parent}, but its chain of parent processes is a \

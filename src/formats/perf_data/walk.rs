@@ -36,6 +36,7 @@ impl<'data> RawRecord<'data> {
     /// 0. Data that follow the record (`payload`) needn't be in `bytes`.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
+        // The header: four bytes of `kind`, two of `misc`, two of the record's size.
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
         let (kind, misc) = (endian.u32([k0, k1, k2, k3]), endian.u16([m0, m1]));
         let size = usize::from(endian.u16([s0, s1]));
@@ -86,10 +87,13 @@ pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u
 pub fn find_record_start(bytes: &[u8], range: Range<usize>, endian: Endian) -> Option<usize> {
     /// If this many plausible records follow each other, that is hardly a coincidence.
     const IN_A_ROW: usize = 6;
+    // Records have lengths that are multiples of 8.
     range.step_by(8).find(|&start| {
         let mut records = Records::new(&bytes[start..], 0, endian);
         let count = records.by_ref().take(IN_A_ROW).take_while(is_plausible).count();
-        count == IN_A_ROW || count > 0 && records.rest().is_none_or(<[u8]>::is_empty)
+        // `None`: the last record has a payload that extends beyond `bytes`.
+        let is_at_end = records.rest().is_none_or(<[u8]>::is_empty);
+        count == IN_A_ROW || count > 0 && is_at_end
     })
 }
 

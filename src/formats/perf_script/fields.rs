@@ -54,8 +54,11 @@ fn is_indented_field(text: &[u8], columns: usize) -> bool {
     }
     // A number is a physical address if a page size follows it, or if it is alone on a line that is no longer than an
     // address column. A frame without a symbol is also a number alone on its line, but ends further to the right.
-    let ends_as_expected = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
-    is_hex(first) && ends_as_expected
+    let may_be_physical_address = match words.next() {
+        Some(second) => is_page_size(second),
+        None => columns <= ADDRESS_WIDTH + 1,
+    };
+    is_hex(first) && may_be_physical_address
 }
 
 /// True for a line of branches. The functions' names in it may contain blanks, so each word is tested for the form of a
@@ -72,6 +75,7 @@ fn is_branch_line(text: &[u8]) -> bool {
 fn is_branch(word: &[u8]) -> bool {
     let is_prediction = |part: &[u8]| !part.is_empty() && part.iter().all(|byte| b"PMN-".contains(byte));
     let mut parts = word.split(|byte| *byte == b'/');
+    // Test four parts in a row, then go on by one part.
     loop {
         let mut next = parts.clone();
         let (Some(prediction), Some(transaction), Some(abort), Some(cycles)) =

@@ -115,17 +115,18 @@ impl<'a> Frame<'a> {
             }
             // Leave out the fields that follow the object. `len` is the length of the address.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
-            let frame = Self::parse(&line[..end]);
+            let Some(frame) = Self::parse(&line[..end]) else { continue };
             // A frame with an object is kept, even if a later number looks like a frame without an object.
-            if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
-                found = frame;
+            let has_found_object = found.is_some_and(|found| found.dso.is_some());
+            if frame.dso.is_some() || !has_found_object {
+                found = Some(frame);
             }
         }
         found
     }
 
-    /// Parses a frame line that lost its indentation. Only symbol and object distinguish it from other lines, so `None`
-    /// is returned without an object.
+    /// Parses a frame line that lost its indentation. Only symbol and object distinguish a frame from other lines then,
+    /// so the result is `None` for a line without an object.
     pub(super) fn parse_unindented(line: &'a [u8]) -> Option<Self> {
         let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
         if has_indent || !line.ends_with(b")") {
@@ -277,11 +278,11 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
 /// The offset at which the object `(…)` of a frame ends, in the text after the frame's address. More fields may follow
 /// the object: `=>` and a branch target, or branches. `None` if no object is shown.
 fn object_end(text: &[u8]) -> Option<usize> {
-    let mut from = 0;
+    let mut search_start = 0;
     loop {
         // The offset of the opening parenthesis, which a blank precedes. `depth` counts it first, and becomes 0 again
         // at the parenthesis that closes it.
-        let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
+        let open = search_start + memchr::memmem::find(&text[search_start..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {
             match byte {
@@ -296,7 +297,7 @@ fn object_end(text: &[u8]) -> Option<usize> {
         if text[open + 1..].starts_with(b"/") || text[open + 1..].starts_with(b"[") || end == text.len() {
             return Some(end);
         }
-        from = end;
+        search_start = end;
     }
 }
 
@@ -314,16 +315,17 @@ fn split_dso(text: &[u8]) -> (&[u8], Option<&[u8]>) {
     if !text.ends_with(b")") {
         return (text, None);
     }
+    // Walk back from the closing parenthesis at the end to the one that opens it, where `depth` becomes 0 again.
     let mut depth = 0usize;
-    for (at, &byte) in text.iter().enumerate().rev() {
+    for (index, &byte) in text.iter().enumerate().rev() {
         match byte {
             b')' => depth += 1,
             b'(' => depth -= 1,
             _ => {}
         }
         if depth == 0 {
-            let object = &text[at + 1..text.len() - 1];
-            return match text[..at].split_last() {
+            let object = &text[index + 1..text.len() - 1];
+            return match text[..index].split_last() {
                 Some((b' ', symbol)) => (symbol, Some(object)),
                 // Only the object was printed. If it doesn't look like one, it is a symbol in parentheses, such as
                 // `(block)`.

@@ -61,7 +61,8 @@ impl<'a> Header<'a> {
 
     /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
     /// event, or consist of nothing but a command name. Words that aren't recognized as another field belong to the
-    /// command name, which ends where the first recognized field begins.
+    /// command name, which ends where the first recognized field begins. The command name may contain numbers: in
+    /// `my app 2 4711 [003]`, it is `my app 2`, and 4711 is the thread ID.
     pub(super) fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
@@ -111,7 +112,8 @@ impl<'a> Header<'a> {
 
     /// Parses a header with a time. The number before the time is the thread ID; the CPU and flags may be printed
     /// between the two. Everything before the thread ID is the command name, which may contain numbers and blanks, so
-    /// any number may turn out to be a part of it. `None` if no word is a time.
+    /// any number may turn out to be a part of it: in `my app 2 4711 [003] 466.577591:`, the name is `my app 2`. `None`
+    /// if no word is a time.
     fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last word so far that can hold a process and thread ID: its offset in the line, and the IDs.
         let mut ids: Option<(usize, Ids)> = None;
@@ -142,9 +144,9 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// Parses a header without a time. The thread ID is the last number before the event that can be one: a number
-    /// before it belongs to the command name, a number directly after it is the period. `None` if there is no event, or
-    /// no number before it.
+    /// Parses a header without a time, such as `my 2 app 4711 250000 cycles:`. Of numbers that directly follow each
+    /// other, the first is the thread ID (4711) and the second the period. Numbers with other words between them and
+    /// the thread ID belong to the command name (`my 2 app`). `None` if there is no event, or no number before it.
     fn parse_without_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last word so far that can hold a process and thread ID: its range in the line, and the IDs.
         let mut ids: Option<(Range<usize>, Ids)> = None;

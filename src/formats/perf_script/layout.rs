@@ -177,11 +177,15 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// True if a text that starts like this may be perf script output of any layout. Other texts are copied unchanged.
 pub fn may_be_text(head: &[u8]) -> bool {
+    // Without a complete line, the text may still become anything.
     let Some(end) = memchr::memrchr(b'\n', head) else { return true };
     let mut lines = first_lines(&head[..end]).peekable();
-    lines.peek().is_none()
-        || lines.any(|line| line.trim_ascii_end().ends_with(b":") || begins_with_address(line))
-        || sniff(head)
+    // So far, there are only blank lines and comments.
+    if lines.peek().is_none() {
+        return true;
+    }
+    // A header may end with a colon, and a frame begins with an address. `sniff` recognizes the other kinds of lines.
+    lines.any(|line| line.trim_ascii_end().ends_with(b":") || begins_with_address(line)) || sniff(head)
 }
 
 /// True if a text has lines that are neither blank nor comments.
@@ -209,7 +213,8 @@ fn parse_frame(line: &[u8]) -> Option<Frame<'_>> {
 /// its symbol.
 fn is_unmistakable(frame: &Frame<'_>) -> bool {
     let has_object = frame.dso.is_some_and(|dso| dso.starts_with(b"/") || dso.starts_with(b"["));
-    has_object || frame.symbol == UNKNOWN && frame.addr > FIRST_PAGE || frame.offset.is_some()
+    let is_unnamed = frame.symbol == UNKNOWN && frame.addr > FIRST_PAGE;
+    has_object || is_unnamed || frame.offset.is_some()
 }
 
 /// True for a frame with a symbol whose address is padded as perf pads it: to sixteen columns after a tab, or after the

@@ -59,8 +59,8 @@ pub(super) struct Lines<'t, 'l> {
     double_line_feeds: Finder<'static>,
 }
 
-/// The maximum length in bytes of frames that are remembered together. It bounds the time that is lost where the
-/// memory doesn't help.
+/// Limit in bytes for the text of a sample's frames. Longer texts aren't remembered, which bounds the time that is lost
+/// where texts don't repeat.
 const MAX_FRAMES_TEXT: usize = 1 << 15;
 
 /// How frames are indented. All frames of a stack are indented like its first one, which helps to recognize them.
@@ -209,7 +209,7 @@ impl<'t, 'l> Lines<'t, 'l> {
         } else if line[0] == b'\t' {
             Line::Noise("a frame must start with a hexadecimal address")
         } else {
-            Line::Noise("neither a sample's first line nor a frame")
+            Line::Noise("the line is neither a sample's first line nor a frame")
         }
     }
 
@@ -287,11 +287,11 @@ fn is_usual_frame(line: &[u8]) -> bool {
 /// Parses a header that shows by itself what it is: it has an event, or a time and a frame. The frame may be on the
 /// line below it (`below`).
 fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
-    if let Some(header) = Header::parse(line)
-        && (header.event.is_some()
-            || header.time.is_some() && (begins_stack(below) || Frame::parse_in_line(header.tail).is_some()))
-    {
-        return Some(header);
+    if let Some(header) = Header::parse(line) {
+        let has_frame = || begins_stack(below) || Frame::parse_in_line(header.tail).is_some();
+        if header.event.is_some() || header.time.is_some() && has_frame() {
+            return Some(header);
+        }
     }
     parse_one_line_header(line)
 }
@@ -339,10 +339,10 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
 pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
-    let header = parse_full_header(line, b"");
-    let is_one_line_sample = layout.sample_start == SampleStart::EventlessSample
-        && parse_eventless_sample(line).is_some()
-        || header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
+    let is_eventless_sample =
+        layout.sample_start == SampleStart::EventlessSample && parse_eventless_sample(line).is_some();
+    let has_frame = |header: Header<'_>| Frame::parse_in_line(header.tail).is_some();
+    let is_one_line_sample = is_eventless_sample || parse_full_header(line, b"").is_some_and(has_frame);
     if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
 }
 

@@ -185,6 +185,7 @@ fn operation(bits: u64) -> &'static str {
 /// The text for the level of memory that an access reached.
 fn level(word: u64) -> String {
     const NOT_AVAILABLE: u64 = 0xf;
+    /// The names of the levels that have a number. Empty for numbers without a meaning.
     const NUMBERED: [&str; 16] = [
         "",
         "L1",
@@ -203,7 +204,9 @@ fn level(word: u64) -> String {
         "PMEM",
         "N/A",
     ];
+    /// How far away the data was, by the number of hops.
     const HOPS: [&str; 5] = ["", "core, same node", "node, same socket", "socket, same board", "board"];
+    /// The names of the bits in the older form, which has a bit for each level.
     const LEVELS: [&str; 14] = [
         "N/A",
         "HIT",
@@ -223,9 +226,9 @@ fn level(word: u64) -> String {
     // Of these 14 bits, whose names are in `LEVELS`, bits 1 and 2 say whether the access was a hit or a miss, the
     // higher bits at which level of memory.
     let levels = bits(word, 5, 14);
-    let found = match levels & 6 {
+    let outcome = match levels & 6 {
         0 => "",
-        hit if hit & 2 != 0 => "hit",
+        _ if levels & 2 != 0 => "hit",
         _ => "miss",
     };
     let number = bits(word, 33, 4);
@@ -239,12 +242,12 @@ fn level(word: u64) -> String {
             "" => format!("Unknown level {number}"),
             name => name.to_owned(),
         };
-        return format!("{remote}{hops}{name} {found}");
+        return format!("{remote}{hops}{name} {outcome}");
     }
     // Without a level number, the bits from number 3 on say where the data may have been.
     match levels & !7 {
         0 => "N/A".to_owned(),
-        levels => format!("{} {found}", alternatives(levels, &LEVELS)),
+        levels => format!("{} {outcome}", alternatives(levels, &LEVELS)),
     }
 }
 

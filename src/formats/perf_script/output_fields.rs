@@ -16,7 +16,7 @@ macro_rules! fields {
             pub is_given: bool,
             /// True if `-F` explicitly lists the period; otherwise tracepoints are printed without it.
             pub asks_period: bool,
-            /// True if `-F` explicitly lists addresses; otherwise tracepoints only have them if they have call chains.
+            /// True if `-F` explicitly lists addresses (`ip`), which are then also printed for tracepoints.
             pub asks_ip: bool,
         }
 

@@ -3,9 +3,9 @@
 //! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the
 //! facts from the record lines before it ([`RecordLineFacts`]).
 //!
-//! For speed, a sample whose frames have the same text as those of earlier samples gets their stack. In other samples,
-//! each distinct frame line is parsed only once, and callers that a stack shares with the previous one aren't looked up
-//! again.
+//! For speed, if the frames of a sample have the same text as those of an earlier sample, the sample gets the earlier
+//! one's stack. In other samples, each distinct frame line is parsed only once, and callers that a stack shares with
+//! the previous one aren't looked up again.
 
 #[cfg(test)]
 mod tests;
@@ -236,7 +236,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
             }
             Line::Source(source) => self.read_source_line(source),
             Line::Record => {
-                // A stack is remembered so that a later sample with the same text gets it without having its lines
+                // A stack is remembered so that a later sample with the same text gets it, and its lines needn't be
                 // read. This text contains a record, which has to be applied each time, so its stack isn't remembered.
                 self.new_frames = None;
                 self.facts.apply(&self.text[range]);

@@ -142,7 +142,7 @@ impl RecordLineFacts {
     pub fn to_process_address(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> Option<u64> {
         let MappingMatches { by_address, by_offset } = self.find_mappings(pid, dso, addr);
         match (by_address, by_offset) {
-            // Only one of the two is possible. If both or neither are, the number stays ambiguous (`_`).
+            // Only one of the two is possible. If both or neither are possible, the number stays ambiguous (`_`).
             (Some(_), None) => Some(addr),
             (None, Some(map)) => map.start.checked_add(addr - map.pgoff),
             // The number is too large for an offset in a file, so it is an address.
@@ -166,10 +166,11 @@ impl RecordLineFacts {
         let mapping = match (printed, by_address, by_offset) {
             (Some(FileAddresses::Relative), ..) => return Some(addr),
             (Some(FileAddresses::Absolute), mapping, _) => mapping?,
-            // The number fits a mapping only if it is an offset, or only if it is an address.
+            // As an offset the number fits a mapping, as an address it fits none.
             (None, None, Some(_)) => return Some(addr),
+            // As an address it fits a mapping, as an offset it fits none.
             (None, Some(mapping), None) => mapping,
-            // It could be either, or fits no mapping.
+            // It fits both as an offset and as an address, or fits no mapping at all.
             (None, ..) => return None,
         };
         mapping.pgoff.checked_add(addr - mapping.start)
@@ -188,11 +189,12 @@ impl RecordLineFacts {
 
     /// Adds the facts of all record lines of a text. `indent` is the indentation of all lines.
     pub fn apply_all(&mut self, text: &[u8], indent: &[u8]) {
-        let mut done = 0;
-        while let Some(hit) = memchr::memmem::find(&text[done..], RECORD).map(|hit| done + hit) {
-            let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |line_feed| line_feed + 1);
-            done = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-            let line = &text[start..done];
+        // The end of the last line that was looked at.
+        let mut line_end = 0;
+        while let Some(hit) = memchr::memmem::find(&text[line_end..], RECORD).map(|hit| line_end + hit) {
+            let line_start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |line_feed| line_feed + 1);
+            line_end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+            let line = &text[line_start..line_end];
             let line = line.strip_prefix(indent).unwrap_or(line);
             if is_record_line(line) {
                 self.apply(line);

@@ -41,8 +41,8 @@ impl<'t> FramesText<'t> {
 /// a call chain would be copied for nothing.
 #[derive(Debug)]
 pub(super) struct SampleMemo<V> {
-    /// By the hash of the text of the frames. Of two texts with the same hash, the last one is remembered. `None` if
-    /// the hash has occurred only once.
+    /// What is remembered, by the hash of the text of the frames. Of two texts with the same hash, the last one is
+    /// remembered. `None` if the hash has occurred only once.
     samples: FxHashMap<u64, Option<Remembered<V>>>,
     /// All texts that are remembered, one after the other.
     texts: Vec<u8>,
@@ -93,11 +93,11 @@ impl<V> SampleMemo<V> {
         };
         let start = self.texts.len();
         self.texts.extend_from_slice(frames.text);
-        let middle = self.texts.len();
+        let frames_end = self.texts.len();
         for part in text {
             self.texts.extend_from_slice(part);
         }
-        *known = Some(Remembered { frames: start..middle, value, text: middle..self.texts.len() });
+        *known = Some(Remembered { frames: start..frames_end, value, text: frames_end..self.texts.len() });
     }
 
     /// Forgets all samples.

@@ -101,6 +101,7 @@ impl PrintLine {
         while let Some((&byte, after)) = rest.split_first() {
             rest = after;
             match (byte, rest.first()) {
+                // `%%` prints a percent sign.
                 (b'%', Some(b'%')) => {
                     text.push(b'%');
                     rest = &rest[1..];

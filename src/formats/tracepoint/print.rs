@@ -26,20 +26,20 @@ impl<'a> TracepointRecord<'a> {
     /// can't be used.
     pub(super) fn print(&self, out: &mut Vec<u8>) {
         let mut text = Vec::new();
-        match &self.format.print {
-            Some(line) if self.print_line(line, &mut text).is_some() => {}
-            _ => {
-                // Drop what was printed before an argument failed.
-                text.clear();
-                text.extend(b"[FAILED TO PARSE]");
-                for field in &self.format.fields {
-                    if text.len() > MAX_TEXT {
-                        text.extend(b" [...]");
-                        break;
-                    }
-                    put(&mut text, format_args!(" {}=", field.name));
-                    self.print_field(field, &mut text);
+        let print_format = self.format.print.as_ref();
+        // `None` from `print_line`: the print format can't be used for this sample.
+        let is_printed = print_format.is_some_and(|line| self.print_line(line, &mut text).is_some());
+        if !is_printed {
+            // Drop what was printed before an argument failed.
+            text.clear();
+            text.extend(b"[FAILED TO PARSE]");
+            for field in &self.format.fields {
+                if text.len() > MAX_TEXT {
+                    text.extend(b" [...]");
+                    break;
                 }
+                put(&mut text, format_args!(" {}=", field.name));
+                self.print_field(field, &mut text);
             }
         }
         out.extend(text);
@@ -384,6 +384,7 @@ impl<'a> TracepointRecord<'a> {
     /// Appends a field's data as a bit mask in hexadecimal, in 32-bit words, the highest first.
     fn print_bitmask(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
+        // A record with the field's data as its raw data, to read numbers from them.
         let in_data = Self { raw: data, ..*self };
         let words: Vec<String> =
             (0..data.len() / 4).rev().map(|index| format!("{:08x}", in_data.read_number(index * 4, 4))).collect();
@@ -516,6 +517,7 @@ impl Layout<'_> {
                 signed.unsigned_abs().to_string()
             }
             b'x' | b'X' | b'p' => {
+                // The flag `#` asks for the prefix. Pointers always have it.
                 if alternate && number != 0 || kind == b'p' {
                     sign = if kind == b'X' { "0X" } else { "0x" };
                 }

@@ -55,7 +55,8 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> FramesSize {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
     for slot in slots {
-        // `out` only holds this piece: each call empties it first. The encoder's table collects the entries of all.
+        // `out` only holds the records of this piece: each call empties it first. The encoder's table collects the
+        // entries of all pieces.
         encoder.encode_piece(slot.code, 0, len);
         len += encoder.out.len() as u64;
     }
@@ -112,8 +113,8 @@ pub(super) fn write<W: Write + Seek>(
 fn encode_eh_frame_hdr(mut table: Vec<(u32, u32)>, endian: Endian, addr: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
     // Binary search needs unique addresses. Of several entries for an address, the one whose FDE comes last stays: it
-    // belongs to the code that was dumped last, which is valid. `dedup_by_key` keeps the first entry, so the order is
-    // reversed for it.
+    // belongs to the code that was dumped last, and only that code is still valid. `dedup_by_key` keeps the first
+    // entry, so the order is reversed for it.
     table.reverse();
     table.dedup_by_key(|&mut (pc, _)| pc);
     table.reverse();

@@ -83,10 +83,11 @@ pub(super) fn parse<'data>(
             // A CIE has the ID 0.
             0 => cies.push((start, Cie::parse(body, address_size)?)),
             // An FDE refers to its CIE by the distance from this field back to the CIE.
-            back => {
-                let cie_offset = id_offset.checked_sub(back as usize)?;
-                let found = cies.binary_search_by_key(&cie_offset, |(offset, _)| *offset).ok()?;
-                let cie = cies[found].1.clone();
+            distance => {
+                let cie_offset = id_offset.checked_sub(distance as usize)?;
+                let index = cies.binary_search_by_key(&cie_offset, |(offset, _)| *offset).ok()?;
+                let (_, cie) = &cies[index];
+                let cie = cie.clone();
                 fdes.push(Fde::parse(body, body.offset_from(section), cie, code, address_size)?);
             }
         }
@@ -114,6 +115,7 @@ impl<'data> Cie<'data> {
             has_sized_augmentation: false,
             instructions: &[],
         };
+        // `z`: there is augmentation data, preceded by its length.
         if let Some(letters) = augmentation.strip_prefix(b"z") {
             cie.has_sized_augmentation = true;
             cie.read_augmentation(letters, read_sized(&mut body)?, address_size)?;
@@ -125,10 +127,12 @@ impl<'data> Cie<'data> {
         Some(cie)
     }
 
-    /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`.
+    /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`. `None`
+    /// if a letter is unknown, or the data is too short.
     fn read_augmentation(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
+                // The format of addresses in FDEs.
                 b'R' => self.encoding = dw::DwEhPe(data.read_u8().ok()?),
                 // `L` states the format of pointers to language-specific data, and `P` a pointer to a personality
                 // routine. The image has neither.
@@ -222,6 +226,7 @@ impl<'data> Fde<'data> {
 
 /// Appends a record to `out`: its length, then its body, padded with DW_CFA_nop so that the next record is aligned.
 fn push_record(out: &mut Vec<u8>, body: &[u8], target: Target) {
+    // The length counts body and padding, but not its own four bytes.
     let len = (4 + body.len()).next_multiple_of(usize::from(target.address_size())) - 4;
     let mut bytes = [0; 4];
     target.endian.put(len as u64, &mut bytes);
@@ -236,8 +241,8 @@ fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'d
     reader.split(usize::try_from(len).ok()?).ok()
 }
 
-/// Checks that call frame instructions are complete. They are copied, so none of them may contain an address
-/// (DW_CFA_set_loc), which would be wrong in the image.
+/// Checks that call frame instructions are known and complete; `None` if they aren't. They are copied, so none of them
+/// may contain an address (DW_CFA_set_loc), which would be wrong in the image.
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;

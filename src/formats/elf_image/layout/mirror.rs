@@ -23,7 +23,8 @@ pub(super) const REGION_GAP: u64 = 1 << 24;
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
 
 /// Limit in bytes of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and
-/// debug information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) isn't in the image.
+/// debug information follow after the code. Code that doesn't fit (after about 1.8 GB of sampled code) isn't in the
+/// image.
 const IMAGE_LIMIT: u64 = 0x7000_0000;
 
 /// The largest number of layers of a region. Code at an address that was used more often is packed.
@@ -140,9 +141,9 @@ fn assign_layers(items: &mut [Item]) {
     // For each layer, the end of its last item.
     let mut ends = [0_u64; MAX_LAYERS as usize];
     for item in items {
-        let free = ends.iter().position(|&end| end <= item.addr);
-        item.layer = free.map_or(MAX_LAYERS, |layer| layer as u8);
-        if let Some(layer) = free {
+        let free_layer = ends.iter().position(|&end| end <= item.addr);
+        item.layer = free_layer.map_or(MAX_LAYERS, |layer| layer as u8);
+        if let Some(layer) = free_layer {
             ends[layer] = item.addr + item.len;
         }
     }

@@ -142,7 +142,7 @@ impl Layout {
     /// Adapts the layout to viewers other than perf. samply looks for functions only in code sections with bytes in the
     /// file, so code of which only names are known becomes a hole in such a section. hotspot 1.6 loses the last two
     /// functions of a file, so two sentinels are added after the code. There is a gap before them: if code ends with a
-    /// call, the return address is the byte after it, and mustn't be in a sentinel.
+    /// call, the return address is the byte after the call, and mustn't be in a sentinel.
     pub(super) fn for_viewers(&mut self) {
         for run in &mut self.runs {
             run.has_bytes = true;

@@ -221,9 +221,10 @@ impl<'data> RawProgram<'data> {
             let len = lens.word(len, 0) as usize;
             let Some((bytes, rest)) = code.split_at_checked(len) else {
                 let left = code.len();
-                skipped.add(
-                    self.error(format!("function {index} of a BPF program has {len} bytes, but only {left} are left")),
-                );
+                skipped.add(self.error(format!(
+                    "function {index} of a BPF program has {len} bytes, but only {left} bytes of the program's code \
+                     are left"
+                )));
                 break;
             };
             let addr = addrs.long(addr);
@@ -242,16 +243,18 @@ impl ProgramInfo<'_> {
     /// Entries whose address isn't in a function are left out.
     pub(super) fn lines(&self) -> Vec<Vec<BpfLine>> {
         let mut lines_by_function = vec![Vec::new(); self.functions.len()];
+        // The first address of each function with the function's index, sorted by address.
         let mut starts: Vec<(u64, usize)> = self.functions.iter().map(|function| function.addr).zip(0..).collect();
         starts.sort_unstable();
         for (entry, addr) in self.line_info.rows().zip(self.line_addrs.rows()) {
             let addr = self.line_addrs.long(addr);
-            let after = starts.partition_point(|&(start, _)| start <= addr);
-            let Some(&(start, function)) = starts[..after].last() else { continue };
+            // The function with the entry's address is the last one that starts at or before it.
+            let started = starts.partition_point(|&(start, _)| start <= addr);
+            let Some(&(start, function)) = starts[..started].last() else { continue };
             let offset = addr - start;
             if offset < self.functions[function].bytes.len() as u64 {
-                // `struct bpf_line_info`: u32 offset of the instruction, u32 file name, u32 source text, and a u32 with
-                // line and column. The offset is of BPF instructions; the machine code's addresses are in `line_addrs`.
+                // `struct bpf_line_info`: u32 number of the BPF instruction (not needed, because `line_addrs` has the
+                // address of the machine code), u32 file name, u32 source text, and a u32 with line and column.
                 lines_by_function[function].push(BpfLine {
                     offset: offset as u32,
                     file: BpfText(self.line_info.word(entry, 4)),

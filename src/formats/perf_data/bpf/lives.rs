@@ -5,9 +5,9 @@ use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
 use rustc_hash::FxHashMap;
 
-/// [`BpfEvent::kind`] of the loading of a program (`PERF_BPF_EVENT_PROG_LOAD`).
+/// The [`BpfEvent::kind`] of an event that reports that a program was loaded (`PERF_BPF_EVENT_PROG_LOAD`).
 const LOADED: u16 = 1;
-/// [`BpfEvent::kind`] of the unloading of a program (`PERF_BPF_EVENT_PROG_UNLOAD`).
+/// The [`BpfEvent::kind`] of an event that reports that a program was unloaded (`PERF_BPF_EVENT_PROG_UNLOAD`).
 const UNLOADED: u16 = 2;
 
 /// When each program was loaded, and which functions were at each address. Points in time are given as positions: a
@@ -83,25 +83,31 @@ impl ProgramLives {
         }
     }
 
-    /// Finds the function of the kernel symbol `name` that appeared at `moment`; `None` if no program matches. `until`
-    /// is the position of the next symbol at the same address.
+    /// Finds the function of the kernel symbol `name` that appeared at `moment`; `None` if no program matches.
+    /// `next_symbol` is the position of the next symbol at the same address.
     ///
-    /// Normally the program's load event follows the symbol, so it lies between `moment` and `until`. But the event can
-    /// also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and reports
-    /// a program twice if it is loaded while perf does this. In these cases, and if there is no load event, the latest
-    /// program at the address is taken, but only if the symbol's name contains its hash.
-    pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
+    /// Normally the program's load event follows the symbol and precedes the next symbol at the address. But the event
+    /// can also precede the symbol: perf synthesizes events for programs that were loaded before the recording, and
+    /// reports a program twice if it is loaded while perf does this. In these cases, and if there is no load event, the
+    /// latest program at the address is taken, but only if the symbol's name contains its hash.
+    pub(super) fn find_function(
+        &self,
+        moment: &SymbolMoment,
+        next_symbol: usize,
+        name: &[u8],
+    ) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
-        // Candidates without a load event come first: `None` is less than any position.
-        let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
+        // Candidates are sorted by their load events. Those without a load event come first: `None` is less than any
+        // position.
+        let loaded_before = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));
         // The normal case: the program was loaded after the symbol appeared, and before the next symbol at this
         // address.
-        if let Some(candidate) = candidates.get(next)
-            && candidate.life.loaded < Some(until)
+        if let Some(candidate) = candidates.get(loaded_before)
+            && candidate.life.loaded < Some(next_symbol)
         {
             return Some(candidate.function);
         }
-        let candidate = candidates[..next].last()?;
+        let candidate = candidates[..loaded_before].last()?;
         // A program that was unloaded before the symbol appeared can't be the symbol's program.
         if candidate.life.unloaded.is_some_and(|unloaded| unloaded < moment.position) {
             return None;

@@ -81,12 +81,12 @@ impl BpfSurvey {
         // A symbol is valid until the next one at the same address.
         for (index, moment) in moments.iter().enumerate() {
             let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
-            let until = next.map_or(usize::MAX, |next| next.position);
+            let next_position = next.map_or(usize::MAX, |next| next.position);
             let symbol = &mut symbols[moment.index];
             // A record that removes a symbol has no function of its own. It is in `moments` only because it ends the
             // time of the symbol before it.
             if !symbol.unregistered {
-                symbol.bpf = lives.find_function(moment, until, &symbol.name);
+                symbol.bpf = lives.find_function(moment, next_position, &symbol.name);
             }
         }
         (functions, skipped)

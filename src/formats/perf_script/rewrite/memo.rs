@@ -17,16 +17,16 @@ pub struct Memo {
     texts: Vec<u8>,
     /// The number of each file, for [`Object::File`].
     files: Interner<Box<[u8]>, u32>,
-    /// The new frames of samples that repeat, while the text has no record lines.
+    /// The new frames of samples, for later samples with the same text. Not used after the first record line of a text.
     pub(super) samples: SampleMemo<RewrittenFrames>,
 }
 
 /// What became of the frames of a sample.
 #[derive(Debug, Clone)]
 pub(super) struct RewrittenFrames {
-    /// The process and thread in the sample's header. Only valid for samples with the same ones.
+    /// The process and thread in the sample's header. The result is only valid for samples of the same thread.
     pub(super) owner: (Option<Pid>, Option<Tid>),
-    /// Only valid for samples whose time is in this range.
+    /// The range of times in which the result is valid.
     pub(super) holds: Range<Nanos>,
     /// True if the frames have a new text; false if they stay as they are.
     pub(super) has_new_text: bool,
@@ -109,12 +109,13 @@ impl Memo {
                 KnownFrame::Named { text: &self.texts[text], is_one_of_several }
             }
             None if frame.markers == when.markers => KnownFrame::Unknown,
+            // The process has mapped more jitdumps since, so the frame may have a name now.
             None => return None,
         };
         Some(Lasting { answer, holds: holds.clone() })
     }
 
-    /// The file as an object. Gives it a number if it is new.
+    /// The [`Object`] that stands for a file. A file that wasn't seen before gets the next number.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
         Object::File(self.files.number(path))
     }

@@ -174,7 +174,7 @@ impl EditedBlock<'_, '_> {
     /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
-            // Names are longer than `[unknown]`. For most blocks, half as much room again as the block has is enough.
+            // Names are longer than `[unknown]`. For most blocks, one and a half times their length is enough room.
             self.out.reserve(self.block.len() + self.block.len() / 2);
         }
         self.out.extend_from_slice(&self.block[self.copied..range.start]);
@@ -211,7 +211,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Counts the sample that an empty line ends. It may have no frames: perf prints none if the call chain contains a
-    /// number in the range of context markers that is no known marker.
+    /// number that is in the range of context markers, but isn't one of the known markers.
     fn end_sample(&mut self) {
         let Sample { has_header, has_frame, .. } = self.sample;
         self.counts.samples += u64::from(has_header || has_frame);
@@ -285,7 +285,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         self.memo.samples.add(&frames, rewritten, new_text);
     }
 
-    /// Notes that a name of the current sample was looked up that only holds in this time range.
+    /// Notes that a name which was looked up for the current sample only holds in this time range.
     fn narrow(&mut self, holds: Range<Nanos>) {
         if let Some(new) = &mut self.new_frames {
             new.holds = intersect(new.holds.clone(), holds);
@@ -327,6 +327,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             // The offset of the symbol in the block.
             let symbol = done + hit;
             let symbol_end = symbol + UNKNOWN.len();
+            // The object `(…)` that follows the symbol, if more fields follow the object; otherwise the frame ends with
+            // the line.
             let object = object_len(&text[symbol_end..]);
             if object.is_some() && self.rewriter.style.srcline {
                 // Leave the line as it is: the source line of the new name would stand between the frame and its other
@@ -359,6 +361,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         // A name replaces everything after the address.
         let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
+        // `DsoKind::Other` are objects without JIT code.
         if dso_kind != DsoKind::Other {
             self.name_jit_frame(tail, frame, dso_kind, role);
         } else if style.native
@@ -444,8 +447,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, role: FrameRole) {
         // A name is looked up by the offset in the file. Older versions of perf print this offset, newer ones print the
         // address in the process, which has to be converted.
-        let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
-        let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, printed));
+        let (pid, file_addresses) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
+        let offset = frame.dso_offset.or_else(|| self.facts.to_file_offset(pid, dso, frame.addr, file_addresses));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
