@@ -409,7 +409,8 @@ impl Lib {
 impl ReadSamples {
     /// Adds the samples of a thread to the event called `name`; without a name, to an event named after what the
     /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged rows. Samples that
-    /// refer to these are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown stack.
+    /// refer to damaged rows are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown
+    /// stack.
     fn push(
         &self,
         name: Option<&str>,
@@ -446,14 +447,15 @@ impl ReadSamples {
                     stack
                 }
             };
+            // Carry the rounding error of each sample over to the next one, so that the sum is right.
             let exact = self.weight(row) * scale + rounding_error;
-            // Carry the rounding error over to the next sample, so that the sum is right.
             let rounded = exact.round();
             rounding_error = exact - rounded;
             let weight = rounded.abs() as u64;
             let count = if counts_samples { weight } else { 1 };
             let time = if self.has_times() { Some(Nanos((millis * 1e6).round() as u64)) } else { None };
             let row = Row { track, stack, weight, count, time };
+            // Deallocations, for example, have negative weights.
             if rounded < 0.0 {
                 profile.push_negative(series, row);
             } else {

@@ -135,7 +135,8 @@ fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field says about whether its message is a `ResourceProfiles` of OTLP.
+/// What a field says about whether its message is a `ResourceProfiles` of OTLP: field 1 is the resource (whose field 1
+/// is an attribute), 2 a `ScopeProfiles`, and 3 the URL of a schema.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| match tag {
@@ -149,7 +150,8 @@ fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence 
     }
 }
 
-/// What a field says about whether its message is a `ScopeProfiles` of OTLP.
+/// What a field says about whether its message is a `ScopeProfiles` of OTLP: field 1 is the scope (name, version and
+/// attributes), 2 a profile, and 3 the URL of a schema.
 fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
@@ -177,6 +179,7 @@ fn examine_attribute(value: FieldValue<'_>) -> Evidence {
             }
             (1, FieldValue::Bytes(key)) => Evidence::proof_if(!key.is_empty()),
             (2, FieldValue::Bytes(any_value)) => examine(any_value, |tag, value| match (tag, value) {
+                // Field 1 of an `AnyValue` is the value if that is text.
                 (1, FieldValue::Bytes(text)) => examine_text(text),
                 (1, FieldValue::Number(_)) => Evidence::Contradiction,
                 _ => Evidence::Nothing,
@@ -221,6 +224,7 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
     let message = &rest[..len.min(rest.len())];
+    // Even a message with only one short field has two bytes: a tag and a value.
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
