@@ -193,7 +193,7 @@ impl<'d> CenterLine<'d> {
 /// Parses a range in the source, such as `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and the line and
 /// column of the range's start. `None` for other texts, such as `<built-in>`.
 fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
-    let (file, place) = match memchr::memmem::find(text, b":(") {
+    let (file, position) = match memchr::memmem::find(text, b":(") {
         Some(colon) => (&text[..colon], &text[colon + 2..]),
         None => {
             let column = memchr::memrchr(b':', text)?;
@@ -201,7 +201,8 @@ fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
             (&text[..line], &text[line + 1..])
         }
     };
-    let mut numbers = place.split(|byte| !byte.is_ascii_digit());
+    // The first two numbers are the line and the column of the start.
+    let mut numbers = position.split(|byte| !byte.is_ascii_digit());
     let (line, column) = (number(numbers.next()?)?, number(numbers.next()?)?);
     if file.is_empty() { None } else { Some((file, (line, column))) }
 }

@@ -192,6 +192,7 @@ impl MapReader<'_> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
         };
+        // Its sources and names are appended to those of the sections before it, if there are any.
         let first = Numbers { sources: self.map.sources.len(), names: self.map.name_count() };
         let counts = Numbers { sources: json.sources.len(), names: json.names.len() };
         let segments = decode(mappings.as_bytes(), start, first, counts)?;

@@ -254,6 +254,7 @@ fn text<'a>(rest: &mut Bytes<'a>) -> Option<&'a str> {
     std::str::from_utf8(rest.split(len).ok()?.slice()).ok()
 }
 
+/// Skips the type of a value. `None` if it is cut off.
 fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
     /// Codes of the reference types that are followed by a heap type.
     const REFERENCES: [u8; 2] = [0x63, 0x64];
@@ -263,6 +264,8 @@ fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
     Some(())
 }
 
+/// Skips the limits of a table or memory: the minimum size and, if flags say so, the maximum size and the page size.
+/// `None` if they are cut off.
 fn limits(rest: &mut Bytes<'_>) -> Option<()> {
     const HAS_MOST: u8 = 1;
     const HAS_PAGE_SIZE: u8 = 8;

@@ -63,9 +63,10 @@ impl Reader {
 
     /// Reads a `ProfilesData` message.
     pub(super) fn read_message(&mut self, message: ProfilesData) -> Result<()> {
-        let bytes = message.encoded_len();
+        // The number of frames is limited in proportion to the size of the message.
+        let size = message.encoded_len();
         let dictionary = message.dictionary.unwrap_or_default();
-        let mut frames = LocationFrames::new("dictionary", bytes);
+        let mut frames = LocationFrames::new("dictionary", size);
         for (number, location) in (0..).zip(&dictionary.location_table) {
             add_location(number, location, &dictionary, &mut frames, self);
         }
@@ -211,7 +212,7 @@ impl MessageReader<'_> {
         unit == "count"
             && counts_name.strip_suffix(COUNTS) == Some(&name)
             && counts.samples.len() == profile.samples.len()
-            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
+            && counts.samples.iter().zip(&profile.samples).all(|(count, sample)| differ_only_in_values(count, sample))
     }
 
     /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one: it has the same samples

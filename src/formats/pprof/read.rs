@@ -129,9 +129,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     };
     let mut skipped = Skipped::new("sample");
     let mut sample = PprofSample::default();
-    for bytes in &tables.samples {
+    for encoded in &tables.samples {
         sample.clear();
-        let decoded = sample.merge(*bytes).map_err(|error| Error::new("the sample is damaged").because(error));
+        let decoded = sample.merge(*encoded).map_err(|error| Error::new("the sample is damaged").because(error));
         if let Err(error) = decoded.and_then(|()| reading.add_sample(&sample)) {
             skipped.add(error);
         }
@@ -358,7 +358,7 @@ impl PprofReading<'_, '_> {
 
     /// Finds out the thread and the time of a sample from its labels.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
-        let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
+        let (mut track, mut time, mut kept_labels) = (Track::default(), None, BTreeMap::new());
         let mut has_unkept_label = false;
         for label in &sample.label {
             let key = self.tables.string(label.key);
@@ -386,13 +386,13 @@ impl PprofReading<'_, '_> {
                 // In files that jitgraft wrote, this label names the event to which the sample belongs. The label isn't
                 // needed, because the sample's values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
-                _ if self.keeps_labels => self.add_label(label, &mut others),
+                _ if self.keeps_labels => self.add_label(label, &mut kept_labels),
                 _ => has_unkept_label = true,
             }
         }
         self.samples_without_labels += u64::from(has_unkept_label);
-        if !others.is_empty() {
-            track.labels = Some(Arc::new(others));
+        if !kept_labels.is_empty() {
+            track.labels = Some(Arc::new(kept_labels));
         }
         SampleOwner { track, time }
     }

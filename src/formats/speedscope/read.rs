@@ -155,6 +155,7 @@ fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: boo
     StatedFrame { line, column: if keep_columns { column } else { 0 }, ..stated }
 }
 
+/// True if this path is that of a module rather than a source file.
 fn is_module(file: &[u8]) -> bool {
     let base = base_name(file);
     base.starts_with(b"[")
@@ -207,7 +208,7 @@ impl SpeedscopeReading {
     /// then the profile states its event.
     fn add(&mut self, one_profile: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
-        let (name, unit, scale) = match one_profile.unit.as_str() {
+        let (mut name, mut unit, scale) = match one_profile.unit.as_str() {
             "nanoseconds" => ("time", Unit::Nanos, 1.0),
             "microseconds" => ("time", Unit::Nanos, 1e3),
             "milliseconds" => ("time", Unit::Nanos, 1e6),
@@ -216,7 +217,6 @@ impl SpeedscopeReading {
             "none" | "" => ("samples", Unit::Samples, 1.0),
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
-        let (mut name, mut unit) = (name, unit);
         if is_ours && let Some(event) = &one_profile.event {
             name = event;
             if let Some(event_unit) = &one_profile.event_unit {
