@@ -407,7 +407,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             let system_name = with_column.map_or(name, |text| strings.id(&text));
             file.function.push(PprofFunction { id: new_id, name, system_name, filename, start_line });
         }
-        // The ID of the frame's mapping, and its address there.
+        // The ID of the frame's mapping (0 if it has none), and the frame's address in memory.
         let place = pieces.place(profile, frame, &mut |piece| mappings.push(piece));
         let line = vec![PprofLine { function_id, line: frame.line.into(), column: 0 }];
         let (mapping_id, address) = (place.mapping, place.address);

@@ -26,7 +26,7 @@ const HEAD: u64 = 1 << 16;
 /// The magic number of a zstd frame.
 pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Whether an input looks like an OpenTelemetry profile, in any of the three forms.
+/// Whether an input looks like an OpenTelemetry profile: a protocol buffer, length-prefixed messages or JSON.
 pub fn sniff(head: &[u8]) -> bool {
     is_json(head) || is_message(head) || has_lengths(head)
 }

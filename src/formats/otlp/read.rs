@@ -220,11 +220,11 @@ impl MessageReader<'_> {
     fn read_profile(&mut self, message: &ProfileMessage, counts: Option<&ProfileMessage>, owner: &Owner) {
         let event = self.event(message);
         let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
-        let mut counts = counts.into_iter().flat_map(|counts| &counts.samples);
+        let mut count_samples = counts.into_iter().flat_map(|counts| &counts.samples);
         for sample in &message.samples {
-            // The sample of the counts at the same position. If it is missing or damaged, the counts are unknown.
-            let counts = counts.next().and_then(|counts| SampleMessage::decode(counts.clone()).ok());
-            let counts = counts.map(|counts| counts.values);
+            // The sample at the same position in `counts`. If it is missing or damaged, the counts are unknown.
+            let count_sample = count_samples.next().and_then(|encoded| SampleMessage::decode(encoded.clone()).ok());
+            let counts = count_sample.map(|count_sample| count_sample.values);
             if let Err(error) = self.read_sample(sample, counts.as_deref(), event, &mut tracks) {
                 self.reader.skipped.add(error);
             }

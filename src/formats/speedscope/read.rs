@@ -239,6 +239,7 @@ impl SpeedscopeReading {
     /// Adds the samples of a sampled profile.
     fn add_samples(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
         for (number, sample) in one_profile.samples.iter().enumerate() {
+            // If the profile has no weights at all, each sample counts as 1.
             let weight =
                 if one_profile.weights.is_empty() { Some(1.0) } else { one_profile.weights.get(number).copied() };
             let Some(weight) = weight else {

@@ -22,6 +22,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let mut unread_samples = 0;
     let trace = read(input, options, warnings, |event, ThreadKey { pid, tid }| {
         unread_samples += u64::from(is_unread_sample(event));
+        // The event is a part of a profile of V8: `Profile`, `ProfileChunk` or `CpuProfile`.
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             let is_whole = event.name == "CpuProfile";
             let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };

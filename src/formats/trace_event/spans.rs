@@ -388,6 +388,7 @@ impl<'o> SpanBuilder<'o> {
     fn thread_key(&mut self, event: &TraceEvent<'_>) -> ThreadKey {
         let pid = self.owner_number(event.process());
         let tid = self.owner_number(event.thread());
+        // In Perfetto, thread 0 shares the track of the thread whose ID is the process ID.
         if self.perfetto_compat && tid == 0 && pid != 0 {
             return ThreadKey { pid, tid: pid };
         }
