@@ -312,8 +312,8 @@ impl ReadLines for FoldedReader {
         // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
         self.profile.series[series].counting = Counting::Unknown;
         let mut stacks = StackReader { reader: self, previous: &[], open: Vec::new() };
-        for_each_stack(lines, scale, skipped, |names, weight| {
-            let (thread, names) = split_thread(names);
+        for_each_stack(lines, scale, skipped, |stack, weight| {
+            let (thread, names) = split_thread(stack);
             let track = thread.map_or(default_track, |thread| stacks.reader.profile.track(thread));
             // A line may state a thread and no frames.
             let stack = if names.is_empty() { None } else { stacks.stack(names) };

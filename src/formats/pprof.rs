@@ -174,7 +174,7 @@ fn build(profile: &Profile) -> PprofDraft {
 /// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
 fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
-    let counted = profile.series.iter().filter(|series| series.is_counted()).count();
+    let counted_events = profile.series.iter().filter(|series| series.is_counted()).count();
     // The type of the sample counts is called "samples", unless there are several such types, or an event has this
     // name.
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
@@ -182,7 +182,8 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     for series in &profile.series {
         let mut counts = None;
         if series.is_counted() {
-            let name = if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            let is_ambiguous = counted_events > 1 || is_taken;
+            let name = if is_ambiguous { format!("{}:samples", series.name) } else { "samples".to_owned() };
             counts = Some(file.sample_type.len());
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }

@@ -163,10 +163,10 @@ impl VsprofColumns {
             let fields = fields(line);
             let Some(calls) = fields.get(self.calls).and_then(|field| parse_integer(field)) else { continue };
             // A line can be used twice: the inclusive and the exclusive time each have an average and a share.
-            let pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
-            for (time, share) in pairs.into_iter().flatten() {
-                let (Some(time), Some(share)) = (fields.get(time), fields.get(share)) else { continue };
-                let (Some(time), Some(share)) = (Rounded::parse(time), Rounded::parse(share)) else { continue };
+            let column_pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
+            for (time_column, share_column) in column_pairs.into_iter().flatten() {
+                let Some(time) = fields.get(time_column).and_then(|field| Rounded::parse(field)) else { continue };
+                let Some(share) = fields.get(share_column).and_then(|field| Rounded::parse(field)) else { continue };
                 let millis = calls as f64 * time.value * 100.0 / share.value;
                 let error = time.error / time.value + share.error / share.value;
                 if millis.is_finite() && millis > 0.0 && (total.is_none() || error < least_error) {

@@ -124,6 +124,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
         text(&mut rest)?;
         match rest.read_u8().ok()? {
             FUNCTION => {
+                // Skips the index of the function's type.
                 number(&mut rest)?;
                 functions += 1;
             }
@@ -138,6 +139,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
                 rest.read_u8().ok()?;
             }
             TAG => {
+                // Skips an attribute and the index of the tag's type.
                 rest.read_u8().ok()?;
                 number(&mut rest)?;
             }

@@ -375,12 +375,14 @@ fn stack(
     stacks: &[Option<StackId>],
     profile: &mut Profile,
 ) -> Option<StackId> {
-    let frame = *frames.get(index_in(&table.frame, row)?)?;
+    let frame_row = index_in(&table.frame, row)?;
+    let frame = *frames.get(frame_row)?;
     // `null` instead of a caller: the frame is the outermost one.
     if number_in(&table.prefix, row).is_none() {
         return Some(profile.stack(None, frame));
     }
-    let caller = (*stacks.get(index_in(&table.prefix, row)?)?)?;
+    let caller_row = index_in(&table.prefix, row)?;
+    let caller = stacks.get(caller_row).copied().flatten()?;
     Some(profile.stack(Some(caller), frame))
 }
 

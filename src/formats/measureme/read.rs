@@ -27,6 +27,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let mut threads = ThreadNumbers::default();
     profile.for_each_event_reversed(&done, |event| {
         if let Payload::Interval { start, end } = event.payload {
+            // `sums.track` adds the thread if it is new.
             let track = threads.number(event.thread, || sums.track());
             sums.call(track, labels.number(event.id), Span { start, end });
         }

@@ -204,9 +204,9 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// Examines the first field of a `Profile` message. Field 1 is the value type, a message of nothing but string indices:
-/// anything else with this number is a contradiction. So is the number 0, which no field has. Fields with higher
-/// numbers are no evidence.
+/// Examines the first field of a `Profile` message. Field 1 is the value type, a message with nothing but numbers in
+/// its fields 1 to 3: anything else in field 1 is a contradiction. So is the field number 0, which no field has. Fields
+/// with higher numbers are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {

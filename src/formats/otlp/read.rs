@@ -61,7 +61,7 @@ impl Reader {
         self.profile
     }
 
-    /// Reads a `ProfilesData` message.
+    /// Reads a `ProfilesData` message into the profile. Never fails: samples that can't be read are counted.
     pub(super) fn read_message(&mut self, message: ProfilesData) -> Result<()> {
         // The number of frames is limited in proportion to the size of the message.
         let size = message.encoded_len();

@@ -129,6 +129,7 @@ impl Signs {
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
                 // These types are those of 1.10: a link in field 3, values in field 4.
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
+                // Timestamps, which have eight bytes each.
                 (5, value) => times = value.fixed().count(),
                 _ => {}
             }

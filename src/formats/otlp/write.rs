@@ -184,6 +184,7 @@ impl WrittenInput {
             // Twice, as a margin: the attribute for a label may have a longer name than the label.
             len += 2 * (key.len() + value.len());
         }
+        // If the message already has this stack, the row adds no frames.
         if self.known.stacks.has(row.stack, runtimes) {
             return len;
         }

@@ -37,9 +37,9 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // `head` may end within a field. If that field is large, such as a location with thousands of inlined calls or
-        // a sample with thousands of locations, it counts as fitting if its start looks right. The call of `next` below
-        // then fails, which ends the loop.
+        // `head` may end within a field, which `cut` then returns. If that field is large, such as a location with
+        // thousands of inlined calls or a sample with thousands of locations, it counts as fitting if its start looks
+        // right. The call of `next` below then fails, which ends the loop.
         if let Some((tag @ 2..=5, message)) = fields.cut()
             && (is_start_of_message(message) || tag == 2 && is_start_of_long_sample(message))
         {

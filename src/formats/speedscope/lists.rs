@@ -86,19 +86,19 @@ impl Serialize for Changes<'_> {
     /// open, outermost first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
-        let (mut previous, mut at) = (None, self.start);
+        let (mut previous, mut now) = (None, self.start);
         let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
         // The empty stack at the end closes all frames.
         for (stack, weight) in rows.chain([(None, &0)]) {
             let (mut closed, mut opened) = (Vec::new(), Vec::new());
             compare(self.lists.profile, previous, stack, |frame| closed.push(frame), |frame| opened.push(frame));
             for frame in closed {
-                list.serialize_element(&OpenOrClose { r#type: "C", frame: frame.0, at })?;
+                list.serialize_element(&OpenOrClose { r#type: "C", frame: frame.0, at: now })?;
             }
             for frame in opened.into_iter().rev() {
-                list.serialize_element(&OpenOrClose { r#type: "O", frame: frame.0, at })?;
+                list.serialize_element(&OpenOrClose { r#type: "O", frame: frame.0, at: now })?;
             }
-            (previous, at) = (stack, at.saturating_add(*weight));
+            (previous, now) = (stack, now.saturating_add(*weight));
         }
         list.end()
     }

@@ -42,8 +42,9 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
+    let has_samples = !v8_profiles.is_empty() || !trace.samples.is_empty();
     // If the user asked for spans with certain names, samples are left out.
-    if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
+    if !has_samples || !options.only.is_empty() {
         return Ok(spans);
     }
     // In the profile, the series of the spans usually comes before those of the samples. But Hermes writes spans that

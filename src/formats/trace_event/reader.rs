@@ -245,6 +245,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads up to the first event, or to the first key of the outermost object.
     fn read_start(&mut self) -> Result<()> {
+        // Skip a byte order mark, which has three bytes.
         while self.buffer.len() < 3 && self.read_more()? {}
         if self.unread().starts_with(b"\xEF\xBB\xBF") {
             self.position += 3;
@@ -301,7 +302,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads the list of samples that starts here.
     fn read_samples(&mut self) -> Result<()> {
-        self.position += 1;
+        self.position += 1; // the opening bracket
         loop {
             match self.next_byte()? {
                 Some(b',') => self.position += 1,
@@ -328,7 +329,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads the object of stack frames that starts here. Its keys are the frames' IDs.
     fn read_stack_frames(&mut self) -> Result<()> {
-        self.position += 1;
+        self.position += 1; // the opening brace
         loop {
             match self.next_byte()? {
                 Some(b',') => self.position += 1,

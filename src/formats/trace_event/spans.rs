@@ -472,8 +472,8 @@ impl<'o> SpanBuilder<'o> {
             b'X' => (SliceKind::Span, event.duration),
             _ => (SliceKind::Instant, 0),
         };
-        // Spans that are over by now leave the stack first, so that the event isn't nested in them. When that is
-        // depends on whether the event is an instant.
+        // Spans that are over by now leave the stack first, so that the event isn't nested in them. When a span is over
+        // depends on whether the event is an instant. A complete span without a duration counts as one.
         let is_instant = duration == 0;
         oddities.misplaced_ends += thread.stack.remove_finished(event.time, is_instant, slices);
         if event.phase == b'E' {
@@ -516,6 +516,7 @@ impl<'o> SpanBuilder<'o> {
         let Some(AsyncTrack { stack, .. }) = self.async_tracks.get_mut(&id) else {
             return self.add_early_end(id, event.name, event.time);
         };
+        // `false`: the event isn't an instant.
         oddities.misplaced_ends += stack.remove_finished(event.time, false, slices);
         let ended = stack.end(event.time, event.name, id.cat, slices);
         if let Some(slice) = ended {

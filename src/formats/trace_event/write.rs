@@ -236,8 +236,8 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         // A pair of surrogates takes two escapes of 6 bytes, `\ud83d\ude00`.
         let longest = if matches!(escape, [_, _, _, _, _, _, b'\\', b'u', ..]) { 12 } else { 6 };
         let pair = &escape[..longest.min(escape.len())];
-        // `utf16_letter` decodes both escapes if they are a pair, otherwise only the first: `letter` is then `None`.
-        // The second one is handled in the next round.
+        // `utf16_letter` decodes both escapes if they are a pair. Otherwise it only reads the first one, and `letter`
+        // is `None`; the second one is handled in the next round. Escapes with invalid digits are replaced, too.
         let (letter, len) = utf16_letter(pair).unwrap_or((None, pair.len()));
         let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
         written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
