@@ -471,7 +471,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
-    // 0: no stack is too small to be written.
+    // With 0 as the smallest weight, all stacks are written.
     tree.stacks(0, |stack, weight| {
         if has_fractions { lines.push_fraction(stack.as_bytes(), weight) } else { lines.push(stack.as_bytes(), weight) }
     })?;

@@ -174,9 +174,9 @@ impl<'d> CenterLine<'d> {
             file = module;
         }
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
-        // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees,
-        // those without callees, the number of entries, and the cost center's number. A line without ticks and bytes
-        // ends with a share, which has a decimal point, as no other number does.
+        // The numbers, from the end of the line: bytes and ticks (not in all files), the shares of alloc and time with
+        // callees, those without callees, the number of entries, and the cost center's number. A line without ticks and
+        // bytes ends with a share, which has a decimal point, as no other number does.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {

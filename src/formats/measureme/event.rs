@@ -78,7 +78,7 @@ impl VersionLayout {
         let word = |offset: usize| {
             u32::from_le_bytes([record[offset], record[offset + 1], record[offset + 2], record[offset + 3]])
         };
-        // A number of eight bytes.
+        // `word` reads a number of four bytes, `wide` one of eight.
         let wide = |offset: usize| u64::from(word(offset)) | u64::from(word(offset + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
         // Thread and payload are the last four words. Start and end have 48 bits each: the lower 32 in a word of their

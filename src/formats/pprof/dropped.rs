@@ -135,7 +135,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
             None => has_kept_caller = true,
             Some(Dropped::Whole) if has_kept_caller => return &locations[index + 1..],
             Some(Dropped::Inner) if has_kept_caller => return &locations[index..],
-            // None of its callers stays, so it isn't dropped.
+            // None of the location's callers stays, so the location isn't dropped.
             Some(_) => {}
         }
     }

@@ -342,7 +342,7 @@ impl PprofReading<'_, '_> {
             let weight = value.unsigned_abs().saturating_mul(event.scale);
             let count = match event.count {
                 Some(index) => value_at(index).unsigned_abs(),
-                // The file doesn't state how many samples the weight stands for, so it counts as one.
+                // The file doesn't state how many samples the weight stands for, so the weight counts as one sample.
                 None => u64::from(weight > 0),
             };
             let row = Row { track, stack, weight, count, time };

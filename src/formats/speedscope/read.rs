@@ -121,8 +121,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         {
             name = name.strip_prefix(event.as_str()).and_then(|name| name.strip_prefix(' ')).unwrap_or(name);
         }
-        // Files with several profiles have one per thread, named like it. A single profile may be named after anything,
-        // such as the file, unless jitgraft wrote it.
+        // Files with several profiles have one per thread, named after the thread. A single profile may be named after
+        // anything, such as the file, unless jitgraft wrote it.
         let track = if file.profiles.len() > 1 || is_ours { parse_track(name) } else { Track::default() };
         reading.add(one_profile, is_ours, track);
     }

@@ -310,7 +310,7 @@ impl<R: Read> EventReader<R> {
                     Some(sample) => self.rest.samples.add(&sample),
                     None => {
                         self.count_damage("the sample is malformed");
-                        self.skip_value()?; // it hasn't been consumed
+                        self.skip_value()?; // a sample that couldn't be read wasn't consumed
                     }
                 },
                 Some(b']') => {

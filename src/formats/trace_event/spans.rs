@@ -547,7 +547,7 @@ impl<'o> SpanBuilder<'o> {
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
-            oddities.unmatched_ends -= 1; // the end was counted there when it was read
+            oddities.unmatched_ends -= 1; // the end was counted as unmatched when it was read
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }

@@ -119,8 +119,8 @@ impl SpanStack {
         misplaced
     }
 
-    /// Removes the span at this index, which has ended, and all spans inside it. Those that are still open are ended at
-    /// the time `end`. The inner ones must all be open, so `closed` only changes by one.
+    /// Removes the span at this index, which has ended, and all spans inside it. These must still be open, and are
+    /// ended at the time `end`. So `closed`, the number of ended spans on the stack, only changes by one.
     fn remove_with_inner_spans(&mut self, index: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(index..).skip(1) {
