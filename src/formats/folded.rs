@@ -38,8 +38,8 @@ pub fn sniff(head: &[u8]) -> bool {
         // `parse` returns `None` for a line with a negative weight, but such a line is a folded stack, too.
         let stack = parse(line).map(|(stack, _)| stack).or_else(|| parse_negative(line));
         match stack {
-            // An indented line with a single frame is more likely part of a table or a tree, so it counts as another
-            // line.
+            // An indented line with a single frame is more likely part of a table or a tree, so it isn't counted as a
+            // stack.
             Some(stack) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
@@ -101,7 +101,8 @@ impl Scale {
         Self::Whole
     }
 
-    /// Parses a weight. `None` if it is too large, or if it is a fraction and the scale is `Whole`.
+    /// Parses a weight, a text that [`is_weight`] accepts. `None` if it is too large, or if it is a fraction and the
+    /// scale is `Whole`.
     fn parse_weight(self, text: &[u8]) -> Option<u64> {
         if let Some(plain) = without_exponent(text) {
             return self.parse_weight(&plain);
@@ -117,8 +118,8 @@ impl Scale {
             Self::Millionths => {
                 // The first six decimals; the seventh is only used to round.
                 let mut millionths = 0;
-                for place in 0..MILLION_DIGITS {
-                    let digit = fraction.get(place).copied().unwrap_or(b'0');
+                for index in 0..MILLION_DIGITS {
+                    let digit = fraction.get(index).copied().unwrap_or(b'0');
                     millionths = 10 * millionths + u64::from(digit - b'0');
                 }
                 if fraction.get(MILLION_DIGITS).is_some_and(|digit| *digit >= b'5') {
@@ -186,14 +187,14 @@ fn is_weight(word: &[u8]) -> bool {
 /// `None` if it is invalid or has more than two digits.
 fn split_exponent(word: &[u8]) -> (&[u8], Option<i32>) {
     let Some(letter) = memchr::memchr2(b'e', b'E', word) else { return (word, Some(0)) };
-    let exponent = &word[letter + 1..];
-    let digits = exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
+    let signed = &word[letter + 1..];
+    let digits = signed.strip_prefix(b"-").or_else(|| signed.strip_prefix(b"+")).unwrap_or(signed);
     let is_short = matches!(digits.len(), 1..=2) && digits.iter().all(u8::is_ascii_digit);
-    let exponent = if is_short { number(exponent) } else { None };
+    let exponent = if is_short { number(signed) } else { None };
     (&word[..letter], exponent)
 }
 
-/// The same weight spelled without an exponent. `None` if it has no exponent, or an invalid one.
+/// Spells a weight without its exponent: `1.5e3` becomes `1500.`. `None` if it has no exponent, or an invalid one.
 fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let (mantissa, exponent) = split_exponent(weight);
     if mantissa.len() == weight.len() {
@@ -202,8 +203,8 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let exponent = exponent?;
     let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
     let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
-    // The index in `digits` at which the decimal point belongs. If the index is before the first digit or after the
-    // last one, zeros are added in between. An exponent has at most two digits, so these are few.
+    // The index in `digits` at which the decimal point belongs. If that is before the first digit or after the last
+    // one, zeros fill the gap. An exponent has at most two digits, so these are few.
     let mut point = dot as i32 + exponent;
     while point < 0 {
         digits.insert(0, b'0');
@@ -231,17 +232,19 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     let mut start = 0;
     while start < text.len() {
         let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len + 1);
+        // `strip_mark` removes a byte order mark.
         let (line, offset) = (strip_mark(&text[start..end]), start as u64);
         start = end;
         if is_comment(line) {
             continue;
         }
         match parse(line) {
-            Some((names, weight)) => match scale.parse_weight(weight) {
+            Some((stack, weight)) => match scale.parse_weight(weight) {
+                // The weight has a digit other than 0, so rounding made it 0.
                 Some(0) if weight.iter().any(|digit| (b'1'..=b'9').contains(digit)) => {
                     skipped.add(Error::new("the weight is too small: with six decimals, it is 0").at_offset(offset));
                 }
-                Some(weight) => each(names, weight),
+                Some(weight) => each(stack, weight),
                 None if scale == Scale::Whole && has_fraction(weight) => {
                     let why = "the weight has a fraction, but the first weights in the file are whole numbers";
                     skipped.add(Error::new(why).at_offset(offset));
@@ -309,8 +312,8 @@ impl ReadLines for FoldedReader {
         // Folded stacks don't say what was counted: samples, nanoseconds or bytes.
         self.profile.series[series].counting = Counting::Unknown;
         let mut stacks = StackReader { reader: self, previous: &[], open: Vec::new() };
-        for_each_stack(lines, scale, skipped, |names, weight| {
-            let (thread, names) = split_thread(names);
+        for_each_stack(lines, scale, skipped, |stack, weight| {
+            let (thread, names) = split_thread(stack);
             let track = thread.map_or(default_track, |thread| stacks.reader.profile.track(thread));
             // A line may state a thread and no frames.
             let stack = if names.is_empty() { None } else { stacks.stack(names) };
@@ -346,9 +349,8 @@ impl<'t> StackReader<'_, 't> {
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
         // A frame of the previous line is also in this line if both lines are equal up to the frame's end, and the
-        // frame's label ends there in this line too.
-        let is_shared =
-            |frame: &OpenFrame| frame.end <= shared && names.get(frame.end).is_none_or(|&byte| byte == b';');
+        // frame's label ends there in this line too: at a `;` or at the end of the line.
+        let is_shared = |frame: &OpenFrame| frame.end <= shared && matches!(names.get(frame.end), None | Some(b';'));
         while self.open.last().is_some_and(|frame| !is_shared(frame)) {
             self.open.pop();
         }
@@ -358,11 +360,11 @@ impl<'t> StackReader<'_, 't> {
             None => (0, None),
         };
         // If all frames of the line are shared, `start` is beyond its end.
-        let Some(others) = names.get(start..) else { return stack };
-        let others_start = start;
-        // Each of the other frames ends at a `;` or at the end of the line. `len` is the offset of its end in `others`.
-        for len in memchr::memchr_iter(b';', others).chain([others.len()]) {
-            let end = others_start + len;
+        let Some(new_names) = names.get(start..) else { return stack };
+        let new_start = start;
+        // Each frame that isn't shared ends at a `;` or at the end of the line, at this offset in `new_names`.
+        for end_offset in memchr::memchr_iter(b';', new_names).chain([new_names.len()]) {
+            let end = new_start + end_offset;
             let frame = self.reader.frame(&names[start..end]);
             let callee = self.reader.profile.stack(stack, frame);
             self.open.push(OpenFrame { end, stack: callee });
@@ -469,7 +471,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
-    // 0: no stack is too small to be written.
+    // With 0 as the smallest weight, all stacks are written.
     tree.stacks(0, |stack, weight| {
         if has_fractions { lines.push_fraction(stack.as_bytes(), weight) } else { lines.push(stack.as_bytes(), weight) }
     })?;

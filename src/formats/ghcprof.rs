@@ -174,9 +174,9 @@ impl<'d> CenterLine<'d> {
             file = module;
         }
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
-        // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees,
-        // those without callees, the number of entries, and the cost center's number. A line without ticks and bytes
-        // ends with a share, which has a decimal point, as no other number does.
+        // The numbers, from the end of the line: bytes and ticks (not in all files), the shares of alloc and time with
+        // callees, those without callees, the number of entries, and the cost center's number. A line without ticks and
+        // bytes ends with a share, which has a decimal point, as no other number does.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {
@@ -193,7 +193,7 @@ impl<'d> CenterLine<'d> {
 /// Parses a range in the source, such as `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and the line and
 /// column of the range's start. `None` for other texts, such as `<built-in>`.
 fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
-    let (file, place) = match memchr::memmem::find(text, b":(") {
+    let (file, position) = match memchr::memmem::find(text, b":(") {
         Some(colon) => (&text[..colon], &text[colon + 2..]),
         None => {
             let column = memchr::memrchr(b':', text)?;
@@ -201,7 +201,8 @@ fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
             (&text[..line], &text[line + 1..])
         }
     };
-    let mut numbers = place.split(|byte| !byte.is_ascii_digit());
+    // The first two numbers are the line and the column of the start.
+    let mut numbers = position.split(|byte| !byte.is_ascii_digit());
     let (line, column) = (number(numbers.next()?)?, number(numbers.next()?)?);
     if file.is_empty() { None } else { Some((file, (line, column))) }
 }

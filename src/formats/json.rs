@@ -77,7 +77,7 @@ impl Serialize for FrameJson<'_> {
         put(&mut map, "module", frame.module.map(text))?;
         put(&mut map, "file", frame.file.map(text))?;
         put(&mut map, "line", unless_zero(frame.line))?;
-        // Without this member, the function starts in `file`; `null` says that the file of its start is unknown.
+        // Without `start_file`, the function starts in `file`; `null` says that the file of its start is unknown.
         if frame.start.file != frame.file {
             map.serialize_entry("start_file", &frame.start.file.map(text))?;
         }

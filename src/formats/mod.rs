@@ -1,9 +1,10 @@
-//! File formats, one file or folder each, with all that reads, writes and rewrites it. A format opens no files, starts
-//! no threads and uses no other format.
+//! File formats, one file or folder each, with all that reads, writes and rewrites it. The code of a format opens no
+//! files, starts no threads and uses no other format.
 //!
-//! [`FORMATS`] is the only table of the profiles that jitgraft reads and writes; help, detection and tests are based on
-//! it. A new format needs its own file or folder, one `mod` line and one entry here. The other formats here are parts
-//! of profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
+//! [`FORMATS`] is the only list of the profile formats that jitgraft reads and writes; help, detection and tests are
+//! based on it. A new format needs its own file or folder, one `mod` line and one entry here. The other formats here
+//! are parts of profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`,
+//! `elf_image`.
 
 pub mod callgrind;
 #[cfg(test)]

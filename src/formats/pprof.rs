@@ -174,7 +174,7 @@ fn build(profile: &Profile) -> PprofDraft {
 /// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
 fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
-    let counted = profile.series.iter().filter(|series| series.is_counted()).count();
+    let counted_events = profile.series.iter().filter(|series| series.is_counted()).count();
     // The type of the sample counts is called "samples", unless there are several such types, or an event has this
     // name.
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
@@ -182,7 +182,8 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     for series in &profile.series {
         let mut counts = None;
         if series.is_counted() {
-            let name = if counted > 1 || is_taken { format!("{}:samples", series.name) } else { "samples".to_owned() };
+            let is_ambiguous = counted_events > 1 || is_taken;
+            let name = if is_ambiguous { format!("{}:samples", series.name) } else { "samples".to_owned() };
             counts = Some(file.sample_type.len());
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
@@ -388,31 +389,32 @@ fn location_id(frame: FrameId) -> u64 {
 /// each of these files.
 fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     // The mappings, in the order of their IDs: `pieces` adds each mapping here when it assigns an ID to it.
-    let mut found = Vec::new();
-    let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
+    let mut mappings = Vec::new();
+    let mut pieces = MappedPieces::new(profile, &mut |piece| mappings.push(piece));
     let mut functions: FxHashMap<_, u64> = FxHashMap::default();
     let mut files = FunctionFiles::default();
     files.update(profile);
     for (id, frame) in profile.frames() {
         let source = files.file_of(profile, frame);
         let name = strings.id(&label::function(profile, frame));
-        let next = functions.len() as u64 + 1;
-        let function_id = *functions.entry((name, frame.module, source, frame.start)).or_insert(next);
-        if function_id == next {
+        let new_id = functions.len() as u64 + 1;
+        let function_id = *functions.entry((name, frame.module, source, frame.start)).or_insert(new_id);
+        if function_id == new_id {
             let filename = source.map_or(0, |file| strings.id_of(profile.name_of(file)));
             let start_line = frame.start.line.into();
             // pprof's functions have a line but no column. So the column is kept in the system name, which also tells
             // apart functions with the same name that start in different columns.
             let with_column = system_name(&label::function(profile, frame), frame.start.line, frame.start.column);
             let system_name = with_column.map_or(name, |text| strings.id(&text));
-            file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
+            file.function.push(PprofFunction { id: new_id, name, system_name, filename, start_line });
         }
-        let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
+        // The ID of the frame's mapping (0 if it has none), and the frame's address in memory.
+        let place = pieces.place(profile, frame, &mut |piece| mappings.push(piece));
         let line = vec![PprofLine { function_id, line: frame.line.into(), column: 0 }];
         let (mapping_id, address) = (place.mapping, place.address);
         file.location.push(PprofLocation { id: location_id(id), mapping_id, address, line, is_folded: false });
     }
-    file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
+    file.mapping = (1..).zip(&mappings).map(|(id, piece)| mapping(id, piece, strings)).collect();
 }
 
 /// The pprof mapping for a module, or for one mapped range of a module.

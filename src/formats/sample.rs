@@ -131,6 +131,7 @@ impl<'d> SampleLine<'d> {
         const MODULE: &[u8] = b"  (in ";
         let line = line.strip_prefix(b"    ")?;
         let indent = line.iter().position(|byte| !b" +|:!".contains(byte))?;
+        // Each level is indented by two characters.
         if indent % 2 != 0 {
             return None;
         }

@@ -192,6 +192,7 @@ impl MapReader<'_> {
         let Some(Text(mappings)) = &json.mappings else {
             return Err(Error::new("is not a source map: it has no mappings"));
         };
+        // The map's sources and names are appended to those of the sections before it, if there are any.
         let first = Numbers { sources: self.map.sources.len(), names: self.map.name_count() };
         let counts = Numbers { sources: json.sources.len(), names: json.names.len() };
         let segments = decode(mappings.as_bytes(), start, first, counts)?;
@@ -232,7 +233,7 @@ impl MapReader<'_> {
             };
             self.map.sources.push(AuthoredFile { path, content, is_third_party: false });
         }
-        // The list's indices count from this map's first source.
+        // The indices of third-party sources count from this map's first source.
         for index in json.third_party()?.iter() {
             self.map.sources[first + index].is_third_party = true;
         }

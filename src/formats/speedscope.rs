@@ -113,6 +113,7 @@ fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
     let (file, line, column) = if has_start {
         (frame.start.file, frame.start.line, frame.start.column)
     } else if let Some((file, line)) = profile.place_of(frame) {
+        // The file and the line that were sampled, as far as they are known.
         (Some(file), line, 0)
     } else {
         (frame.module, 0, 0)

@@ -163,8 +163,10 @@ impl<'a> Grafter<'a, '_> {
             // `UNKNOWN` is `: ???`, which follows the address of a frame without a name.
             for addr_end in memmem::find_iter(&line, UNKNOWN) {
                 let end = addr_end + UNKNOWN.len();
-                // If `???` is followed by an object or a source file, the frame isn't JIT code.
-                if !line[end..].trim_ascii_end().is_empty() && line.get(end) != Some(&b'"') {
+                // The line ends after `???` or, in JSON, the string does. If an object or a source file follows
+                // instead, the frame isn't JIT code.
+                let ends_here = line[end..].trim_ascii_end().is_empty() || line.get(end) == Some(&b'"');
+                if !ends_here {
                     continue;
                 }
                 let Some(addr_start) = find_trailing_address(&line[..addr_end]) else { continue };

@@ -30,7 +30,7 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Splits off the first line. Returns it without a byte order mark and line break, and the rest.
 fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
+    let end = memchr::memchr(b'\n', text).map_or(text.len(), |line_break| line_break + 1);
     (text[..end].trim_ascii(), &text[end..])
 }
 
@@ -163,10 +163,10 @@ impl VsprofColumns {
             let fields = fields(line);
             let Some(calls) = fields.get(self.calls).and_then(|field| parse_integer(field)) else { continue };
             // A line can be used twice: the inclusive and the exclusive time each have an average and a share.
-            let pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
-            for (time, share) in pairs.into_iter().flatten() {
-                let (Some(time), Some(share)) = (fields.get(time), fields.get(share)) else { continue };
-                let (Some(time), Some(share)) = (Rounded::parse(time), Rounded::parse(share)) else { continue };
+            let column_pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
+            for (time_column, share_column) in column_pairs.into_iter().flatten() {
+                let Some(time) = fields.get(time_column).and_then(|field| Rounded::parse(field)) else { continue };
+                let Some(share) = fields.get(share_column).and_then(|field| Rounded::parse(field)) else { continue };
                 let millis = calls as f64 * time.value * 100.0 / share.value;
                 let error = time.error / time.value + share.error / share.value;
                 if millis.is_finite() && millis > 0.0 && (total.is_none() || error < least_error) {
@@ -216,6 +216,9 @@ fn parse_integer(field: &[u8]) -> Option<u64> {
 /// Removes thousands separators from a number. `None` if it is negative, or if a separator isn't followed by three
 /// digits, as in `0,5`, where the comma is a decimal point.
 fn without_separators(field: &[u8]) -> Option<String> {
+    if field.contains(&b'-') {
+        return None;
+    }
     let (whole, fraction) = field.split_at(memchr::memchr(b'.', field).unwrap_or(field.len()));
     let mut text = String::new();
     for group in whole.split(|byte| !byte.is_ascii_digit()).filter(|group| !group.is_empty()) {
@@ -225,7 +228,7 @@ fn without_separators(field: &[u8]) -> Option<String> {
         text.extend(group.iter().map(|&digit| char::from(digit)));
     }
     text.extend(fraction.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)));
-    if field.contains(&b'-') { None } else { Some(text) }
+    Some(text)
 }
 
 #[cfg(test)]

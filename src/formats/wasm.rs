@@ -124,6 +124,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
         text(&mut rest)?;
         match rest.read_u8().ok()? {
             FUNCTION => {
+                // Skips the index of the function's type.
                 number(&mut rest)?;
                 functions += 1;
             }
@@ -138,6 +139,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
                 rest.read_u8().ok()?;
             }
             TAG => {
+                // Skips an attribute and the index of the tag's type.
                 rest.read_u8().ok()?;
                 number(&mut rest)?;
             }
@@ -254,6 +256,7 @@ fn text<'a>(rest: &mut Bytes<'a>) -> Option<&'a str> {
     std::str::from_utf8(rest.split(len).ok()?.slice()).ok()
 }
 
+/// Skips the type of a value. `None` if it is cut off.
 fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
     /// Codes of the reference types that are followed by a heap type.
     const REFERENCES: [u8; 2] = [0x63, 0x64];
@@ -263,6 +266,8 @@ fn value_type(rest: &mut Bytes<'_>) -> Option<()> {
     Some(())
 }
 
+/// Skips the limits of a table or memory: the minimum size and, if flags say so, the maximum size and the page size.
+/// `None` if they are cut off.
 fn limits(rest: &mut Bytes<'_>) -> Option<()> {
     const HAS_MOST: u8 = 1;
     const HAS_PAGE_SIZE: u8 = 8;

@@ -55,8 +55,9 @@ impl Column {
     /// Adds nanoseconds as milliseconds, spelled like the result of [`millis`](super::writing::millis).
     #[inline]
     pub(super) fn millis(&mut self, nanos: u64) {
-        // A number of up to 15 digits is also the shortest text for its nearest double, so its digits can be written as
-        // they are. Larger numbers are left to serde, and so are tiny ones, which are spelled with an exponent.
+        // serde spells a floating-point number with as few digits as possible. If the exact value has at most 15
+        // digits, these are its own digits, so they can be written directly. Larger numbers are left to serde, and so
+        // are tiny ones, which are spelled with an exponent.
         if !(1_000..1_000_000_000_000_000).contains(&nanos) {
             return self.json(&super::writing::millis(nanos));
         }

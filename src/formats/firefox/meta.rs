@@ -37,7 +37,7 @@ pub(super) fn write(
     meta.field("processType", &0)?;
     meta.field("stackwalk", &1)?;
     meta.field("debug", &false)?;
-    // Tells the viewer not to look for more names.
+    // `symbolicated` tells the viewer not to look for more names.
     meta.field("symbolicated", &true)?;
     meta.field("usesOnlyOneStackType", &false)?;
     meta.field("sourceCodeIsNotOnSearchfox", &true)?;

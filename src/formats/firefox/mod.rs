@@ -52,28 +52,28 @@ fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, ou
     let writing = Writing::new(profile, series, options.weight);
     let mut libraries = Libraries::default();
     let mut categories = Categories::default();
-    let rows = threads(profile, series);
-    let moments = moments(profile, &rows);
+    let threads = threads(profile, series);
+    let moments = moments(profile, &threads);
     // Indices for the thread that is being built. They are cleared for each thread, but keep their memory.
     let mut numbers = ThreadNumbers::default();
     let mut build = |index: usize, libraries: &mut Libraries, categories: &mut Categories| {
         let mut shared = Shared { writing: &writing, libraries, categories };
-        Thread::new(&rows[index], &moments[index], &mut shared, &mut numbers)
+        Thread::new(&threads[index], &moments[index], &mut shared, &mut numbers)
     };
     let mut kept = Vec::new();
-    for index in 0..rows.len() {
+    for index in 0..threads.len() {
         let thread = build(index, &mut libraries, &mut categories);
-        if rows.len() <= most_kept {
+        if threads.len() <= most_kept {
             kept.push(thread);
         }
     }
     const NONE: &[(); 0] = &[];
     Object::write(out, |document| {
-        document.object("meta", |meta| meta::write(meta, &writing, &rows, &categories))?;
+        document.object("meta", |meta| meta::write(meta, &writing, &threads, &categories))?;
         document.field("libs", &libraries.list)?;
         ["pages", "profilerOverhead", "counters"].iter().try_for_each(|name| document.field(name, NONE))?;
         let out = document.field_name("threads")?;
-        for index in 0..rows.len() {
+        for index in 0..threads.len() {
             out.write_all(if index == 0 { b"[" } else { b"," })?;
             match kept.get(index) {
                 Some(thread) => thread.write(out)?,
@@ -81,7 +81,7 @@ fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, ou
                 None => build(index, &mut libraries, &mut categories).write(out)?,
             }
         }
-        out.write_all(if rows.is_empty() { b"[]" } else { b"]" })
+        out.write_all(if threads.is_empty() { b"[]" } else { b"]" })
     })?;
     Ok(writeln!(out)?)
 }

@@ -375,12 +375,14 @@ fn stack(
     stacks: &[Option<StackId>],
     profile: &mut Profile,
 ) -> Option<StackId> {
-    let frame = *frames.get(index_in(&table.frame, row)?)?;
+    let frame_row = index_in(&table.frame, row)?;
+    let frame = *frames.get(frame_row)?;
     // `null` instead of a caller: the frame is the outermost one.
     if number_in(&table.prefix, row).is_none() {
         return Some(profile.stack(None, frame));
     }
-    let caller = (*stacks.get(index_in(&table.prefix, row)?)?)?;
+    let caller_row = index_in(&table.prefix, row)?;
+    let caller = stacks.get(caller_row).copied().flatten()?;
     Some(profile.stack(Some(caller), frame))
 }
 
@@ -409,7 +411,8 @@ impl Lib {
 impl ReadSamples {
     /// Adds the samples of a thread to the event called `name`; without a name, to an event named after what the
     /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged rows. Samples that
-    /// refer to these are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown stack.
+    /// refer to damaged rows are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown
+    /// stack.
     fn push(
         &self,
         name: Option<&str>,
@@ -446,14 +449,15 @@ impl ReadSamples {
                     stack
                 }
             };
+            // Carry the rounding error of each sample over to the next one, so that the sum is right.
             let exact = self.weight(row) * scale + rounding_error;
-            // Carry the rounding error over to the next sample, so that the sum is right.
             let rounded = exact.round();
             rounding_error = exact - rounded;
             let weight = rounded.abs() as u64;
             let count = if counts_samples { weight } else { 1 };
             let time = if self.has_times() { Some(Nanos((millis * 1e6).round() as u64)) } else { None };
             let row = Row { track, stack, weight, count, time };
+            // Deallocations, for example, have negative weights.
             if rounded < 0.0 {
                 profile.push_negative(series, row);
             } else {

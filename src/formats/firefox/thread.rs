@@ -84,7 +84,7 @@ impl<'p> Thread<'p> {
             thread.object("frameTable", |table| self.tables.frames.write(table))?;
             thread.object("funcTable", |table| self.tables.functions.write(table))?;
             thread.object("resourceTable", |table| self.tables.resources.write(table))?;
-            // Left empty, because functions already have names.
+            // The table of native symbols is left empty, because functions already have names.
             thread.object("nativeSymbols", |table| {
                 table.field("length", &0)?;
                 ["address", "functionSize", "libIndex", "name"].iter().try_for_each(|name| table.field(name, NONE))
@@ -112,7 +112,7 @@ impl SampleColumns {
         let mut stack = Column::with_capacity(rows.len(), 7);
         let mut time = Column::with_capacity(rows.len(), 12);
         let mut weight = Column::with_capacity(rows.len(), 8);
-        // Time and cycles tell how busy the thread was, which the viewer draws. With other events, there is no such
+        // The viewer draws how busy a thread was, which CPU time and cycles tell. With other events, there is no such
         // column.
         let mut cpu_delta = None;
         if writing.counted != Counted::Other && !rows.is_empty() {

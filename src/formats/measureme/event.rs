@@ -75,11 +75,14 @@ impl VersionLayout {
     #[inline]
     pub(super) fn decode<const EVENT: usize>(self, record: &[u8; EVENT]) -> RawEvent {
         // The record's length is a constant here, so no bounds checks are needed.
-        let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
-        let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
+        let word = |offset: usize| {
+            u32::from_le_bytes([record[offset], record[offset + 1], record[offset + 2], record[offset + 3]])
+        };
+        // `word` reads a number of four bytes, `wide` one of eight.
+        let wide = |offset: usize| u64::from(word(offset)) | u64::from(word(offset + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
         // Thread and payload are the last four words. Start and end have 48 bits each: the lower 32 in a word of their
-        // own, the upper 16 in one common word.
+        // own, the upper 16 in one common word, whose upper half belongs to the start.
         let thread_offset = EVENT - 16;
         let upper = u64::from(word(thread_offset + 12));
         let start = u64::from(word(thread_offset + 4)) | (upper & 0xFFFF_0000) << 16;

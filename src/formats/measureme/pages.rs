@@ -42,18 +42,18 @@ impl<'data> Pages<'data> {
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
         let empty = PageStream { bytes, pages: Vec::new() };
         let mut pages = Self { events: empty.clone(), data: empty.clone(), index: empty };
-        let mut at = FILE_HEADER;
-        while at < bytes.len() {
-            let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
+        let mut page_start = FILE_HEADER;
+        while page_start < bytes.len() {
+            let Some(header) = bytes[page_start..].first_chunk::<PAGE_HEADER>() else {
                 skipped.add(
-                    Error::new(format!("a page header has only {} of its 5 bytes", bytes.len() - at))
-                        .at_offset(at as u64),
+                    Error::new(format!("a page header has only {} of its 5 bytes", bytes.len() - page_start))
+                        .at_offset(page_start as u64),
                 );
                 break;
             };
             let [tag, size @ ..] = *header;
             let size = u32::from_le_bytes(size) as usize;
-            let offset = at + PAGE_HEADER;
+            let offset = page_start + PAGE_HEADER;
             let len = size.min(bytes.len() - offset);
             match tag {
                 0 => pages.events.push(offset, len),
@@ -61,7 +61,8 @@ impl<'data> Pages<'data> {
                 2 => pages.index.push(offset, len),
                 _ => {
                     skipped.add(
-                        Error::new(format!("a page has the tag {tag}; only 0, 1 and 2 are known")).at_offset(at as u64),
+                        Error::new(format!("a page has the tag {tag}; only 0, 1 and 2 are known"))
+                            .at_offset(page_start as u64),
                     );
                     // A page that is cut off is the last one. Leave the loop, because the check below would report this
                     // page again.
@@ -71,9 +72,10 @@ impl<'data> Pages<'data> {
                 }
             }
             if len < size {
-                skipped.add(Error::new(format!("a page has only {len} of its {size} bytes")).at_offset(at as u64));
+                skipped
+                    .add(Error::new(format!("a page has only {len} of its {size} bytes")).at_offset(page_start as u64));
             }
-            at = offset + len;
+            page_start = offset + len;
         }
         pages
     }
@@ -140,11 +142,12 @@ impl<'data> PageStream<'data> {
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
-        // The bytes before the first record that starts in this page: the stream's header, or the rest of a record.
-        // `start` is where the page begins in the stream; it is less than `STREAM_HEADER` (`None`) on the first page.
+        // The number of bytes before the first record that starts in this page.
         let skip = match start.checked_sub(STREAM_HEADER) {
+            // The page, usually the first one, begins within the stream's header.
             None => STREAM_HEADER - start,
-            Some(before) => before.next_multiple_of(SIZE as u64) - before,
+            // The page may begin within a record. Records begin at multiples of their size after the header.
+            Some(position) => position.next_multiple_of(SIZE as u64) - position,
         };
         let bytes = &bytes[bytes.len().min(skip as usize)..];
         // What is left at the end is the start of a record that continues on the next page, unless the file ends here.

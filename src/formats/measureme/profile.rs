@@ -30,9 +30,8 @@ impl<'data> MeasuremeFile<'data> {
         // The number of bytes of an incomplete event at the end. It is reported here, since readers of events skip it.
         let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event_size as u64;
         if tail != 0 {
-            let at = events.file_offset(events.len() - tail);
-            skipped
-                .add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event_size)).at_offset(at));
+            let message = format!("an event has only {tail} of its {} bytes", layout.event_size);
+            skipped.add(Error::new(message).at_offset(events.file_offset(events.len() - tail)));
         }
         Ok(Self { layout, events, strings, metadata, skipped })
     }
@@ -105,9 +104,9 @@ impl<'data> MeasuremeFile<'data> {
                 each(self.layout.decode(record));
             }
             // Pages are read backwards, so this page and those after it aren't needed any more. Memory isn't released
-            // after every page of the stream, since each release interrupts the other threads. What the previous
-            // release covered is released again: when the kernel maps memory that is read, it maps the neighbors as
-            // well, and so brings back some of it.
+            // after every page of the stream, since each release interrupts the other threads. Each release covers
+            // twice as many pages as were read since the last one, so what that one covered is released again: when the
+            // kernel maps memory that is read, it maps the neighbors as well, and so brings back some of it.
             if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));
@@ -121,6 +120,7 @@ const PAGES_PER_RELEASE: usize = 16;
 
 /// The version in the file's header. Fails if the magic number isn't that of a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
+    // Four bytes of magic number, then the version in four bytes.
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
         return Err(Error::new(format!("the file has {} bytes, fewer than the 8 of a measureme header", bytes.len()))
             .at_offset(0));

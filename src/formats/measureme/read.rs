@@ -27,6 +27,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let mut threads = ThreadNumbers::default();
     profile.for_each_event_reversed(&done, |event| {
         if let Payload::Interval { start, end } = event.payload {
+            // `sums.track` adds the thread if it is new.
             let track = threads.number(event.thread, || sums.track());
             sums.call(track, labels.number(event.id), Span { start, end });
         }
@@ -76,19 +77,19 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut timeline = Timeline::default();
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
-    let mut count = 0;
+    let mut thread_count = 0;
     // Events are read backwards, because a caller is written after its callees. If both have the same times, only this
     // order tells which is the caller.
     profile.for_each_event_reversed(&done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
-            Payload::Instant(at) => (clamp(at), 0, SliceKind::Instant),
+            Payload::Instant(time) => (clamp(time), 0, SliceKind::Instant),
             Payload::Integer(_) => return,
         };
         // New threads are numbered from 0.
         let track = threads.number(event.thread, || {
-            count += 1;
-            count - 1
+            thread_count += 1;
+            thread_count - 1
         }) as u32;
         let label = labels.number(event.id);
         let name = timeline.names.number(labels.text(label));
@@ -99,7 +100,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     });
     timeline.tracks = threads.tracks(&profile);
     // Events don't state their callers, so the spans of every thread (`true`) have to be nested by their times.
-    timeline.nest(&vec![true; count]);
+    timeline.nest(&vec![true; thread_count]);
     // `labels` borrows `profile`, whose list of damage is taken next.
     drop(labels);
     warnings.extend(profile.skipped.into_warning());

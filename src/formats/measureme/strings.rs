@@ -127,18 +127,19 @@ impl<'data> Strings<'data> {
         let Some(mut address) = self.address(id) else { return false };
         loop {
             let bytes = self.data.rest_of_page(address);
-            let run = memchr::memchr2(REFERENCE, END, bytes).unwrap_or(bytes.len());
-            text.extend_from_slice(&bytes[..run]);
-            address += run as u64;
-            match bytes.get(run) {
+            let plain_len = memchr::memchr2(REFERENCE, END, bytes).unwrap_or(bytes.len());
+            text.extend_from_slice(&bytes[..plain_len]);
+            address += plain_len as u64;
+            match bytes.get(plain_len) {
                 Some(&END) => return text.len() <= MAX_LEN,
+                // The byte is `REFERENCE`, and the ID of another string follows.
                 Some(_) => {
-                    let mut reference = [0; 8];
-                    let reference = &mut reference[..self.id_size];
-                    if !self.data.copy(address + 1, reference) {
+                    let mut id_bytes = [0; 8];
+                    let id_bytes = &mut id_bytes[..self.id_size];
+                    if !self.data.copy(address + 1, id_bytes) {
                         return false;
                     }
-                    let reference = little_endian(reference);
+                    let reference = little_endian(id_bytes);
                     let len_before = text.len();
                     let is_allowed = depth > 0 && *references > 0;
                     // `depth` limits each branch, `references` all of the text.
@@ -151,6 +152,7 @@ impl<'data> Strings<'data> {
                     }
                     address += 1 + self.id_size as u64;
                 }
+                // The string data ends before the text does, or the text is too long.
                 None if bytes.is_empty() || text.len() > MAX_LEN => return false,
                 // The text continues on the next page.
                 None => {}
@@ -174,10 +176,10 @@ impl StringIndex {
             let message = format!("an entry of the string index has only {tail} of its {size} bytes");
             skipped.add(Error::new(message).at_offset(stream.file_offset(stream.len() - tail)));
         }
-        // Limit the table's size, so that a damaged ID can't make us allocate a lot of memory.
-        // Higher IDs, such as that of the metadata, go into the map.
-        let bound = (4 * entries.len() as u64 + 1024).min(METADATA);
-        let highest = entries.iter().map(|&(id, _)| id).filter(|id| *id < bound).max();
+        // Limit the table's size, so that a damaged ID can't make us allocate a lot of memory. IDs from `id_limit` on,
+        // such as that of the metadata, go into the map.
+        let id_limit = (4 * entries.len() as u64 + 1024).min(METADATA);
+        let highest = entries.iter().map(|&(id, _)| id).filter(|id| *id < id_limit).max();
         let mut dense = vec![0; highest.map_or(0, |id| id as usize + 1)];
         let mut sparse = FxHashMap::default();
         for (id, address) in entries {

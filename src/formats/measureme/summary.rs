@@ -128,8 +128,8 @@ impl Sums {
         let lane = lanes.place(span, |_| {});
         let caller = lanes.top(lane).map(|(_, caller)| *caller);
         lanes.open(lane, span, (label, kind));
-        if let Some((caller, caller_kind)) = caller {
-            let caller = self.item(caller);
+        if let Some((caller_label, caller_kind)) = caller {
+            let caller = self.item(caller_label);
             caller.self_time -= duration;
             // `hash` and `load` are self times, too.
             match caller_kind {

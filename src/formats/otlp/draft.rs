@@ -188,21 +188,21 @@ impl Draft {
     }
 
     /// Encodes the whole message, a `ProfilesData`: field 1 is a `ResourceProfiles`, field 2 the dictionary. A
-    /// `ResourceProfiles` has the resource (1) and a `ScopeProfiles` (2), and that has the scope (1) and the profiles
-    /// (2).
+    /// `ResourceProfiles` has the resource (field 1) and a `ScopeProfiles` (2), and that has the scope (1) and the
+    /// profiles (2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         // Take the resources out of `self`, because encoding their profiles also changes `self.tables`.
         for resource in std::mem::take(&mut self.resources) {
-            let mut scope = Vec::new();
-            put_field(1, &[&resource.scope], &mut scope);
+            let mut scope_profiles = Vec::new();
+            put_field(1, &[&resource.scope], &mut scope_profiles);
             for profile in &resource.profiles {
-                profile.encode(&mut self.tables, &mut scope);
+                profile.encode(&mut self.tables, &mut scope_profiles);
             }
-            let mut bytes = Vec::new();
-            put_field(1, &[&resource.resource], &mut bytes);
-            put_field(2, &[&scope], &mut bytes);
-            put_field(1, &[&bytes], &mut out);
+            let mut resource_profiles = Vec::new();
+            put_field(1, &[&resource.resource], &mut resource_profiles);
+            put_field(2, &[&scope_profiles], &mut resource_profiles);
+            put_field(1, &[&resource_profiles], &mut out);
         }
         put_field(2, &self.tables.parts(), &mut out);
         out

@@ -26,7 +26,7 @@ const HEAD: u64 = 1 << 16;
 /// The magic number of a zstd frame.
 pub(super) const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 
-/// Whether an input looks like an OpenTelemetry profile, in any of the three forms.
+/// Whether an input looks like an OpenTelemetry profile: a protocol buffer, length-prefixed messages or JSON.
 pub fn sniff(head: &[u8]) -> bool {
     is_json(head) || is_message(head) || has_lengths(head)
 }
@@ -135,7 +135,8 @@ fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field says about whether its message is a `ResourceProfiles` of OTLP.
+/// What a field says about whether its message is a `ResourceProfiles` of OTLP: field 1 is the resource (whose field 1
+/// is an attribute), 2 a `ScopeProfiles`, and 3 the URL of a schema.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| match tag {
@@ -149,7 +150,8 @@ fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence 
     }
 }
 
-/// What a field says about whether its message is a `ScopeProfiles` of OTLP.
+/// What a field says about whether its message is a `ScopeProfiles` of OTLP: field 1 is the scope (name, version and
+/// attributes), 2 a profile, and 3 the URL of a schema.
 fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
@@ -177,6 +179,7 @@ fn examine_attribute(value: FieldValue<'_>) -> Evidence {
             }
             (1, FieldValue::Bytes(key)) => Evidence::proof_if(!key.is_empty()),
             (2, FieldValue::Bytes(any_value)) => examine(any_value, |tag, value| match (tag, value) {
+                // Field 1 of an `AnyValue` is the value if that is text.
                 (1, FieldValue::Bytes(text)) => examine_text(text),
                 (1, FieldValue::Number(_)) => Evidence::Contradiction,
                 _ => Evidence::Nothing,
@@ -201,9 +204,9 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// Examines the first field of a `Profile` message. Field 1 is the value type, a message of nothing but string indices:
-/// anything else with this number is a contradiction. So is the number 0, which no field has. Fields with higher
-/// numbers are no evidence.
+/// Examines the first field of a `Profile` message. Field 1 is the value type, a message with nothing but numbers in
+/// its fields 1 to 3: anything else in field 1 is a contradiction. So is the field number 0, which no field has. Fields
+/// with higher numbers are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
@@ -221,6 +224,7 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
     let message = &rest[..len.min(rest.len())];
+    // Even a message with only one short field has two bytes: a tag and a value.
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 

@@ -53,8 +53,8 @@ pub(super) fn is_link_id(label: &str) -> bool {
 /// left out.
 pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
     let key = String::from_utf8_lossy(&attribute.key);
-    let name = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);
-    if name.is_none() && NO_LABEL_PREFIXES.iter().any(|start| key.starts_with(start)) {
+    let known_label = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);
+    if known_label.is_none() && NO_LABEL_PREFIXES.iter().any(|start| key.starts_with(start)) {
         return;
     }
     let value = match &attribute.value {
@@ -65,7 +65,7 @@ pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
         Value::List(_) | Value::Other => return,
     };
     if !key.is_empty() && !value.is_empty() {
-        put(name.unwrap_or(&key), &value, labels);
+        put(known_label.unwrap_or(&key), &value, labels);
     }
 }
 

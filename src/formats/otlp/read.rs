@@ -61,11 +61,12 @@ impl Reader {
         self.profile
     }
 
-    /// Reads a `ProfilesData` message.
+    /// Reads a `ProfilesData` message into the profile. Never fails: samples that can't be read are counted.
     pub(super) fn read_message(&mut self, message: ProfilesData) -> Result<()> {
-        let bytes = message.encoded_len();
+        // The number of frames is limited in proportion to the size of the message.
+        let size = message.encoded_len();
         let dictionary = message.dictionary.unwrap_or_default();
-        let mut frames = LocationFrames::new("dictionary", bytes);
+        let mut frames = LocationFrames::new("dictionary", size);
         for (number, location) in (0..).zip(&dictionary.location_table) {
             add_location(number, location, &dictionary, &mut frames, self);
         }
@@ -211,7 +212,7 @@ impl MessageReader<'_> {
         unit == "count"
             && counts_name.strip_suffix(COUNTS) == Some(&name)
             && counts.samples.len() == profile.samples.len()
-            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
+            && counts.samples.iter().zip(&profile.samples).all(|(count, sample)| differ_only_in_values(count, sample))
     }
 
     /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one: it has the same samples
@@ -219,11 +220,11 @@ impl MessageReader<'_> {
     fn read_profile(&mut self, message: &ProfileMessage, counts: Option<&ProfileMessage>, owner: &Owner) {
         let event = self.event(message);
         let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
-        let mut counts = counts.into_iter().flat_map(|counts| &counts.samples);
+        let mut count_samples = counts.into_iter().flat_map(|counts| &counts.samples);
         for sample in &message.samples {
-            // The sample of the counts at the same position. If it is missing or damaged, the counts are unknown.
-            let counts = counts.next().and_then(|counts| SampleMessage::decode(counts.clone()).ok());
-            let counts = counts.map(|counts| counts.values);
+            // The sample at the same position in `counts`. If it is missing or damaged, the counts are unknown.
+            let count_sample = count_samples.next().and_then(|encoded| SampleMessage::decode(encoded.clone()).ok());
+            let counts = count_sample.map(|count_sample| count_sample.values);
             if let Err(error) = self.read_sample(sample, counts.as_deref(), event, &mut tracks) {
                 self.reader.skipped.add(error);
             }

@@ -75,7 +75,7 @@ pub(super) fn resource(
     };
     // Only a process that runs the recorded program gets the recorded arguments. Others, such as child processes, were
     // started with other arguments.
-    let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
+    let runs_recorded_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
     let derived: [(&str, Option<AnyValue>); 9] = [
         ("service.name", Some(text(service))),
         ("host.name", recording.host.as_deref().map(text)),
@@ -85,7 +85,7 @@ pub(super) fn resource(
         ("process.pid", track.pid.map(|pid| number(pid.0.into()))),
         ("process.executable.name", executable_name.map(text)),
         ("process.executable.path", executable.map(text)),
-        ("process.command_args", is_the_program.then(|| words(program))),
+        ("process.command_args", runs_recorded_program.then(|| words(program))),
     ];
     let mut attributes = Vec::new();
     for (key, value) in derived {

@@ -85,6 +85,7 @@ impl StackWriter {
         let mut new_pieces = Vec::new();
         let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
+        // Mapping 0 stands for none.
         let mapping_index = if place.mapping == 0 { 0 } else { self.mappings[place.mapping as usize - 1] };
         let attribute_indices = attributes(profile, frame, runtimes, tables);
         // Frames that were added to the profile since the last call aren't in `files` yet.

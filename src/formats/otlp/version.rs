@@ -32,6 +32,7 @@ impl ProfilesData {
         // A message may have its dictionary in several parts. Decoding joins their tables, so the sizes are added up
         // here.
         let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
+        // The dictionary's field 5 is the table of strings, field 6 that of attributes.
         let (strings, attributes) = (count(5), count(6));
         // Every dictionary has at least the empty string, so this message has no dictionary.
         if strings == 0 && !resources.is_empty() {
@@ -128,6 +129,7 @@ impl Signs {
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
                 // These types are those of 1.10: a link in field 3, values in field 4.
                 (3, FieldValue::Number(_)) | (4, FieldValue::Bytes(_)) => self.current = true,
+                // Timestamps, which have eight bytes each.
                 (5, value) => times = value.fixed().count(),
                 _ => {}
             }

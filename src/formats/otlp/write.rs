@@ -181,9 +181,10 @@ impl WrittenInput {
         const OF_ROW: usize = 4000;
         let mut len = OF_ROW;
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
-            // Twice, as a margin: the attribute for a label may have a longer name than the label.
+            // The label counts twice, as a margin: its attribute may have a longer name than the label.
             len += 2 * (key.len() + value.len());
         }
+        // If the message already has this stack, the row adds no frames.
         if self.known.stacks.has(row.stack, runtimes) {
             return len;
         }

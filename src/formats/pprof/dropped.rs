@@ -74,13 +74,14 @@ impl DroppedFunctions {
     pub(super) fn locations(&self, tables: &Tables<'_>) -> FxHashMap<u64, Dropped> {
         let mut locations = FxHashMap::default();
         for location in &tables.profile.location {
-            match self.matching_lines(location, tables) {
-                0 => {}
-                // The last line is the compiled function; the lines before it are calls inlined into it. Without that
-                // function, nothing of the location is left.
-                lines if lines == location.line.len() => _ = locations.insert(location.id, Dropped::Whole),
-                _ => _ = locations.insert(location.id, Dropped::Inner),
+            let lines = self.matching_lines(location, tables);
+            if lines == 0 {
+                continue;
             }
+            // The last line is the compiled function; the lines before it are calls inlined into it. Without that
+            // function, nothing of the location is left.
+            let dropped = if lines == location.line.len() { Dropped::Whole } else { Dropped::Inner };
+            locations.insert(location.id, dropped);
         }
         locations
     }
@@ -134,7 +135,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
             None => has_kept_caller = true,
             Some(Dropped::Whole) if has_kept_caller => return &locations[index + 1..],
             Some(Dropped::Inner) if has_kept_caller => return &locations[index..],
-            // None of its callers stays, so it isn't dropped.
+            // None of the location's callers stays, so the location isn't dropped.
             Some(_) => {}
         }
     }

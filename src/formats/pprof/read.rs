@@ -37,9 +37,9 @@ pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // `head` may end within a field. If that field is large, such as a location with thousands of inlined calls or
-        // a sample with thousands of locations, it counts as fitting if its start looks right. The call of `next` below
-        // then fails, which ends the loop.
+        // `head` may end within a field, which `cut` then returns. If that field is large, such as a location with
+        // thousands of inlined calls or a sample with thousands of locations, it counts as fitting if its start looks
+        // right. The call of `next` below then fails, which ends the loop.
         if let Some((tag @ 2..=5, message)) = fields.cut()
             && (is_start_of_message(message) || tag == 2 && is_start_of_long_sample(message))
         {
@@ -129,9 +129,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     };
     let mut skipped = Skipped::new("sample");
     let mut sample = PprofSample::default();
-    for bytes in &tables.samples {
+    for encoded in &tables.samples {
         sample.clear();
-        let decoded = sample.merge(*bytes).map_err(|error| Error::new("the sample is damaged").because(error));
+        let decoded = sample.merge(*encoded).map_err(|error| Error::new("the sample is damaged").because(error));
         if let Err(error) = decoded.and_then(|()| reading.add_sample(&sample)) {
             skipped.add(error);
         }
@@ -342,7 +342,7 @@ impl PprofReading<'_, '_> {
             let weight = value.unsigned_abs().saturating_mul(event.scale);
             let count = match event.count {
                 Some(index) => value_at(index).unsigned_abs(),
-                // The file doesn't state how many samples the weight stands for, so it counts as one.
+                // The file doesn't state how many samples the weight stands for, so the weight counts as one sample.
                 None => u64::from(weight > 0),
             };
             let row = Row { track, stack, weight, count, time };
@@ -358,7 +358,7 @@ impl PprofReading<'_, '_> {
 
     /// Finds out the thread and the time of a sample from its labels.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
-        let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
+        let (mut track, mut time, mut kept_labels) = (Track::default(), None, BTreeMap::new());
         let mut has_unkept_label = false;
         for label in &sample.label {
             let key = self.tables.string(label.key);
@@ -386,13 +386,13 @@ impl PprofReading<'_, '_> {
                 // In files that jitgraft wrote, this label names the event to which the sample belongs. The label isn't
                 // needed, because the sample's values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
-                _ if self.keeps_labels => self.add_label(label, &mut others),
+                _ if self.keeps_labels => self.add_label(label, &mut kept_labels),
                 _ => has_unkept_label = true,
             }
         }
         self.samples_without_labels += u64::from(has_unkept_label);
-        if !others.is_empty() {
-            track.labels = Some(Arc::new(others));
+        if !kept_labels.is_empty() {
+            track.labels = Some(Arc::new(kept_labels));
         }
         SampleOwner { track, time }
     }

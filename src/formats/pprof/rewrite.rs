@@ -113,8 +113,8 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
             let uses: Vec<Option<LocationUse>> = unnamed.uses(&sample, tables).collect();
             for (id, location_use) in sample.location_id.iter_mut().zip(uses) {
                 if let Some(location_use) = location_use
-                    // If a location has several names, it gets the first one itself. Only for the others does it have
-                    // copies.
+                    // If a location has several names, the first one is on the location itself, and each of the others
+                    // on a copy.
                     && let Some(copy) = names.copy_of(&location_use)
                 {
                     *id = first_copy + copy as u64;

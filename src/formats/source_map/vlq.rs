@@ -23,7 +23,7 @@ const fn digits() -> [u8; 256] {
 /// ten digits.
 #[inline(always)]
 pub(super) fn unsigned(text: &mut &[u8]) -> Option<u64> {
-    // Most numbers have one digit, which is handled first for speed.
+    // Most numbers have one digit, which is handled first for speed. A digit below 32 is the last one of its number.
     let (number, rest) = match text.split_first().map(|(byte, rest)| (DIGITS[usize::from(*byte)], rest)) {
         Some((digit @ ..32, rest)) => (u64::from(digit), rest),
         _ => unsigned_of_any_length(text)?,
@@ -39,6 +39,7 @@ fn unsigned_of_any_length(mut text: &[u8]) -> Option<(u64, &[u8])> {
     loop {
         let (byte, rest) = text.split_first()?;
         let digit = DIGITS[usize::from(*byte)];
+        // Ten digits have 50 bits.
         if digit == OTHER || shift >= 50 {
             return None;
         }

@@ -43,7 +43,8 @@ impl Depths {
     pub(super) fn new(profile: &Profile) -> Self {
         let mut depths: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
-            let caller = profile.stack_of(StackId(stack)).0;
+            let (caller, _) = profile.stack_of(StackId(stack));
+            // Callers have smaller IDs than their callees, so the caller's depth is known.
             depths.push(caller.map_or(0, |caller| depths[caller.index()]) + 1);
         }
         Self(depths)
@@ -56,8 +57,8 @@ impl Depths {
     /// True if the lists of all frames of each sample are so long that the changes between consecutive stacks should be
     /// written instead: the lists are long by themselves, and their text is also longer than that of the changes.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
-        let listed = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));
-        if listed < LONG {
+        let listed_frames = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));
+        if listed_frames < LONG {
             return false;
         }
         let (mut changes, mut previous) = (0u64, None);
@@ -66,7 +67,7 @@ impl Depths {
             previous = row.stack;
         }
         // A change takes as much text as this many frames of a list.
-        changes.saturating_mul(FRAMES_OF_A_CHANGE) < listed
+        changes.saturating_mul(FRAMES_OF_A_CHANGE) < listed_frames
     }
 }
 
@@ -85,19 +86,19 @@ impl Serialize for Changes<'_> {
     /// open, outermost first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
-        let (mut previous, mut at) = (None, self.start);
+        let (mut previous, mut now) = (None, self.start);
         let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
         // The empty stack at the end closes all frames.
         for (stack, weight) in rows.chain([(None, &0)]) {
             let (mut closed, mut opened) = (Vec::new(), Vec::new());
             compare(self.lists.profile, previous, stack, |frame| closed.push(frame), |frame| opened.push(frame));
             for frame in closed {
-                list.serialize_element(&OpenOrClose { r#type: "C", frame: frame.0, at })?;
+                list.serialize_element(&OpenOrClose { r#type: "C", frame: frame.0, at: now })?;
             }
             for frame in opened.into_iter().rev() {
-                list.serialize_element(&OpenOrClose { r#type: "O", frame: frame.0, at })?;
+                list.serialize_element(&OpenOrClose { r#type: "O", frame: frame.0, at: now })?;
             }
-            (previous, at) = (stack, at.saturating_add(*weight));
+            (previous, now) = (stack, now.saturating_add(*weight));
         }
         list.end()
     }
@@ -114,7 +115,8 @@ fn compare(
 ) -> u64 {
     let mut count = 0;
     // Shorten both stacks until they are the same. The one with the larger ID can't be a caller of the other, because
-    // callers have smaller IDs than their callees. So its innermost frame isn't in the other stack.
+    // callers have smaller IDs than their callees. So its innermost frame isn't in the other stack. The empty stack,
+    // `None`, is smaller than all IDs.
     while before != after {
         if before > after {
             let Some(stack) = before else { break };

@@ -121,8 +121,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         {
             name = name.strip_prefix(event.as_str()).and_then(|name| name.strip_prefix(' ')).unwrap_or(name);
         }
-        // Files with several profiles have one per thread, named like it. A single profile may be named after anything,
-        // such as the file, unless jitgraft wrote it.
+        // Files with several profiles have one per thread, named after the thread. A single profile may be named after
+        // anything, such as the file, unless jitgraft wrote it.
         let track = if file.profiles.len() > 1 || is_ours { parse_track(name) } else { Track::default() };
         reading.add(one_profile, is_ours, track);
     }
@@ -155,6 +155,7 @@ fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: boo
     StatedFrame { line, column: if keep_columns { column } else { 0 }, ..stated }
 }
 
+/// True if this path is that of a module rather than a source file.
 fn is_module(file: &[u8]) -> bool {
     let base = base_name(file);
     base.starts_with(b"[")
@@ -207,7 +208,7 @@ impl SpeedscopeReading {
     /// then the profile states its event.
     fn add(&mut self, one_profile: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
-        let (name, unit, scale) = match one_profile.unit.as_str() {
+        let (mut name, mut unit, scale) = match one_profile.unit.as_str() {
             "nanoseconds" => ("time", Unit::Nanos, 1.0),
             "microseconds" => ("time", Unit::Nanos, 1e3),
             "milliseconds" => ("time", Unit::Nanos, 1e6),
@@ -216,7 +217,6 @@ impl SpeedscopeReading {
             "none" | "" => ("samples", Unit::Samples, 1.0),
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
-        let (mut name, mut unit) = (name, unit);
         if is_ours && let Some(event) = &one_profile.event {
             name = event;
             if let Some(event_unit) = &one_profile.event_unit {
@@ -239,6 +239,7 @@ impl SpeedscopeReading {
     /// Adds the samples of a sampled profile.
     fn add_samples(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
         for (number, sample) in one_profile.samples.iter().enumerate() {
+            // If the profile has no weights at all, each sample counts as 1.
             let weight =
                 if one_profile.weights.is_empty() { Some(1.0) } else { one_profile.weights.get(number).copied() };
             let Some(weight) = weight else {

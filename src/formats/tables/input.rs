@@ -157,23 +157,24 @@ impl TableInput {
             && self.stacks[stack.index()].id == 0
         {
             new_stacks.push(stack);
-            next = profile.stack_of(stack).0;
+            (next, _) = profile.stack_of(stack);
         }
         for stack in new_stacks.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
+            // The number of a frame is the index of its cells plus one, or 0 if it has none yet.
             if self.frame_numbers[frame.index()] == 0 {
                 let cells = self.frame_cells(profile, profile.frame_of(frame));
                 self.frames.push(cells);
                 self.frame_numbers[frame.index()] = self.frames.len() as u32;
             }
-            let frame = self.frame_numbers[frame.index()] - 1;
-            let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
+            let frame_index = self.frame_numbers[frame.index()] - 1;
+            let (cells, caller_cells) = (self.frames[frame_index as usize], self.stack(caller));
             self.stacks[stack.index()] = StackCells {
                 id: self.hash_stack(caller_cells.id, &cells),
                 depth: caller_cells.depth + i32::from(!cells.is_truncation),
                 unnamed: caller_cells.unnamed + i32::from(cells.is_unnamed),
                 caller,
-                frame,
+                frame: frame_index,
             };
         }
     }

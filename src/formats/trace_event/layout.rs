@@ -90,8 +90,8 @@ impl EventLayout<'_> {
             let ValueSum { duration, samples, weight } = self.sums.get(&stack).copied().unwrap_or_default();
             let (caller, frame) = self.writing.profile.stack_of(stack);
             let start = next_starts.get(&caller).copied().unwrap_or(0);
-            // The next callee of the same caller starts where this one ends. The first callee of this one starts with
-            // it.
+            // The caller's next callee starts where this span ends. This span's own first callee starts together with
+            // the span.
             next_starts.insert(caller, start.saturating_add(duration));
             next_starts.insert(Some(stack), start);
             spans.push(StackSpan { frame, start, duration, samples, weight });

@@ -22,6 +22,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let mut unread_samples = 0;
     let trace = read(input, options, warnings, |event, ThreadKey { pid, tid }| {
         unread_samples += u64::from(is_unread_sample(event));
+        // The event is a part of a profile of V8: `Profile`, `ProfileChunk` or `CpuProfile`.
         if ProfileChunks::EVENTS.contains(&event.name.as_bytes()) {
             let is_whole = event.name == "CpuProfile";
             let id = if is_whole { ProfileId::Whole(event.offset) } else { ProfileId::Chunks(event.id.to_owned()) };
@@ -41,8 +42,9 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let shown_by_action: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, shown_by_action, options, warnings)?;
     spans.about.notes.extend(trace.notes());
+    let has_samples = !v8_profiles.is_empty() || !trace.samples.is_empty();
     // If the user asked for spans with certain names, samples are left out.
-    if !options.only.is_empty() || v8_profiles.is_empty() && trace.samples.is_empty() {
+    if !has_samples || !options.only.is_empty() {
         return Ok(spans);
     }
     // In the profile, the series of the spans usually comes before those of the samples. But Hermes writes spans that

@@ -21,9 +21,9 @@ const MAX_EVENT_LEN: usize = 1 << 26;
 /// The maximum length of an event that is repaired if it isn't valid JSON.
 const MAX_REPAIRED_LEN: usize = 1 << 20;
 
-/// Limits the time that is spent on a damaged document: the number of bytes, plus four times the bytes read so far,
-/// that repairs of events and searches for the next event after damage may examine in vain. Beyond that, events aren't
-/// repaired any more, and only a line that starts with an object is taken for the next event.
+/// Limits the time that is spent on a damaged document. Repairs of events, and searches for the next event after
+/// damage, may examine this many bytes in vain, plus four times the number of bytes read so far. Beyond that, events
+/// aren't repaired any more, and only a line that starts with an object is taken for the next event.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
@@ -145,15 +145,17 @@ impl<R: Read> EventReader<R> {
     /// this fast function. Returns the next byte that isn't white space; `None` at the end of the file. If an event
     /// begins at that byte, [`Self::read_event`] must read the event.
     fn read_intact_events(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Option<u8>> {
-        let rest = &self.buffer[self.position..];
-        let text = valid_prefix(&rest[..rest.len().min(CHECKED_AT_ONCE)]);
+        let unread = &self.buffer[self.position..];
+        // Stops before the first byte that isn't valid UTF-8.
+        let text = valid_prefix(&unread[..unread.len().min(CHECKED_AT_ONCE)]);
+        // The part of `text` whose events weren't read yet.
         let mut rest = text;
         loop {
             rest = rest.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
             if !rest.starts_with('{') {
                 break;
             }
-            // The event may be incomplete only because the text ends here. `read_event` will read more and try again.
+            // If this fails, the event is damaged, or `text` ends within it. `read_event` handles either case.
             let Ok((event, len)) = TraceEvent::parse(rest) else { break };
             let index = self.position + text.len() - rest.len();
             each(&TraceEvent { offset: self.base + index as u64, ..event })?;
@@ -172,9 +174,11 @@ impl<R: Read> EventReader<R> {
                 Attempt::Short if unread > MAX_EVENT_LEN => {
                     return self.resync("the event is implausibly long; a closing bracket is probably missing");
                 }
-                // Doubles the buffer each time, so that a long event isn't parsed again after each read.
+                // More could be read, so try again. The buffer is doubled each time, so that a long event isn't parsed
+                // again after each read.
                 Attempt::Short if self.read_up_to_len(2 * unread)? => {}
-                // The event probably lacks a closing bracket, and the events after it may be intact.
+                // Nothing more could be read. The event probably lacks a closing bracket, and the events after it may
+                // be intact.
                 Attempt::Short => return self.resync("the file ends within the event"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
@@ -201,10 +205,9 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
-        // Repairing takes much longer than parsing, so only this much of an event is looked at. Longer events aren't
-        // repaired.
-        let looked_at = &bytes[..bytes.len().min(MAX_REPAIRED_LEN)];
-        match repair(looked_at) {
+        // Repairing takes much longer than parsing, so longer events aren't repaired.
+        let repairable = &bytes[..bytes.len().min(MAX_REPAIRED_LEN)];
+        match repair(repairable) {
             Ok((json, len)) => {
                 if let Ok((event, _)) = TraceEvent::parse(&json) {
                     each(&TraceEvent { offset, ..event })?;
@@ -215,9 +218,9 @@ impl<R: Read> EventReader<R> {
                 Ok(damaged)
             }
             // The event isn't complete. More bytes may help, unless it is too long to be repaired or the file ends.
-            Err(Unrepairable::Short) if looked_at.len() < MAX_REPAIRED_LEN && !self.at_end => Ok(Attempt::Short),
+            Err(Unrepairable::Short) if repairable.len() < MAX_REPAIRED_LEN && !self.at_end => Ok(Attempt::Short),
             Err(Unrepairable::Short) => {
-                self.wasted += looked_at.len() as u64;
+                self.wasted += repairable.len() as u64;
                 Ok(damaged)
             }
             Err(Unrepairable::Damaged(message, len)) => {
@@ -242,6 +245,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads up to the first event, or to the first key of the outermost object.
     fn read_start(&mut self) -> Result<()> {
+        // Skip a byte order mark, which has three bytes.
         while self.buffer.len() < 3 && self.read_more()? {}
         if self.unread().starts_with(b"\xEF\xBB\xBF") {
             self.position += 3;
@@ -265,7 +269,8 @@ impl<R: Read> EventReader<R> {
         match self.next_byte()? {
             Some(b',') => self.position += 1,
             Some(b'"') => {
-                let key = self.skip_value()?; // with its quotes
+                // The key with its quotes, or the first bytes of a long one.
+                let key = self.skip_value()?;
                 if self.next_byte()? == Some(b':') {
                     self.position += 1;
                 }
@@ -297,7 +302,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads the list of samples that starts here.
     fn read_samples(&mut self) -> Result<()> {
-        self.position += 1;
+        self.position += 1; // the opening bracket
         loop {
             match self.next_byte()? {
                 Some(b',') => self.position += 1,
@@ -305,7 +310,7 @@ impl<R: Read> EventReader<R> {
                     Some(sample) => self.rest.samples.add(&sample),
                     None => {
                         self.count_damage("the sample is malformed");
-                        self.skip_value()?; // it hasn't been consumed
+                        self.skip_value()?; // a sample that couldn't be read wasn't consumed
                     }
                 },
                 Some(b']') => {
@@ -324,7 +329,7 @@ impl<R: Read> EventReader<R> {
 
     /// Reads the object of stack frames that starts here. Its keys are the frames' IDs.
     fn read_stack_frames(&mut self) -> Result<()> {
-        self.position += 1;
+        self.position += 1; // the opening brace
         loop {
             match self.next_byte()? {
                 Some(b',') => self.position += 1,
@@ -385,20 +390,20 @@ impl<R: Read> EventReader<R> {
         // `depth` is the number of open brackets. `in_string` is true within a string, `escaped` after a backslash in
         // it.
         let (mut depth, mut in_string, mut escaped) = (0u32, false, false);
-        let mut spelled = Vec::new();
+        let mut first_bytes = Vec::new();
         loop {
             let Some(&byte) = self.buffer.get(self.position) else {
                 if self.read_more()? {
                     continue;
                 }
-                return Ok(spelled);
+                return Ok(first_bytes);
             };
             // A number or word ends before a comma or closing bracket, which isn't consumed.
-            if !in_string && depth == 0 && !spelled.is_empty() && matches!(byte, b',' | b'}' | b']') {
-                return Ok(spelled);
+            if !in_string && depth == 0 && !first_bytes.is_empty() && matches!(byte, b',' | b'}' | b']') {
+                return Ok(first_bytes);
             }
-            if spelled.len() < KEPT {
-                spelled.push(byte);
+            if first_bytes.len() < KEPT {
+                first_bytes.push(byte);
             }
             self.position += 1;
             match byte {
@@ -409,9 +414,9 @@ impl<R: Read> EventReader<R> {
                 b'}' | b']' if !in_string => depth = depth.saturating_sub(1),
                 _ => continue,
             }
-            // The byte closed a string, an object or a list.
+            // If nothing is open now, the byte closed the value: a string, an object or a list.
             if depth == 0 && !in_string && !escaped {
-                return Ok(spelled);
+                return Ok(first_bytes);
             }
         }
     }
@@ -424,7 +429,8 @@ impl<R: Read> EventReader<R> {
         // True if the last byte before `position` that isn't white space is a comma.
         let mut is_after_comma = false;
         loop {
-            let Some(found) = memchr::memchr2(b'\n', b'{', self.unread()) else {
+            // The distance to the next line feed or object.
+            let Some(distance) = memchr::memchr2(b'\n', b'{', self.unread()) else {
                 is_after_comma = ends_with_comma(self.unread(), is_after_comma);
                 self.position = self.buffer.len();
                 if self.read_more()? {
@@ -433,21 +439,22 @@ impl<R: Read> EventReader<R> {
                 self.part = DocumentPart::End;
                 return Ok(());
             };
-            is_after_comma = ends_with_comma(&self.unread()[..found], is_after_comma);
-            self.position += found;
+            is_after_comma = ends_with_comma(&self.unread()[..distance], is_after_comma);
+            self.position += distance;
             if self.unread()[0] == b'\n' {
                 // An object, the end of the list, or the end of the file must follow the line feed.
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }
-            // An object that follows a comma in the middle of a line may be inside an event's arguments. So go on there
-            // only if it is a whole event.
-            } else if is_after_comma && self.is_event()? {
-                return Ok(());
-            } else {
-                is_after_comma = false;
-                self.position += 1;
+                continue;
             }
+            // An object that follows a comma in the middle of a line may be inside an event's arguments. So reading
+            // goes on there only if the object is a whole event.
+            if is_after_comma && self.is_event()? {
+                return Ok(());
+            }
+            is_after_comma = false;
+            self.position += 1;
         }
     }
 
@@ -541,7 +548,7 @@ fn error_kind(error: &serde_json::Error) -> &'static str {
 
 /// The offset in the text at which an error was found.
 fn error_offset(error: &serde_json::Error, text: &[u8]) -> usize {
-    // serde counts lines from 1.
+    // serde counts lines from 1, so `line - 2` is the index of the line break that ends the line before.
     let line_start = match error.line() {
         0 | 1 => 0,
         line => memchr::memchr_iter(b'\n', text).nth(line - 2).map_or(text.len(), |line_break| line_break + 1),

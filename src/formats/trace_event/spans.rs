@@ -32,6 +32,9 @@ const WINDOW: usize = 64;
 /// The maximum number of ends on async tracks that wait for a start that was written later.
 const MAX_EARLY_ENDS: usize = 1 << 16;
 
+/// The lane of all slices that aren't on an async track. Async tracks have the numbers from 1 on.
+const THREAD_LANE: u32 = 0;
+
 /// A process and a thread, as [`SpanBuilder::owner_number`] numbers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct ThreadKey {
@@ -103,8 +106,8 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
-/// How many events to look at for names of arguments, which the message lists if no event has an argument by which the
-/// user sums time. There is a limit because listing arguments is slow.
+/// How many events to search for names of arguments. If no event has an argument by which the user sums time, a message
+/// lists these names. There is a limit because listing arguments is slow.
 const MAX_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
@@ -324,7 +327,8 @@ impl<'o> SpanBuilder<'o> {
             let file = file.as_ref().map(String::as_bytes);
             (&**name, file.map(|file| StartPlace { file, line: *line, column: *column }))
         });
-        // The new name of each function; `None` if it keeps its name.
+        // The new name of each function; `None` if it keeps its name. `namesake_locations` returns a location only for
+        // functions that share their name.
         let mut renamed = Vec::with_capacity(names.len());
         for (location, name) in namesake_locations(functions).into_iter().zip(&names) {
             let name = location.map(|location| format!("{name} ({location})"));
@@ -384,6 +388,7 @@ impl<'o> SpanBuilder<'o> {
     fn thread_key(&mut self, event: &TraceEvent<'_>) -> ThreadKey {
         let pid = self.owner_number(event.process());
         let tid = self.owner_number(event.thread());
+        // In Perfetto, thread 0 shares the track of the thread whose ID is the process ID.
         if self.perfetto_compat && tid == 0 && pid != 0 {
             return ThreadKey { pid, tid: pid };
         }
@@ -431,7 +436,7 @@ impl<'o> SpanBuilder<'o> {
         let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.perfetto_compat {
             thread.has_complete_spans = true;
-            let slice = Slice { duration: event.duration, ..event.slice(SliceKind::Span, 0) };
+            let slice = Slice { duration: event.duration, ..event.slice(SliceKind::Span, THREAD_LANE) };
             return self.add_slice(slice, &event);
         }
         thread.waiting.push_back(event);
@@ -467,8 +472,10 @@ impl<'o> SpanBuilder<'o> {
             b'X' => (SliceKind::Span, event.duration),
             _ => (SliceKind::Instant, 0),
         };
-        // Spans that are over by now leave the stack first, so that the event isn't nested in them.
-        oddities.misplaced_ends += thread.stack.remove_finished(event.time, duration == 0, slices);
+        // Spans that are over by now leave the stack first, so that the event isn't nested in them. When a span is over
+        // depends on whether the event is an instant. A complete span without a duration counts as one.
+        let is_instant = duration == 0;
+        oddities.misplaced_ends += thread.stack.remove_finished(event.time, is_instant, slices);
         if event.phase == b'E' {
             match thread.stack.end(event.time, event.name, event.cat, slices) {
                 Some(slice) => {
@@ -491,7 +498,7 @@ impl<'o> SpanBuilder<'o> {
             return;
         }
         thread.stack.begin(OpenSpan::new(slices.len(), event.name, event.cat, event.time, duration));
-        self.add_slice(Slice { duration, depth, ..event.slice(kind, 0) }, event);
+        self.add_slice(Slice { duration, depth, ..event.slice(kind, THREAD_LANE) }, event);
     }
 
     /// Adds an event of an async track.
@@ -509,6 +516,7 @@ impl<'o> SpanBuilder<'o> {
         let Some(AsyncTrack { stack, .. }) = self.async_tracks.get_mut(&id) else {
             return self.add_early_end(id, event.name, event.time);
         };
+        // `false`: the event isn't an instant.
         oddities.misplaced_ends += stack.remove_finished(event.time, false, slices);
         let ended = stack.end(event.time, event.name, id.cat, slices);
         if let Some(slice) = ended {
@@ -539,7 +547,7 @@ impl<'o> SpanBuilder<'o> {
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
             duration = end - time;
-            oddities.unmatched_ends -= 1; // the end was counted there when it was read
+            oddities.unmatched_ends -= 1; // the end was counted as unmatched when it was read
         } else {
             track.stack.begin(OpenSpan::new(slices.len(), event.name, id.cat, time, duration));
         }
@@ -681,7 +689,8 @@ fn is_clang_sum(event: &TraceEvent<'_>) -> bool {
 }
 
 impl SpanEvent {
-    /// A slice that starts at this event, with duration 0 and depth 0.
+    /// A slice that starts at this event, with duration 0 and depth 0. `lane` is the number of its async track, or
+    /// [`THREAD_LANE`].
     fn slice(&self, kind: SliceKind, lane: u32) -> Slice {
         let action = match self.action {
             Action::None => NO_NAME,
@@ -717,11 +726,12 @@ const PERFETTO_MAX_DEPTH: u16 = 512;
 fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: AsyncTrackKey, name: NameNumber, from: i64) -> Option<i64> {
     // The ends with this track and name are next to each other, sorted by time, so the first one is the earliest.
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
+    let (_, _, time) = end;
     *count -= 1;
     if *count == 0 {
         ends.remove(&end);
     }
-    Some(end.2)
+    Some(time)
 }
 
 /// Converts an ID to a number: decimal (possibly negative) or hexadecimal. Other IDs are hashed to numbers outside that

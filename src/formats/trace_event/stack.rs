@@ -91,7 +91,9 @@ impl SpanStack {
             let span = self.open[index];
             if span.duration == UNFINISHED {
                 contains_open = true;
-            } else if contains_open {
+                continue;
+            }
+            if contains_open {
                 // The open spans inside this span may still end in order at the very time of its end. So it is only
                 // over after that time.
                 if span.end() < time {
@@ -100,9 +102,11 @@ impl SpanStack {
                     // Nothing is left inside the next span.
                     (contains_open, kept) = (false, 0);
                 }
+                continue;
+            }
             // An instant isn't over for another instant at the same time (`for_instant`): these are nested, as in
             // Perfetto.
-            } else if span.is_over_at(time, for_instant) {
+            if span.is_over_at(time, for_instant) {
                 self.open.remove(index);
                 self.closed -= 1;
                 kept -= 1;
@@ -115,8 +119,8 @@ impl SpanStack {
         misplaced
     }
 
-    /// Removes the span at this index, which has ended, and all spans inside it. Those that are still open are ended at
-    /// the time `end`. The inner ones must all be open, so `closed` only changes by one.
+    /// Removes the span at this index, which has ended, and all spans inside it. These must still be open, and are
+    /// ended at the time `end`. So `closed`, the number of ended spans on the stack, only changes by one.
     fn remove_with_inner_spans(&mut self, index: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(index..).skip(1) {

@@ -35,10 +35,10 @@ use std::io::Write;
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     // Frames must not differ by line, so that a function that ran at several lines is one span.
     let has_lines = profile.frames().any(|(_, frame)| *frame != without_line(frame));
-    let functions;
+    let without_lines;
     let profile = if has_lines {
-        functions = profile.with_frames(|copy, _, frame| profile.frame_in(copy, &without_line(frame)));
-        &functions
+        without_lines = profile.with_frames(|copy, _, frame| profile.frame_in(copy, &without_line(frame)));
+        &without_lines
     } else {
         profile
     };

@@ -129,11 +129,11 @@ impl<'o> TraceWriter<'o> {
 
     /// Writes a time in microseconds, with as many decimals as needed for nanoseconds.
     fn write_time(&mut self, key: &str, nanos: i64) {
-        let (sign, size) = (if nanos < 0 { "-" } else { "" }, nanos.unsigned_abs());
-        let (whole, part) = (size / 1000, size % 1000);
-        let text = match part {
-            0 => format!(",\"{key}\":{sign}{whole}"),
-            _ => format!(",\"{key}\":{sign}{whole}.{part:03}"),
+        let sign = if nanos < 0 { "-" } else { "" };
+        let (micros, decimals) = (nanos.unsigned_abs() / 1000, nanos.unsigned_abs() % 1000);
+        let text = match decimals {
+            0 => format!(",\"{key}\":{sign}{micros}"),
+            _ => format!(",\"{key}\":{sign}{micros}.{decimals:03}"),
         };
         self.line.extend(text.bytes());
     }
@@ -224,6 +224,7 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
     while let Some(start) = memchr::memchr(b'\\', rest) {
         written.extend_from_slice(&rest[..start]);
         let escape = &rest[start..];
+        // Surrogates are `\ud800` to `\udfff`.
         let is_surrogate = matches!(escape, [_, b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', ..]);
         if !is_surrogate {
             // Skip the escaped character together with its backslash, because it may be another backslash.
@@ -235,8 +236,8 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         // A pair of surrogates takes two escapes of 6 bytes, `\ud83d\ude00`.
         let longest = if matches!(escape, [_, _, _, _, _, _, b'\\', b'u', ..]) { 12 } else { 6 };
         let pair = &escape[..longest.min(escape.len())];
-        // A lone surrogate becomes U+FFFD. If the second escape isn't the other half of the pair, it is handled in the
-        // next round.
+        // `utf16_letter` decodes both escapes if they are a pair. Otherwise it only reads the first one, and `letter`
+        // is `None`; the second one is handled in the next round. Escapes with invalid digits are replaced, too.
         let (letter, len) = utf16_letter(pair).unwrap_or((None, pair.len()));
         let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
         written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());

@@ -87,8 +87,9 @@ impl RawFuncs<'_> {
     }
 }
 
-/// Pairs each function with each process that uses it. Functions in a thread's own tables belong to the thread's
-/// process; functions in shared tables belong to every process whose samples contain them.
+/// Pairs each of these functions, given by row of the function table, with each process that uses it. Functions in a
+/// thread's own tables belong to the thread's process; functions in shared tables belong to every process whose samples
+/// contain them.
 fn rows_by_process(
     tables: &Tables<'_, '_>,
     functions: &FxHashMap<usize, Addr>,
@@ -104,8 +105,9 @@ fn rows_by_process(
     {
         return functions.keys().map(|row| (*row, *pid)).collect();
     }
+    // There are several processes, so these are the shared tables.
     let Some(stacks) = &file.shared.stack_table else { return Vec::new() };
-    let mut found = BTreeSet::new();
+    let mut pairs = BTreeSet::new();
     for pid in pids {
         for stack in stacks_of_process(pid, stacks, file) {
             // From the stack's row to that of its frame, and from there to that of the function.
@@ -113,11 +115,11 @@ fn rows_by_process(
             if let Some(row) = frame.and_then(|function| number(function))
                 && functions.contains_key(&row)
             {
-                found.insert((row, pid));
+                pairs.insert((row, pid));
             }
         }
     }
-    found.into_iter().collect()
+    pairs.into_iter().collect()
 }
 
 /// The rows of the stack table that occur in a process's samples.

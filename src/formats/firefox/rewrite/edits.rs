@@ -83,7 +83,10 @@ impl<'d> Edits<'_, 'd> {
         for functions_of_row in functions.chunk_by(|a, b| a.row == b.row) {
             let [first, others @ ..] = functions_of_row else { continue };
             let Some(call) = self.look_up(first, find_calls) else { continue };
-            if others.iter().all(|other| self.look_up(other, find_calls).is_some_and(|other| other.name == call.name)) {
+            let has_this_name = |function: &BareFunction| {
+                self.look_up(function, find_calls).is_some_and(|found| found.name == call.name)
+            };
+            if others.iter().all(has_this_name) {
                 // Rows with the same name and file are versions of one function. The first of these rows stands for it.
                 let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
                 rows.push((first.row, NamedRow { call, target_row: first_row }));

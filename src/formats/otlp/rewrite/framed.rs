@@ -93,7 +93,8 @@ pub(super) fn split_messages(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     })
 }
 
-/// The first length-prefixed message of `rest`. If it is cut off, it is marked as damaged and takes up all of `rest`.
+/// The first message of `rest`, which follows its length (four bytes, big endian). If it is cut off, it is marked as
+/// damaged and takes up all of `rest`.
 fn next_length_prefixed(rest: &[u8]) -> Framed<'_> {
     if let Some(len) = rest.first_chunk()
         && let Ok(len) = usize::try_from(u32::from_be_bytes(*len))

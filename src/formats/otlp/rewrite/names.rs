@@ -138,7 +138,7 @@ struct StackCopier<'m> {
 impl StackCopier<'_> {
     /// Makes the samples of a resource refer to copies of their stacks if these contain locations that were copied.
     fn redirect_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
-        // One entry per sample, in the order of the loops below.
+        // One stack for each sample, in the order in which the loops below visit the samples.
         let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
             for (bytes, stack) in profile.samples.iter_mut().zip(stacks.by_ref()) {

@@ -206,10 +206,9 @@ fn needs_name(location: &LocationMessage, dictionary: &Dictionary) -> bool {
 /// Whether a location needs a name but is in a file whose version the message doesn't state.
 fn is_unversioned(location: &LocationMessage, dictionary: &Dictionary) -> bool {
     let (mapping, name) = mapping_and_file(location, dictionary);
-    needs_name(location, dictionary)
-        && !mapping.is_some_and(|mapping| has_version(mapping, dictionary))
-        && matches!(MappingKind::from_path(name), MappingKind::File(_))
-        && !may_hold_jit_code(name)
+    let is_version_stated = mapping.is_some_and(|mapping| has_version(mapping, dictionary));
+    let is_file = matches!(MappingKind::from_path(name), MappingKind::File(_));
+    needs_name(location, dictionary) && is_file && !is_version_stated && !may_hold_jit_code(name)
 }
 
 /// Whether a mapping states the version of its file.
@@ -224,9 +223,9 @@ fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &D
     let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
     let build_id = build_id.and_then(|digits| BuildId::from_digits(&digits));
     let hash = dictionary.attribute_text(&mapping.attribute_indices, HTL_HASH).and_then(|digits| htl_hash(&digits));
-    if build_id.is_none() && hash.is_none()
-        || !matches!(MappingKind::from_path(name), MappingKind::File(_) | MappingKind::Other(_))
-    {
+    let is_version_stated = build_id.is_some() || hash.is_some();
+    let is_file = matches!(MappingKind::from_path(name), MappingKind::File(_) | MappingKind::Other(_));
+    if !is_version_stated || !is_file {
         return None;
     }
     let base = if mapping.memory_limit == 0 {
