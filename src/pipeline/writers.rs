@@ -25,8 +25,8 @@ pub(crate) fn write(
 ) -> Result<()> {
     match writer.events {
         Events::One => {
-            // Computing this takes a pass over all rows, so do it once for all events. A single event's writer does it
-            // itself, if it needs it.
+            // Computing the timing takes a pass over all rows, so do it once for all events. With a single event, the
+            // writer computes the timing itself, if it needs it.
             let timing = (profile.series.len() > 1).then(|| profile.timing());
             each_event(profile, to, run, outcome, |series, out| {
                 let write = WriteOptions { series, timing, ..options.clone() };

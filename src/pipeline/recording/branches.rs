@@ -28,8 +28,8 @@ pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFr
     }
     remove_loops(&mut branches);
     // The CPU doesn't record whether it ran kernel or user code at a branch, so the mode is unknown.
-    let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
-    let history: Vec<ModeFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
+    let addresses = branches.iter().flat_map(|branch| [branch.to, branch.from]);
+    let history: Vec<ModeFrame> = addresses.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
     frames.splice(..replaced, history);
 }
 

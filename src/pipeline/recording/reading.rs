@@ -265,6 +265,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let TrackKey { pid, tid, cpu, cgroup } = key;
         let now = time.unwrap_or(UNTIMED);
         let Context { threads, cgroups, .. } = self.context;
+        // The closure is only called if the cache has no answer for `key` that is valid at `now`.
         let number = self.tracks.number(key, now, || {
             let comm = threads.name(pid, tid, time).into_owned();
             let labels = cgroup.and_then(|cgroup| cgroups?.get(&cgroup)?.clone());
@@ -399,8 +400,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
         let mut end = StackEnd::Recorded;
-        // True if the sample has a copy of the stack and at least one frame was found in it. They are in
-        // `self.unwound`.
+        // `unwind` returns true if the sample has a copy of the stack and at least one frame was found in it. The
+        // frames are then in `self.unwound`.
         if self.unwind(sample, pid, time) {
             end = self.unwound_end(sample);
             // `max_stack` limits the kernel's and the user's part of the stack separately.
@@ -476,10 +477,12 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
         let machine = Machine::from_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
-        let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
-        let leaf = frames.next()?;
-        let next = frames.next().map(|next| Addr(machine.code_address(next.0)));
-        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.unwind_cache)
+        let user_frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User);
+        let mut addresses = user_frames.map(|(_, frame)| frame.raw());
+        let leaf = addresses.next()?;
+        // The caller that the chain states. `code_address` clears the bits that mark an address, such as Thumb's.
+        let stated_caller = addresses.next().map(|addr| Addr(machine.code_address(addr.0)));
+        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, stated_caller, &mut self.unwind_cache)
     }
 }
 
