@@ -130,8 +130,8 @@ impl Fitted {
         self.align_in(None, column, text, line);
     }
 
-    /// Appends a cell to the line, padded to the width of the column with this index, and in a color if there is one. Numbers are
-    /// padded on the left and names on the right; a name in the last column isn't padded.
+    /// Appends a cell to the line, padded to the width of the column with this index, and in a color if there is one.
+    /// Numbers are padded on the left and names on the right; a name in the last column isn't padded.
     fn align_in(&self, color: Option<&str>, column: usize, text: &str, line: &mut String) {
         let padding = self.padded_widths[column].saturating_sub(width(text));
         let (before, after) = match self.is_left_aligned[column] {
@@ -186,8 +186,11 @@ fn fit(widths: &mut [usize], has_names: &[bool], symbol_column: Option<usize>, l
     // all are reduced to `LEAST_NAME`.
     for (spared_column, least) in [(symbol_column, TELLING_NAME), (None, LEAST_NAME)] {
         while excess > 0 {
-            let may_shrink = |column: &usize| has_names[*column] && Some(*column) != spared_column && widths[*column] > least;
-            let Some(widest) = (0..has_names.len()).filter(may_shrink).max_by_key(|column| widths[*column]) else { break };
+            let may_shrink =
+                |column: &usize| has_names[*column] && Some(*column) != spared_column && widths[*column] > least;
+            let Some(widest) = (0..has_names.len()).filter(may_shrink).max_by_key(|column| widths[*column]) else {
+                break;
+            };
             widths[widest] -= 1;
             excess -= 1;
         }
