@@ -213,6 +213,7 @@ impl Hull {
         };
         interval.into_iter().flat_map(|(first, last)| {
             (first >> 32..=last >> 32).map(move |high| {
+                // The part of the interval whose addresses have `high` as their upper half.
                 let first = first.max(high << 32);
                 let last = last.min(high << 32 | u64::from(u32::MAX));
                 Self { high: high as u32, first: first as u32, extent: (last - first) as u32 }
@@ -225,6 +226,7 @@ impl Hull {
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
             let (high, low) = ((addr >> 32) as u32, addr as u32);
+            // If `low` is less than `first`, the difference wraps around and is larger than any extent.
             (high == self.high) & (low.wrapping_sub(self.first) <= self.extent)
         };
         addrs.iter().fold(false, |found, addr| found | is_in(*addr))
@@ -237,7 +239,8 @@ impl Region {
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);
-        let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
+        let last_block = (last - first) >> shift;
+        let mut used = vec![0; (last_block / u64::from(u64::BITS)) as usize + 1];
         for range in list {
             // The block of the byte after the range is marked, too, because that byte may be a return address.
             for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
@@ -259,12 +262,13 @@ impl Region {
 /// such a small gap then counts as in a range, and is looked up in vain later.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, kept| {
-        let joined = next.start.0.saturating_sub(kept.end.0) < 4096;
-        if joined {
-            kept.end = kept.end.max(next.end);
+    // `dedup_by` removes the range `next` if the closure returns true.
+    ranges.dedup_by(|next, previous| {
+        let is_close = next.start.0.saturating_sub(previous.end.0) < 4096;
+        if is_close {
+            previous.end = previous.end.max(next.end);
         }
-        joined
+        is_close
     });
 }
 
