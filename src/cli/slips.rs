@@ -54,8 +54,8 @@ const FORMATS: &[(&str, &str)] = &[
 const FLAGS: &[(&str, &str)] = &[
     ("--to", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
     ("--format", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
-    ("-F", "columns of tables cannot be chosen (--to csv has all); in script, -F selects fields; in record, the rate"),
-    ("--fields", "columns of tables cannot be chosen (--to csv has all); in script, --fields selects fields"),
+    ("-F", "table columns cannot be chosen (--to csv has all); -F selects fields in script, and the rate in record"),
+    ("--fields", "table columns cannot be chosen (--to csv has all); in script, --fields selects fields"),
     ("--pid", "--pid works with jitgraft export and all commands that show profiles"),
     ("--json", "use --to json, or an output's name that ends in .json"),
     ("--csv", "use --to csv, or an output's name that ends in .csv"),

@@ -105,7 +105,10 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
 /// A line above the table that warns that the two profiles have different totals, so that equal shares are different
 /// amounts. `None` if the totals are the same.
 fn warn_of_other_total(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
-    let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
+    if comparison.before.weight == comparison.after.weight {
+        return None;
+    }
+    let growth = comparison.growth()?;
     let describe = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
