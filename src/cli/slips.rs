@@ -263,14 +263,14 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     let is_negative = find_text(error, ContextKind::InvalidValue).is_some_and(|value| value.starts_with('-'));
     // clap's text is like `error: invalid value '0' for '--limit <N>': 0 is not in 1..=9`, followed by lines of help.
     if let Some((before, range)) = text.split_once(" is not in ") {
-        let (range, behind) = range.split_once('\n').unwrap_or((range, ""));
+        let (range, help) = range.split_once('\n').unwrap_or((range, ""));
         let (least, most) = range.split_once("..")?;
         let before = before.rsplit_once(": ").map_or(before, |(before, _)| before);
         let bounds = match most.trim_start_matches('=') {
             "" => format!("must be at least {least}"),
             most => format!("must be from {least} to {most}"),
         };
-        return Some(format!("{before}: {bounds}\n{behind}"));
+        return Some(format!("{before}: {bounds}\n{help}"));
     }
     let phrases = [
         ("number would be zero for non-zero type", "must be at least 1"),

@@ -39,9 +39,9 @@ pub(super) struct TextOptions<'a> {
 /// all workers are busy. Each worker holds this much text in memory.
 const GROUP_BYTES: u64 = 2 << 20;
 
-/// The capacity in bytes of the buffer in which a worker collects the inputs of one text. The last of these inputs
-/// reaches the limit [`GROUP_BYTES`] and may itself be as large, so the capacity is twice the limit. Unused capacity
-/// doesn't take physical memory.
+/// The capacity in bytes of the buffer in which a worker collects the inputs of one text. A group ends with the input
+/// that reaches the limit [`GROUP_BYTES`], and up to as many bytes of that input are read, so the capacity is twice the
+/// limit. Unused capacity doesn't take physical memory.
 const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
 /// Divides inputs into groups, each of which one worker reads. A group ends when its inputs together have

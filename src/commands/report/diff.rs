@@ -241,9 +241,10 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
 /// starts, as flame graphs do.
 fn add_places_to_namesakes(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
-    for (change, place) in namesake_locations(functions).into_iter().enumerate() {
+    // `place` is `None` if the function's name is unique, or if it is unknown where the function starts.
+    for (index, place) in namesake_locations(functions).into_iter().enumerate() {
         if let Some(place) = place {
-            let function = &mut changes[change].function;
+            let function = &mut changes[index].function;
             *function = Value::Text(format!("{} ({place})", function.text()).into());
         }
     }

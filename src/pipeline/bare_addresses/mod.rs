@@ -101,8 +101,9 @@ impl<'m> Answers<'m> {
                 returns.push(location);
             }
         }
-        let before: Vec<Location> = returns.iter().map(|location| **location).collect();
-        for (location, exact) in returns.into_iter().zip(resolver.find_uncalled(&before, pool)) {
+        let locations_before: Vec<Location> = returns.iter().map(|location| **location).collect();
+        for (location, exact) in returns.into_iter().zip(resolver.find_uncalled(&locations_before, pool)) {
+            // `exact` is the location of the address itself if no call ends there, and otherwise `None`.
             *location = exact.unwrap_or(*location);
         }
         let mut locations: Vec<Location> = address_locations.iter().flatten().copied().collect();

@@ -237,11 +237,12 @@ fn width(text: &str) -> usize {
 
 /// As many of the characters as fit into `width` terminal columns.
 fn take_fitting(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
-    let mut left = width;
+    let mut room = width;
     let mut fitting = Vec::new();
     for c in chars {
-        let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
-        left = rest;
+        // `None`: the character is wider than the room that is left.
+        let Some(new_room) = room.checked_sub(c.width().unwrap_or(0)) else { break };
+        room = new_room;
         fitting.push(c);
     }
     fitting

@@ -134,7 +134,8 @@ impl JitRanges {
     }
 }
 
-/// Joins a process's own ranges and those that it inherited by fork. `None` if it has neither.
+/// Joins a process's own ranges and those that it inherited by fork. `None` if it has neither. A process without own
+/// ranges shares the list that it inherited.
 fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges>>) -> Option<Arc<AddrRanges>> {
     let Some(own) = own.filter(|own| !own.is_empty()) else { return inherited.cloned() };
     let mut all = own.clone();

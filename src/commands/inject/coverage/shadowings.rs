@@ -42,18 +42,18 @@ impl Span for Shadowing {
 impl Shadowings {
     /// Collects the recording's own mappings that overlap JIT ranges.
     pub(in crate::commands::inject) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
-        let mut own = Vec::new();
+        let mut recorded = Vec::new();
         for (&pid, process) in &processes.by_pid {
             for mapping in &process.mappings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
                 if jit_ranges.overlaps(pid, start, end) {
                     let from = RecordOrder::from_mapping(mapping);
-                    own.push((pid, Shadowing { from, start, end, inserted: None }));
+                    recorded.push((pid, Shadowing { from, start, end, inserted: None }));
                 }
             }
         }
         let mut shadowings = Self::default();
-        shadowings.extend(own);
+        shadowings.extend(recorded);
         shadowings
     }
 
@@ -64,12 +64,12 @@ impl Shadowings {
         for (pid, shadowing) in more {
             by_pid.entry(pid).or_default().push(shadowing);
         }
-        for (pid, more) in by_pid {
-            let tree = self.by_pid.entry(pid).or_default();
-            let mut all = std::mem::take(&mut tree.0).into_vec();
-            all.extend(more);
+        for (pid, added) in by_pid {
+            let process = self.by_pid.entry(pid).or_default();
+            let mut all = std::mem::take(&mut process.0).into_vec();
+            all.extend(added);
             all.sort_by_key(|shadowing| shadowing.from);
-            tree.0 = OrderedRanges::new(all);
+            process.0 = OrderedRanges::new(all);
         }
     }
 
@@ -86,7 +86,8 @@ impl ProcessShadowings {
         let range = segment.start.0..segment.end.0;
         // The index of the first mapping that isn't before `now`.
         let next_index = self.0.position(|shadowing| shadowing.from < now);
-        // The last mapping before `now` that hides the segment, and then the first one from `now` on.
+        // The last mapping before `now` that hides the segment, and then the first one from `now` on. Mappings that are
+        // inserted for the segment itself are skipped.
         let mut last = self.0.last_over(range.clone(), next_index);
         while let Some(index) = last
             && shadowings[index].inserted == Some(id)
