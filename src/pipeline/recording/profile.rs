@@ -82,6 +82,7 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     // The ID of the chain that consists only of `LIMIT_FRAME`. Chains that end in this mark have that chain as their
     // outermost caller. There is at most one such chain, because equal chains have the same ID.
     let mut limit_chain = None;
+    // A chain is a code location and the chain of its callers. `nodes` lists the chains by their IDs, callers first.
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
         if samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT {

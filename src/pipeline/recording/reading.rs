@@ -187,6 +187,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
         let valid_time = sample.time.filter(|time| time.is_valid());
+        // `events` says for each event whether its samples are wanted.
         let is_read = |member: &Member| events.get(member.event as usize).copied().unwrap_or(false);
         let is_wanted = members.iter().any(is_read)
             && filter.pid(pid)
@@ -259,8 +260,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
-    /// The index of the track for `key`. Adds the track if it is new. A thread has several tracks if it changes its
-    /// name, so the answer is only kept until the next change.
+    /// The index of the track for `key`, which is added if it is new. A track is a thread under one name and, if samples
+    /// are kept apart by CPU or control group, on one CPU or in one group. As a thread may change its name, the answer
+    /// is only kept until the next change.
     fn find_track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
         let TrackKey { pid, tid, cpu, cgroup } = key;
         let now = time.unwrap_or(UNTIMED);
@@ -278,6 +280,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Looks up the call chain of a sample, or takes it from the memo.
     fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
+        // The caller of the innermost function, if the chain lacks it.
         let leaf_caller = self.leaf_caller(sample, pid, time);
         // The memo's key is the call chain. If frames also depend on branches or on a copy of the stack, samples with
         // the same chain may have other frames. So such samples aren't kept in the memo.
@@ -290,6 +293,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         let end = self.find_frames(sample, pid, time, leaf_caller, &mut frames);
+        // A chain is built from its outermost frame inward.
         let mut chain = None;
         for &frame in frames.iter().rev() {
             chain = Some(self.extend_chain(chain, pid, frame, time));
@@ -326,6 +330,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let time = sample.time.unwrap_or(UNTIMED);
         let user_time = user.time.unwrap_or(UNTIMED);
         let user_pid = user.pid_tid.map_or(pid, |(pid, _)| pid);
+        // A chain is built from its outermost frame inward.
         let mut chain = None;
         for &frame in frames.iter().rev() {
             chain = Some(match frame.0 {

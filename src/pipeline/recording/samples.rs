@@ -293,6 +293,8 @@ impl Merging {
         if chunk.has_new_tables {
             *renumbering = Renumbering::default();
         }
+        // Add the chunk's new code locations and call chains. `renumbering` then has the merged ID for each ID of the
+        // worker.
         samples.chains.add_part(&chunk.chains, &mut renumbering.chains);
         let RenumberedChains { places, chains } = &renumbering.chains;
         renumbering.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
