@@ -81,6 +81,7 @@ impl<'a> Contents<'a> {
             let role = match kind {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
+                // Core dumps are the only logs whose content says which process they are of (`find_process`).
                 Kind::Log(id)
                     if id.log().find_process.is_some() && !options.requested.contains(&OptionalPart::Cores) =>
                 {

@@ -58,6 +58,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     changes.retain(|change| {
         change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= min_weight
     });
+    // `evidence` says whether the weights are sampled, exactly measured, or from an unknown number of samples.
     changes.sort_by(|a, b| {
         let names = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         let order = match comparison.evidence {

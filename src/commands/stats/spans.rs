@@ -484,6 +484,7 @@ impl TopLevel {
 
     /// The row of a name. The percentage is of the traces' duration.
     fn row(&self, name: &str, tally: &Tally) -> Vec<Cell> {
+        // In tenths of a percent, truncated. `None` if the traces have no duration.
         let percent = match (tally.sum * 1000).checked_div(self.time) {
             Some(tenths) if tally.count > 0 => Cell::Number(tenths as f64 / 10.0, 1),
             _ => Cell::None,

@@ -126,7 +126,7 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     frames_by_place
 }
 
-/// Adds a named frame to the profile, with the tier of its JIT code.
+/// Adds a symbolized frame to the profile, with the tier of its JIT code. A frame without a name is called [`UNKNOWN`].
 fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> FrameId {
     let name = profile.name(view.name.unwrap_or(UNKNOWN));
     let [module, build, file] = [view.module, view.build, view.file].map(|text| text.map(|text| profile.name(text)));

@@ -434,7 +434,7 @@ fn report_frameless(counts: &Counts) -> Option<String> {
         format!(
             "perf printed no frames for {frameless} of {samples} samples. It probably dropped call chains with \
              invalid entries, which come from code without frame pointers, such as PHP's JIT code; jitgraft inject \
-             --drop-bad-chain-entries removes them from the recording"
+             --drop-bad-chain-entries removes such entries from the recording"
         )
     })
 }

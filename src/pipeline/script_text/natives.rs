@@ -42,8 +42,8 @@ impl<'a> Natives<'a> {
     /// The function at an offset in a file (`addr`), if `look_up` has looked it up: `Named`, or `Unknown` if there is
     /// none. [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
-        let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
-        let Some(function) = known.get(&addr) else { return Answer::NotLoaded };
+        let Some((path, functions)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
+        let Some(function) = functions.get(&addr) else { return Answer::NotLoaded };
         let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
         let named = FrameName {
             name: Cow::Borrowed(name),

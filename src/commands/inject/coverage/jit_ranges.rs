@@ -88,7 +88,8 @@ impl JitRanges {
         Self::with_inherited(own, processes, excluded)
     }
 
-    /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `excluded`.
+    /// Adds to each process's own address ranges of JIT code the ones that it inherited when it was forked. Leaves out
+    /// the processes in `excluded`.
     fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, excluded: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let excluded: FxHashSet<Pid> = excluded.iter().copied().collect();

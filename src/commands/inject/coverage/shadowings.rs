@@ -79,9 +79,10 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at the moment `now`: the time between two mappings that hide the segment. A mapping
-    /// that is inserted for the segment itself doesn't hide it, and so doesn't begin an epoch.
+    /// Finds the epoch of a segment (a range of JIT code) at the moment `now`: the time between two mappings that hide
+    /// the segment. A mapping that is inserted for the segment itself doesn't hide it, and so doesn't begin an epoch.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
+        // The mappings that may hide JIT code of the process, in the order of the recording.
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
         // The index of the first mapping that isn't before `now`.

@@ -118,6 +118,7 @@ impl<'a> MappingInserter<'a> {
         }
         // `last_sample` is always set here, because the record of a first use is a sample or a deferred call chain.
         let Some(anchor) = self.last_sample else { return };
+        // `insert` returns true if this process and image aren't in the set yet.
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
             // No other code is ever mapped at the image's addresses, so mapping the image once is enough.

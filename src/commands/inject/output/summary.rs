@@ -158,18 +158,19 @@ impl Summary<'_> {
     /// A line about call chains that perf drops. `None` if there are none.
     fn describe_bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
-        let line = if options.drop_bad_chain_entries {
-            format!(
-                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have \
-                     dropped entirely"
-            )
-        } else {
-            format!(
-                "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid \
-                 entries (remove them with --drop-bad-chain-entries)"
-            )
-        };
-        (*bad_chains > 0).then_some(line)
+        if *bad_chains == 0 {
+            return None;
+        }
+        if options.drop_bad_chain_entries {
+            return Some(format!(
+                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have dropped \
+                 entirely"
+            ));
+        }
+        Some(format!(
+            "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid entries \
+             (remove them with --drop-bad-chain-entries)"
+        ))
     }
 
     /// One line for each process with unnamed JIT frames, with hints about the reason.

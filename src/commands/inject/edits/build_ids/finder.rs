@@ -207,8 +207,8 @@ fn files_by_path(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> 
     mapped
 }
 
-/// Build IDs that the recording states. They are more reliable than those of the files on disk, which may have changed
-/// since.
+/// The build IDs that the recording states, by path. They are more reliable than those of the files on disk, which may
+/// have changed since.
 fn recorded_build_ids(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
     let mut recorded = FxHashMap::default();
     for (_, dso) in spaces.dsos().iter() {

@@ -191,6 +191,7 @@ pub(in crate::commands::inject) fn build_id_record(
     };
     let bytes = id.as_bytes();
     body.extend(bytes);
+    // After the process ID (4 bytes), there are 20 bytes for the build ID, its size, and 3 unused bytes.
     body.resize(4 + 20, 0);
     body.extend([bytes.len() as u8, 0, 0, 0]);
     body.extend(path);
