@@ -240,12 +240,14 @@ impl Region {
     /// all ranges. `None` if the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
+        // A block has `1 << shift` bytes.
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);
         let last_block = (last - first) >> shift;
         let mut used = vec![0; (last_block / u64::from(u64::BITS)) as usize + 1];
         for range in list {
             // The block of the byte after the range is marked, too, because that byte may be a return address.
             for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
+                // Set the block's bit, in one of the bitmap's 64-bit words.
                 used[(block / u64::from(u64::BITS)) as usize] |= 1 << (block % u64::from(u64::BITS));
             }
         }

@@ -57,9 +57,9 @@ impl BuildIdEdits {
         let mut hits: Vec<(u64, ListedFile)> =
             count_samples(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
         hits.sort_unstable();
-        for (at, file) in hits {
+        for (first_sample, file) in hits {
             if let Some(id) = finder.find(&file) {
-                self.insert(at, &file, &id, survey.input.recording.header.endian);
+                self.insert(first_sample, &file, &id, survey.input.recording.header.endian);
             }
         }
     }
