@@ -66,7 +66,7 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
     let mut flags: Vec<Vec<String>> = Vec::new();
     let mut words = defaults.split_whitespace().peekable();
     while let Some(word) = words.next() {
-        let known = command.get_subcommands().find_map(|one| find(command, one, word));
+        let known = command.get_subcommands().find_map(|subcommand| find(command, subcommand, word));
         let Some(known) = known else {
             let flag = word.split('=').next().unwrap_or(word);
             let message = match removed::refusal(flag, None) {
@@ -77,8 +77,8 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
         };
         let mut flag = vec![word.to_owned()];
         // True if the word contains the value, too, as in `--to=folded` and `-ofile`.
-        let in_one = word.contains('=') || !word.starts_with("--") && word.len() > 2;
-        if known.get_action().takes_values() && !in_one {
+        let contains_value = word.contains('=') || !word.starts_with("--") && word.len() > 2;
+        if known.get_action().takes_values() && !contains_value {
             let value = words.next();
             let is_optional = known.get_num_args().is_some_and(|values| values.min_values() == 0);
             if value.is_none() && !is_optional {

@@ -164,7 +164,7 @@ impl LookArgs {
             ("--ui-color", self.ui_color.is_some()),
             ("--pretty-xml", self.pretty_xml),
         ];
-        given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
+        given.into_iter().find(|(_, is_given)| *is_given).map(|(flag, _)| flag)
     }
 
     /// The style of the picture: the one that the user chose. If the user chose none: inferno's if a flag only works

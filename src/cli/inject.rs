@@ -55,7 +55,7 @@ pub(super) struct InjectArgs {
     /// address one after the other. This option also unwinds copied user stacks (--call-graph dwarf) into call chains.
     #[arg(long)]
     relocate: bool,
-    /// Remove entries that make perf drop entire call chains (PHP has some)
+    /// Remove entries that make perf drop entire call chains (needed for PHP)
     #[arg(long, hide_short_help = true)]
     drop_bad_chain_entries: bool,
     #[command(flatten)]
@@ -152,7 +152,7 @@ impl ForeignArgs {
             ("--aslr", self.aslr),
             ("--ignore-vmlinux", self.ignore_vmlinux),
         ];
-        match given.into_iter().find(|(_, given)| *given) {
+        match given.into_iter().find(|(_, is_given)| *is_given) {
             Some((name, _)) => Err(Error::usage(format!("jitgraft does not support {name}; use perf inject for it"))),
             None => Ok(()),
         }

@@ -81,21 +81,23 @@ impl IntervalArgs {
 pub(super) fn duration(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
-    let digits = match unit.trim() {
+    // How many decimals a number in this unit may have, so that it is a whole number of nanoseconds.
+    let decimals = match unit.trim() {
         "" | "ns" => 0,
         "us" | "µs" => 3,
         "ms" => 6,
         "s" => 9,
         unit => return Err(format!("unknown unit {unit}; use ns, us, ms or s")),
     };
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let (integer, fraction) = number.split_once('.').unwrap_or((number, ""));
     if number.is_empty() {
         return Err(format!("{text} does not start with a number"));
     }
-    if part.len() > digits {
+    if fraction.len() > decimals {
         return Err(format!("{text} is finer than a nanosecond"));
     }
-    format!("{whole}{part:0<digits$}").parse().map_err(|_| format!("{text} is not a time such as 2.5us"))
+    // Without the point, and padded with zeros, the digits are the number of nanoseconds.
+    format!("{integer}{fraction:0<decimals$}").parse().map_err(|_| format!("{text} is not a time such as 2.5us"))
 }
 
 #[cfg(test)]

@@ -85,13 +85,17 @@ pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Resul
         let error = Error::usage(format!("jitgraft {command} does not write .{double} files"));
         return Err(error.with_remedy(Some(format!("use {EXPORT}"))));
     }
-    let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
-    let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
+    let Some(ending) = extension(output) else { return Ok(()) };
+    if own.contains(&&ending[..]) {
+        return Ok(());
+    }
+    // An unknown extension implies no format, so any command may write such a file.
+    let Some((_, instead)) = ENDINGS.iter().find(|(known, _)| *known == ending) else { return Ok(()) };
     let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
     let remedy = match command {
         // Whoever runs `pack` wants an archive, so don't propose the command that writes files with this extension.
         "pack" => "use a name that ends in .tar.zst".to_owned(),
-        _ => format!("use {writer}"),
+        _ => format!("use {instead}"),
     };
     Err(error.with_remedy(Some(remedy)))
 }

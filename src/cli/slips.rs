@@ -54,8 +54,8 @@ const FORMATS: &[(&str, &str)] = &[
 const FLAGS: &[(&str, &str)] = &[
     ("--to", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
     ("--format", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
-    ("-F", "columns of tables cannot be chosen (--to csv has all); in script, -F selects fields; in record, the rate"),
-    ("--fields", "columns of tables cannot be chosen (--to csv has all); in script, --fields selects fields"),
+    ("-F", "table columns cannot be chosen (--to csv has all); -F selects fields in script, and the rate in record"),
+    ("--fields", "table columns cannot be chosen (--to csv has all); in script, --fields selects fields"),
     ("--pid", "--pid works with jitgraft export and all commands that show profiles"),
     ("--json", "use --to json, or an output's name that ends in .json"),
     ("--csv", "use --to csv, or an output's name that ends in .csv"),
@@ -263,14 +263,14 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     let is_negative = find_text(error, ContextKind::InvalidValue).is_some_and(|value| value.starts_with('-'));
     // clap's text is like `error: invalid value '0' for '--limit <N>': 0 is not in 1..=9`, followed by lines of help.
     if let Some((before, range)) = text.split_once(" is not in ") {
-        let (range, behind) = range.split_once('\n').unwrap_or((range, ""));
+        let (range, help) = range.split_once('\n').unwrap_or((range, ""));
         let (least, most) = range.split_once("..")?;
         let before = before.rsplit_once(": ").map_or(before, |(before, _)| before);
         let bounds = match most.trim_start_matches('=') {
             "" => format!("must be at least {least}"),
             most => format!("must be from {least} to {most}"),
         };
-        return Some(format!("{before}: {bounds}\n{behind}"));
+        return Some(format!("{before}: {bounds}\n{help}"));
     }
     let phrases = [
         ("number would be zero for non-zero type", "must be at least 1"),

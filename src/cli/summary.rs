@@ -50,15 +50,15 @@ impl SummaryArgs {
 /// Inserts the command `summary` if the command line has a file but no command: if its first word that isn't an option
 /// is a file, or if `-i` or `--` comes before any command.
 pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
-    let own = command.find_subcommand(NAME).unwrap_or(command);
-    let mut rest = words.iter().skip(1);
-    let mut first = rest.next();
+    let summary_command = command.find_subcommand(NAME).unwrap_or(command);
+    let mut remaining = words.iter().skip(1);
+    let mut first = remaining.next();
     while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
     {
         if option == "--" {
             // All words after `--` are files, even if one is called like a command. So if there are any, the summary is
             // meant.
-            if rest.next().is_some() {
+            if remaining.next().is_some() {
                 words.insert(1, NAME.into());
             }
             return words;
@@ -68,13 +68,13 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
             return words;
         }
         // An option that the summary lacks: leave the words as they are, so that clap reports it.
-        let Some(known) = find(command, own, option) else { return words };
+        let Some(known) = find(command, summary_command, option) else { return words };
         // Skip the option's value. It is the next word, unless it is in the option's own word (`--to=text`, `-ofile`).
-        let in_one = option.contains('=') || !option.starts_with("--") && option.len() > 2;
-        if known.get_action().takes_values() && !in_one {
-            rest.next();
+        let contains_value = option.contains('=') || !option.starts_with("--") && option.len() > 2;
+        if known.get_action().takes_values() && !contains_value {
+            remaining.next();
         }
-        first = rest.next();
+        first = remaining.next();
     }
     if first.is_some_and(|word| is_file_name(command, word)) {
         words.insert(1, NAME.into());

@@ -101,14 +101,15 @@ fn parse_percentage(text: &str) -> Result<f64, String> {
 /// Parses seconds to nanoseconds. The integer and the fraction are parsed separately, because floating-point numbers
 /// are too imprecise for nanoseconds since boot.
 fn parse_seconds(text: &str) -> Option<Nanos> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let is_number = whole.bytes().chain(part.bytes()).all(|byte| byte.is_ascii_digit());
-    if !is_number || part.len() > 9 || (whole.is_empty() && part.is_empty()) {
+    let (integer, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_number = integer.bytes().chain(fraction.bytes()).all(|byte| byte.is_ascii_digit());
+    if !is_number || fraction.len() > 9 || (integer.is_empty() && fraction.is_empty()) {
         return None;
     }
-    let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-    let part: u64 = format!("{part:0<9}").parse().ok()?;
-    whole.checked_mul(1_000_000_000)?.checked_add(part).map(Nanos)
+    let seconds: u64 = if integer.is_empty() { 0 } else { integer.parse().ok()? };
+    // Padded with zeros to nine digits, the fraction is a number of nanoseconds.
+    let nanos: u64 = format!("{fraction:0<9}").parse().ok()?;
+    seconds.checked_mul(1_000_000_000)?.checked_add(nanos).map(Nanos)
 }
 
 #[cfg(test)]

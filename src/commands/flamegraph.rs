@@ -91,7 +91,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
         let name = name.map_or("the only one", String::as_str);
         let known: Vec<_> = before.series.iter().map(|series| series.name.as_str()).collect();
         let common: Vec<_> =
-            known.iter().copied().filter(|name| after.series.iter().any(|series| series.name == *name)).collect();
+            known.iter().copied().filter(|event| after.series.iter().any(|series| series.name == *event)).collect();
         let remedy = match common.first() {
             Some(first) => format!("choose an event that both have, such as --event {first}"),
             None => "these inputs have no event in common, so they cannot be compared".to_owned(),

@@ -92,6 +92,7 @@ fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
     let facts = RunFacts { version, ..RunFacts::default() };
     let switch = runtime.best_switch(facts);
+    // The program's command with what turns on the switch, or without any addition if nothing does.
     let corrected = switch.and_then(|switch| runtime.correct(switch, command, "."));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
     let perf_record = [b"perf".to_vec(), b"record".to_vec()];

@@ -71,12 +71,12 @@ impl Outcome {
         for (index, shares) in self.shares.iter().enumerate() {
             index_by_event.insert(shares.event.clone(), index);
         }
-        for more in shares {
+        for added in shares {
             let next = self.shares.len();
-            let index = *index_by_event.entry(more.event.clone()).or_insert(next);
+            let index = *index_by_event.entry(added.event.clone()).or_insert(next);
             match self.shares.get_mut(index) {
-                Some(shares) => shares.merge(&more),
-                None => self.shares.push(more),
+                Some(sum) => sum.merge(&added),
+                None => self.shares.push(added),
             }
         }
     }

@@ -93,7 +93,7 @@ fn inside(directory: &InPath, typed: &Arc<Path>, name: OsString) -> InPath {
 
 /// The sorted names of the inputs in a directory. Skips hidden files, and files that start with `_`, which data engines
 /// write for themselves (`_SUCCESS`). Also skips jitdumps, perf maps and logs, because they belong to the recordings
-/// next to them, and links to directories, because they could lead back here.
+/// next to them, and links to directories, because they could lead back to this directory.
 fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     let path = shown(directory);
     let is_input = |name: &OsStr| {
@@ -104,8 +104,9 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     let listed = directory.door_to_parts().list(&path, is_input).unwrap_or_else(|| Ok(Vec::new()))?;
     let mut names = Vec::new();
     for (name, about) in listed {
-        let leads_away = about.is_symlink() && inside(directory, &Arc::from(&*path), name.clone()).is_directory();
-        if !leads_away {
+        let is_link_to_directory =
+            about.is_symlink() && inside(directory, &Arc::from(&*path), name.clone()).is_directory();
+        if !is_link_to_directory {
             names.push(name);
         }
     }

@@ -59,6 +59,7 @@ impl MergedAbout {
         (about.modules, about.values) = (modules, values);
         for (name, module) in &mut about.modules {
             let earlier_pieces = self.pieces.entry(name.clone()).or_default();
+            // `insert` returns false, which drops the range, if an earlier profile had the same piece.
             module.mapped.retain(|range| {
                 earlier_pieces.insert(MappedFilePiece { file_offset: range.file_offset, len: range.len })
             });

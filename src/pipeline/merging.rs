@@ -142,10 +142,10 @@ impl MergedSum {
         // Facts are combined separately, because only those on which all inputs agree stay.
         self.about.take(&mut profile.about);
         self.sum.merge(&profile);
-        for part in &profile.series {
-            let index = self.sum.series_with_unit(&part.name, &part.unit);
-            let series = &mut self.sum.series[index];
-            series.sampling = merge_samplings(series.sampling, part.sampling);
+        for input_series in &profile.series {
+            let index = self.sum.series_with_unit(&input_series.name, &input_series.unit);
+            let sum_series = &mut self.sum.series[index];
+            sum_series.sampling = merge_samplings(sum_series.sampling, input_series.sampling);
         }
         Ok(())
     }

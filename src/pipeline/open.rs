@@ -424,11 +424,11 @@ fn recognize_wrapping(bytes: &[u8]) -> Option<Wrapping> {
     }
 }
 
-/// True for text that was quoted in a mail: at least two lines start with `>`, and most lines do. Before and after
-/// them, there may be some text of the mail.
+/// True for text that was quoted in a mail: at least two lines, and more than two thirds of all lines, start with `>`.
+/// Before and after them, there may be some text of the mail. Blank lines don't count.
 fn is_quoted(bytes: &[u8]) -> bool {
     let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
-    // Most inputs have no `>` near their start, so that this quick test rejects them.
+    // This quick test rejects most inputs: they have no `>` near their start.
     if memchr::memchr(b'>', &head[..head.len().min(QUOTED_START)]).is_none() {
         return false;
     }
@@ -466,19 +466,24 @@ fn common_indent(bytes: &[u8]) -> Option<Indent> {
     // Blank lines don't count. So the last line doesn't either if the end of `head` cuts it off within its indentation.
     let lines = head.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
     let mut common: Option<Indent> = None;
-    let mut is_known = false;
+    let mut is_known_format = false;
     for line in lines {
         let blank = line[0];
-        let count = line.iter().take_while(|byte| **byte == blank).count();
-        // What this line has in common with the earlier ones: nothing (0) if it starts with the other kind of blank.
-        let count = common.map_or(count, |common| if common.blank == blank { common.count.min(count) } else { 0 });
-        if count == 0 || !matches!(blank, b' ' | b'\t') {
+        if !matches!(blank, b' ' | b'\t') {
             return None;
         }
+        let mut count = line.iter().take_while(|byte| **byte == blank).count();
+        if let Some(earlier) = common {
+            // A line that starts with a tab has no indentation in common with one that starts with a blank.
+            if earlier.blank != blank {
+                return None;
+            }
+            count = count.min(earlier.count);
+        }
         common = Some(Indent { blank, count });
-        is_known |= INDENTED_LINES.iter().any(|start| line.trim_ascii_start().starts_with(start));
+        is_known_format |= INDENTED_LINES.iter().any(|start| line.trim_ascii_start().starts_with(start));
     }
-    common.filter(|_| is_known)
+    common.filter(|_| is_known_format)
 }
 
 /// The number of bytes in which [`is_quoted`] and [`common_indent`] look for lines.
@@ -495,8 +500,11 @@ fn head_of(bytes: &[u8]) -> &[u8] {
         return head;
     }
     let longer = &bytes[..bytes.len().min(LONGEST_HEAD)];
-    let end = memchr::memchr(b'\n', longer).map_or(longer.len(), |end| longer.len().min(end + HEAD));
-    &longer[..end]
+    match memchr::memchr(b'\n', longer) {
+        // The long first line, and up to `HEAD` bytes after it.
+        Some(line_end) => &longer[..longer.len().min(line_end + HEAD)],
+        None => longer,
+    }
 }
 
 /// True if the bytes contain neither a line break nor NUL, so that the first line (of a text) may continue.
@@ -605,20 +613,20 @@ impl<R: Read> Read for IndentedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;
-            let mut kept = 0;
-            for at in 0..len {
-                let byte = buffer[at];
+            let mut kept_len = 0;
+            for index in 0..len {
+                let byte = buffer[index];
                 if self.removed < self.indent.count && byte == self.indent.blank {
                     self.removed += 1;
                     continue;
                 }
                 self.removed = if byte == b'\n' { 0 } else { self.indent.count };
-                buffer[kept] = byte;
-                kept += 1;
+                buffer[kept_len] = byte;
+                kept_len += 1;
             }
             // If all bytes were indentation, read more: returning 0 would mean the end of the input.
-            if kept > 0 || len == 0 {
-                return Ok(kept);
+            if kept_len > 0 || len == 0 {
+                return Ok(kept_len);
             }
         }
     }
@@ -647,7 +655,7 @@ impl<R: Read> Read for QuotedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         loop {
             let len = self.reader.read(buffer)?;
-            let mut kept = 0;
+            let mut kept_len = 0;
             for index in 0..len {
                 let byte = buffer[index];
                 self.place = match (self.place, byte) {
@@ -655,15 +663,15 @@ impl<R: Read> Read for QuotedReader<R> {
                     (QuotedPlace::Start | QuotedPlace::Mark, b'>') => QuotedPlace::Mark,
                     (QuotedPlace::Mark, b' ') => QuotedPlace::Start,
                     (_, byte) => {
-                        buffer[kept] = byte;
-                        kept += 1;
+                        buffer[kept_len] = byte;
+                        kept_len += 1;
                         if byte == b'\n' { QuotedPlace::Start } else { QuotedPlace::Text }
                     }
                 };
             }
             // Returning 0 would mean the end of the input, so read on if only marks have been read.
-            if kept > 0 || len == 0 {
-                return Ok(kept);
+            if kept_len > 0 || len == 0 {
+                return Ok(kept_len);
             }
         }
     }
@@ -752,14 +760,15 @@ fn check_one(path: &Path) -> Result<()> {
         let PeekedInput::File(mut file) = PeekedInput::open(&InPath::Path(path.to_owned()))? else { return Ok(()) };
         return file.format().map(drop);
     }
-    let is_output =
-        path.extension().is_some_and(|extension| mistaken::OUTPUT_EXTENSIONS.iter().any(|known| extension == *known));
-    if is_output && !io::is_there(path) {
-        let remedy = format!("to write it, use -o {}", path.display());
-        return Err(Error::new("no such file").with_remedy(Some(remedy)));
-    }
+    // Directories and pipes are only opened when they are read.
     if io::is_there(path) {
         return Ok(());
+    }
+    let is_output =
+        path.extension().is_some_and(|extension| mistaken::OUTPUT_EXTENSIONS.iter().any(|known| extension == *known));
+    if is_output {
+        let remedy = format!("to write it, use -o {}", path.display());
+        return Err(Error::new("no such file").with_remedy(Some(remedy)));
     }
     // Opening the missing file fails with an error that has hints about its name.
     io::map_file(path).map(|_| ())

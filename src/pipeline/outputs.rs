@@ -119,11 +119,11 @@ fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut taken = FxHashSet::default();
     // For each word, how many numbers have been tried after it. If many events have the same name, each goes on from
     // there, rather than trying all numbers again.
-    let mut tried = FxHashMap::<String, usize>::default();
+    let mut tried_by_word = FxHashMap::<String, usize>::default();
     let mut distinct = Vec::new();
     for name in names {
         let word = word(name);
-        let tried = tried.entry(word.clone()).or_insert(0);
+        let tried = tried_by_word.entry(word.clone()).or_insert(0);
         let mut unique = word.clone();
         // `word-2` may be taken by another event whose own name becomes that word.
         while !taken.insert(unique.clone()) {

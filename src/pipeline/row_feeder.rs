@@ -135,8 +135,8 @@ impl Sink for RowSink<'_, '_> {
             for (series, series_rows) in rows.series.iter_mut().zip(recording_rows) {
                 series.rows = series_rows;
             }
-            // What the input says of itself is true of its only recording. Of several, only the host is known, and how
-            // many samples that host lost.
+            // If the input is a single recording, the input's description is the recording's. With several recordings,
+            // only the host of each is known, and how many samples that host lost.
             let recording = if is_only {
                 recording_of(rows)
             } else {

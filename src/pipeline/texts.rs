@@ -39,9 +39,9 @@ pub(super) struct TextOptions<'a> {
 /// all workers are busy. Each worker holds this much text in memory.
 const GROUP_BYTES: u64 = 2 << 20;
 
-/// The capacity in bytes of the buffer in which a worker collects the inputs of one text. The last of these inputs
-/// reaches the limit [`GROUP_BYTES`] and may itself be as large, so the capacity is twice the limit. Unused capacity
-/// doesn't take physical memory.
+/// The capacity in bytes of the buffer in which a worker collects the inputs of one text. A group ends with the input
+/// that reaches the limit [`GROUP_BYTES`], and up to as many bytes of that input are read, so the capacity is twice the
+/// limit. Unused capacity doesn't take physical memory.
 const BUFFER_CAPACITY: usize = 2 * GROUP_BYTES as usize;
 
 /// Divides inputs into groups, each of which one worker reads. A group ends when its inputs together have
@@ -147,7 +147,7 @@ impl<'a> FoldedTexts<'a, '_> {
     /// each other, it is returned unread.
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
-        let is_plain = match format.read {
+        let has_independent_lines = match format.read {
             Read::Lines { open, is_plain, .. } if may_join(self.options) => {
                 // Source maps are searched for beside the input, so inputs of different directories are read apart.
                 let source_maps = self.options.completion.source_maps;
@@ -166,9 +166,8 @@ impl<'a> FoldedTexts<'a, '_> {
         let len =
             (&mut reader).take(GROUP_BYTES).read_to_end(&mut self.text).inspect_err(|_| self.text.truncate(start))?;
         let input = &self.text[start..];
-        // If as many bytes were read as a group may have, the input may have more. If it isn't plain, its lines depend
-        // on each other.
-        if len as u64 == GROUP_BYTES || !is_plain(&input[..len.min(HEAD)]) {
+        // If as many bytes were read as a group may have, the input may have more.
+        if len as u64 == GROUP_BYTES || !has_independent_lines(&input[..len.min(HEAD)]) {
             // The input must be read by another reader, from its start. So put the part that was read in front of the
             // rest.
             let head = Cursor::new(self.text.split_off(start));

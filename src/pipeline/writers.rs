@@ -25,8 +25,8 @@ pub(crate) fn write(
 ) -> Result<()> {
     match writer.events {
         Events::One => {
-            // Computing this takes a pass over all rows, so do it once for all events. A single event's writer does it
-            // itself, if it needs it.
+            // Computing the timing takes a pass over all rows, so do it once for all events. With a single event, the
+            // writer computes the timing itself, if it needs it.
             let timing = (profile.series.len() > 1).then(|| profile.timing());
             each_event(profile, to, run, outcome, |series, out| {
                 let write = WriteOptions { series, timing, ..options.clone() };
@@ -55,8 +55,8 @@ pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
 }
 
 /// The options for loading inputs for a writer: loads everything that the writer needs. If the user didn't choose how
-/// names of JIT code are spelled, the writer's default is used. It only applies to names that jitgraft found itself:
-/// names that the input already had stay as they are (`Raw`).
+/// names of JIT code are spelled, the writer's default is used. The default only applies to names that jitgraft found
+/// itself: names that the input already had stay as they are (`Raw`).
 pub(crate) fn load_options(user_options: &LoadOptions, writer: &Writer) -> LoadOptions {
     let default_names = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {

@@ -301,13 +301,13 @@ impl<'o> SpanSelection<'o> {
         if sampling == Sampling::All {
             return true;
         }
-        let known = self.seen.get(&(head.thread_no, head.name_no)).copied();
+        let earlier = self.seen.get(&(head.thread_no, head.name_no)).copied();
         // The number of earlier spans of this thread and name, and the start of the last of them that was kept.
-        let (calls, last) = known.unwrap_or((0, head.start));
+        let (calls, last) = earlier.unwrap_or((0, head.start));
         let keep = match sampling {
             Sampling::All => true,
             Sampling::Calls(every) => calls % every == 0,
-            Sampling::Time(every) => known.is_none() || head.start.abs_diff(last) >= every,
+            Sampling::Time(every) => earlier.is_none() || head.start.abs_diff(last) >= every,
         };
         self.seen.insert((head.thread_no, head.name_no), (calls + 1, if keep { head.start } else { last }));
         keep

@@ -81,6 +81,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
 /// Fails if the output's file name has the extension of another format than the input's: `inject` writes the format
 /// that it reads.
 fn check_output(format: &str, output: &OutPath) -> Result<()> {
+    /// The file extensions of all formats that `inject` writes.
     const ENDINGS: &[&str] = &["data", "json", "otlp", "pb", "pprof"];
     let OutPath::Path(path) = output else { return Ok(()) };
     let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();

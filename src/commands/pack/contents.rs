@@ -5,7 +5,7 @@ use super::options::{OptionalPart, PackOptions};
 use super::privacy::Privacy;
 use super::programs::Program;
 use super::symbols_only::pieces;
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::{counted, grouped};
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::door::Named;
@@ -81,6 +81,7 @@ impl<'a> Contents<'a> {
             let role = match kind {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
+                // Core dumps are the only logs whose content says which process they are of (`find_process`).
                 Kind::Log(id)
                     if id.log().find_process.is_some() && !options.requested.contains(&OptionalPart::Cores) =>
                 {
@@ -168,7 +169,7 @@ impl<'a> Contents<'a> {
             writeln!(out, "{:>15}  {}  ({why})", "left out", readable(path.as_os_str().as_bytes()))?;
         }
         let whole = self.list.iter().map(Content::len).sum();
-        Ok(writeln!(out, "{:>15}  in {} files", grouped(whole), self.list.len())?)
+        Ok(writeln!(out, "{:>15}  in {}", grouped(whole), counted(self.list.len() as u64, "file"))?)
     }
 }
 

@@ -65,8 +65,9 @@ fn add_scripts(
     warnings: &mut Warnings,
 ) {
     let files = examined.resolution.sources.source_maps.accounts.iter().flat_map(|account| &account.files);
-    for (recorded, here) in files {
-        found.extend(open_text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, privacy, warnings));
+    // Each file has its recorded path and its path on this machine.
+    for (recorded, local) in files {
+        found.extend(open_text(Role::Script, recorded.as_os_str().as_bytes(), local, examined, privacy, warnings));
     }
 }
 
@@ -87,8 +88,8 @@ fn add_sources(
     for name in names.filter(|name| name.starts_with(b"/")) {
         let own_path = PathBuf::from(OsStr::from_bytes(name));
         let paths_below_roots = examined.resolution.search().recorded_paths(name).into_iter();
-        for here in paths_below_roots.chain([own_path]) {
-            if let Some(source) = open_text(Role::Source, name, &here, examined, privacy, warnings) {
+        for local in paths_below_roots.chain([own_path]) {
+            if let Some(source) = open_text(Role::Source, name, &local, examined, privacy, warnings) {
                 found.push(source);
                 break;
             }
@@ -96,22 +97,22 @@ fn add_sources(
     }
 }
 
-/// Opens a text file to pack it. `path` is its recorded path, and `here` its path on this machine. `None` if the file
+/// Opens a text file to pack it. `path` is its recorded path, and `local` its path on this machine. `None` if the file
 /// is missing, if it can't be opened (with a warning), or if it is private, so that [`Privacy`] doesn't permit to pack
 /// it.
 fn open_text(
     role: Role,
     path: &[u8],
-    here: &Path,
+    local: &Path,
     examined: &Examined<'_>,
     privacy: &mut Privacy<'_>,
     warnings: &mut Warnings,
 ) -> Option<RequestedFile> {
     // `open` returns `None` if the file is missing. It fails if the file can't be read, or if it belongs to another
     // user. With `-f`, another user's file is accepted if it is text.
-    match Named::Recording.door(examined.resolution.search().force).open(here, TEXT)? {
-        Ok(opened) if !privacy.permits(here, opened.is_everybodys) => None,
-        Ok(opened) => Some(RequestedFile { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
+    match Named::Recording.door(examined.resolution.search().force).open(local, TEXT)? {
+        Ok(opened) if !privacy.permits(local, opened.is_everybodys) => None,
+        Ok(opened) => Some(RequestedFile { role, path: path.to_vec(), from: local.to_owned(), bytes: opened.bytes }),
         Err(error) => {
             warnings.push(error.into_warning());
             None

@@ -3,7 +3,7 @@
 //! user permits it.
 
 use super::options::{OptionalPart, PackOptions};
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::counted;
 use crate::error::{Warning, Warnings};
 use crate::io;
 use rustc_hash::FxHashSet;
@@ -38,14 +38,14 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// Returns true if the file `here` may be packed: all users can read it (`is_everybodys`), or the user permits to
-    /// pack it. Otherwise remembers that it was left out.
-    pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
+    /// Returns true if a file of this machine may be packed: all users can read it (`is_everybodys`), or the user
+    /// permits to pack it. Otherwise remembers that it was left out.
+    pub(super) fn permits(&mut self, file: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.requested.contains(&OptionalPart::Private)
-            || self.include.iter().any(|path| is_same(path, here));
-        if !is_permitted && self.known.insert(here.to_owned()) {
-            self.private.push(here.to_owned());
+            || self.include.iter().any(|included| is_same(included, file));
+        if !is_permitted && self.known.insert(file.to_owned()) {
+            self.private.push(file.to_owned());
         }
         is_permitted
     }
@@ -61,7 +61,7 @@ impl<'a> Privacy<'a> {
     pub(super) fn report(&self, warnings: &mut Warnings) {
         if let Some(first) = self.private.first() {
             let others = self.private.len() as u64 - 1;
-            let more = if others > 0 { format!(" (nor are {} more files)", grouped(others)) } else { String::new() };
+            let more = if others > 0 { format!(", like {}", counted(others, "other file")) } else { String::new() };
             let message = format!("not packed{more}: {WHY} (pack it with --include FILE, or all with --with private)");
             warnings.push(Warning::new(message).in_file(first, None));
         }

@@ -98,7 +98,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());
     // If it is the same inode, the file is already where it should be copied to.
-    if crate::io::typed_metadata(&target).is_some_and(|there| file.about.map(id) == Some(id(&there))) {
+    if crate::io::typed_metadata(&target).is_some_and(|existing| file.about.map(id) == Some(id(&existing))) {
         return Ok(None);
     }
     let mut new = OutDirectory::make(directory)?.create(io::common_mode([file.mode]))?;

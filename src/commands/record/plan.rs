@@ -263,9 +263,10 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
 
 /// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
-    // A switch that is turned on by neither flags nor variables, but by something that the user may still do.
-    let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
-    let by_hand = runtime.switches.iter().find(later);
+    // A switch that is turned on by neither flags nor variables, but by something that the user may still do while the
+    // process runs.
+    let works_while_running = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
+    let by_hand = runtime.switches.iter().find(works_while_running);
     let name = runtime.name;
     let start = format!("process {pid} ({name}) was started without the switch that makes it write names");
     match (by_hand, runtime.best_switch(facts)) {

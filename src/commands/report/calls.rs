@@ -64,8 +64,8 @@ impl CallReport<'_> {
     fn lines(&self, function: &GraphFunction, min_weight: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let mut calls = 0u64;
-        // Each listed call, with the function at its other end.
-        let mut others: Vec<(FrameId, &Edge)> = Vec::new();
+        // The calls to list, each with its caller or callee, the function at the other end.
+        let mut listed_calls: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
             // Count all calls that other functions, or the function itself, make to this function. Its own row shows
             // that number, even if the rows below are its callees.
@@ -75,23 +75,23 @@ impl CallReport<'_> {
             let (this_end, other_end) =
                 if self.lists_callers { (edge.callee, edge.caller) } else { (edge.caller, edge.callee) };
             if this_end == frame && edge.cost.unsigned_abs() as f64 >= min_weight {
-                others.push((other_end, edge));
+                listed_calls.push((other_end, edge));
             }
         }
         // The calls that cost most come first. Equal costs are ordered by function, then by module.
-        others.sort_by(|(a, a_edge), (b, b_edge)| {
+        listed_calls.sort_by(|(a, a_edge), (b, b_edge)| {
             let by_name = || self.names(*a).iter().rev().cmp(self.names(*b).iter().rev());
             b_edge.cost.cmp(&a_edge.cost).then_with(by_name)
         });
         let mut lines = vec![CallLine { depth: 0, frame, total, own: Some(own), calls, branch: "" }];
-        for (index, (other, edge)) in others.iter().enumerate() {
+        for (index, (other_end, edge)) in listed_calls.iter().enumerate() {
             lines.push(CallLine {
                 depth: 1,
-                frame: *other,
+                frame: *other_end,
                 total: edge.cost,
                 own: None,
                 calls: edge.count,
-                branch: if index + 1 == others.len() { "└ " } else { "├ " },
+                branch: if index + 1 == listed_calls.len() { "└ " } else { "├ " },
             });
         }
         lines

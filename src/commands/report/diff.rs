@@ -58,6 +58,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     changes.retain(|change| {
         change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= min_weight
     });
+    // `evidence` says whether the weights are sampled, exactly measured, or from an unknown number of samples.
     changes.sort_by(|a, b| {
         let names = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         let order = match comparison.evidence {
@@ -105,7 +106,10 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
 /// A line above the table that warns that the two profiles have different totals, so that equal shares are different
 /// amounts. `None` if the totals are the same.
 fn warn_of_other_total(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
-    let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
+    if comparison.before.weight == comparison.after.weight {
+        return None;
+    }
+    let growth = comparison.growth()?;
     let describe = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
@@ -238,9 +242,10 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
 /// starts, as flame graphs do.
 fn add_places_to_namesakes(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
-    for (change, place) in namesake_locations(functions).into_iter().enumerate() {
+    // `place` is `None` if the function's name is unique, or if it is unknown where the function starts.
+    for (index, place) in namesake_locations(functions).into_iter().enumerate() {
         if let Some(place) = place {
-            let function = &mut changes[change].function;
+            let function = &mut changes[index].function;
             *function = Value::Text(format!("{} ({place})", function.text()).into());
         }
     }

@@ -5,7 +5,7 @@ use super::header;
 use super::options::{Limit, ReportOptions};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::groups::Grouping;
-use crate::analysis::quantity::{grouped, row_word};
+use crate::analysis::quantity::{counted, row_word};
 use crate::error::{Error, Result};
 use crate::model::stacks::{FrameId, MILLIONTHS, Profile, Series, Unit, Weight};
 use crate::pipeline::table::{Cell, Layout, Table};
@@ -166,7 +166,7 @@ impl Report {
         header::write(&self.head, out)?;
         self.table.write_text(options.reader.style, out)?;
         if self.left_out > 0 {
-            writeln!(out, "{} more rows (show all with --limit 0)", grouped(self.left_out as u64))?;
+            writeln!(out, "{} (show all with --limit 0)", counted(self.left_out as u64, "more row"))?;
         }
         Ok(())
     }

@@ -403,6 +403,7 @@ fn add_level(branches: &str, level: &str) -> String {
     if chars <= 2 * DEEPEST {
         levels
     } else {
+        // `… ` takes the place of one level.
         format!("… {}", levels.chars().skip(chars - 2 * DEEPEST + 2).collect::<String>())
     }
 }

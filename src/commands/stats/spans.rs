@@ -452,8 +452,8 @@ impl TopLevel {
             // If the trace starts nearer to 0 than to its own end, its clock is assumed to start with the program, as
             // Miri's does. The duration is then the time at the end, as Perfetto computes it. Otherwise, the clock
             // counts since boot or since 1970, and the duration is the time from the trace's start to its end.
-            let since_start = start <= end.saturating_sub(start);
-            self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
+            let clock_starts_with_program = start <= end.saturating_sub(start);
+            self.time += i128::from(if clock_starts_with_program { end } else { end.saturating_sub(start) });
         }
         tallies_by_id.merge_into(timeline, &mut self.names);
     }
@@ -484,6 +484,7 @@ impl TopLevel {
 
     /// The row of a name. The percentage is of the traces' duration.
     fn row(&self, name: &str, tally: &Tally) -> Vec<Cell> {
+        // In tenths of a percent, truncated. `None` if the traces have no duration.
         let percent = match (tally.sum * 1000).checked_div(self.time) {
             Some(tenths) if tally.count > 0 => Cell::Number(tenths as f64 / 10.0, 1),
             _ => Cell::None,

@@ -316,7 +316,8 @@ impl Timed<'_> {
                 written.add(code.bytes, again);
                 rows.push(CodeRow { time, category, written, function, input });
             } else {
-                sums.entry((time / bucket * bucket, category, input)).or_default().add(code.bytes, again);
+                let bucket_start = time / bucket * bucket;
+                sums.entry((bucket_start, category, input)).or_default().add(code.bytes, again);
             }
         }
         for ((time, category, input), written) in sums {

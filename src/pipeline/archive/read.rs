@@ -59,6 +59,7 @@ pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed>
 fn extract(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
     // One byte more than the manifest says is enough to notice that the file is larger.
     let mut hashed = Hashed { reader: entry.take(file.size.saturating_add(1)), hash: Sha256::new(), size: 0 };
+    // `add` reads the file through `hashed`, which counts and hashes its bytes.
     archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
     let hash: String = hashed.hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
     if (hashed.size, &hash) != (file.size, &file.sha256) {

@@ -26,16 +26,16 @@ impl Piece<'_> {
         }
     }
 
-    /// Calls `show` with the bytes of this part, in one or more slices. Zeros aren't stored, so they come from a
+    /// Calls `show` with the bytes of this piece, in one or more slices. Zeros aren't stored, so they come from a
     /// constant block.
     pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {
             Self::Bytes(bytes) => show(bytes),
             Self::Zeros(len) => {
-                let (whole, rest) = (len / ZEROS.len() as u64, len % ZEROS.len() as u64);
-                (0..whole).for_each(|_| show(&ZEROS));
-                show(&ZEROS[..rest as usize]);
+                let (full_blocks, remainder) = (len / ZEROS.len() as u64, len % ZEROS.len() as u64);
+                (0..full_blocks).for_each(|_| show(&ZEROS));
+                show(&ZEROS[..remainder as usize]);
             }
         }
     }

@@ -47,9 +47,12 @@ impl<'a> Files<'a> {
     /// The warning about missing files. `addresses` is the number of addresses in them. `None` if no file is missing,
     /// or if no address is in one.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
+        if addresses == 0 {
+            return None;
+        }
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();
-        let (first, _) = missing.next().filter(|_| addresses > 0)?;
+        let (first, _) = missing.next()?;
         let name = String::from_utf8_lossy(&first.path);
         let fetch_hint = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
         Some(Warning::new(format!(

@@ -85,32 +85,33 @@ impl<'m> Answers<'m> {
             kernel: &KernelOptions::default(),
         };
         // For each address, its location; `None` if nothing is known there.
-        let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
+        let mut address_locations: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
         for address in addresses {
-            found.push(match address.file {
+            address_locations.push(match address.file {
                 Some(file) => files.location(file, address.addr.for_lookup()),
                 None => locate_code(address, default_pid, symbolizer, &mut counts),
             });
         }
-        // For a return address, `found` has the location of the byte before it, which is in the call. But what the
-        // profile takes for a return address may be an ordinary one. If no call ends there, look up the address itself.
-        // This is checked only for addresses in files.
+        // For a return address, the location is that of the byte before it, which is in the call. But what the profile
+        // takes for a return address may not be one. If no call ends there, look up the address itself. This is checked
+        // only for addresses in files.
         let mut returns: Vec<&mut Location> = Vec::new();
-        for (address, location) in addresses.iter().zip(&mut found) {
+        for (address, location) in addresses.iter().zip(&mut address_locations) {
             if let (FrameAddr::Return(_), Some(location @ Location::File(..))) = (address.addr, location) {
                 returns.push(location);
             }
         }
-        let before: Vec<Location> = returns.iter().map(|location| **location).collect();
-        for (location, exact) in returns.into_iter().zip(resolver.find_uncalled(&before, pool)) {
+        let locations_before: Vec<Location> = returns.iter().map(|location| **location).collect();
+        for (location, exact) in returns.into_iter().zip(resolver.find_uncalled(&locations_before, pool)) {
+            // `exact` is the location of the address itself if no call ends there, and otherwise `None`.
             *location = exact.unwrap_or(*location);
         }
-        let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
+        let mut locations: Vec<Location> = address_locations.iter().flatten().copied().collect();
         locations.sort_unstable();
         locations.dedup();
         let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
-        for (address, location) in addresses.iter().zip(&found) {
+        for (address, location) in addresses.iter().zip(&address_locations) {
             // `locations` is sorted without duplicates, and `frames` has an entry for each location, in the same order.
             // So the index of a location is also the index of its frames.
             let index = location.and_then(|location| locations.binary_search(&location).ok());

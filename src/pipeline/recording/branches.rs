@@ -24,12 +24,14 @@ pub(super) fn put_branch_history(branches: Branches<'_>, frames: &mut Vec<ModeFr
     // The other frames that are replaced are callers whose call is among the branches. Both lists go outward: branches
     // are ordered from the newest to the oldest, and frames from the innermost caller.
     for branch in &branches {
-        replaced += usize::from(frames.get(replaced).is_some_and(|frame| is_call(branch, frame.1.raw())));
+        if frames.get(replaced).is_some_and(|(_, frame)| is_call(branch, frame.raw())) {
+            replaced += 1;
+        }
     }
     remove_loops(&mut branches);
     // The CPU doesn't record whether it ran kernel or user code at a branch, so the mode is unknown.
-    let both = branches.iter().flat_map(|branch| [branch.to, branch.from]);
-    let history: Vec<ModeFrame> = both.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
+    let addresses = branches.iter().flat_map(|branch| [branch.to, branch.from]);
+    let history: Vec<ModeFrame> = addresses.map(|addr| (CpuMode::Unknown, FrameAddr::Ip(addr))).collect();
     frames.splice(..replaced, history);
 }
 
@@ -47,12 +49,12 @@ fn remove_loops(branches: &mut Vec<Branch>) {
         // Find the length of an iteration: that many branches from `start` on repeat those directly before `start`,
         // which are newer.
         let longest = start.min(branches.len() - start).min(LONGEST_LOOP);
-        let iteration = (1..=longest).find(|&length| {
+        let iteration_length = (1..=longest).find(|&length| {
             let newer = &branches[start - length..start];
             let older = &branches[start..start + length];
             newer.iter().zip(older).all(|(a, b)| same(a, b))
         });
-        match iteration {
+        match iteration_length {
             Some(length) => drop(branches.drain(start..start + length)),
             None => start += 1,
         }

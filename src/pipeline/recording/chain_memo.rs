@@ -111,7 +111,8 @@ impl<'data, V> ChainMemo<'data, V> {
         // A chain that is seen for the first time is kept only if that has paid so far: lookups have found at least a
         // quarter as many chains as were kept.
         let keeps_new = !self.only_repeated && (self.kept < TRIAL_CHAINS || self.found >= self.kept / 4);
-        if holds.is_empty() || !(was_seen || keeps_new) {
+        let is_worth_keeping = was_seen || keeps_new;
+        if holds.is_empty() || !is_worth_keeping {
             return;
         }
         self.kept += 1;

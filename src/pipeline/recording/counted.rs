@@ -97,13 +97,13 @@ impl Counters<'_> {
             members.push(single_member(self.recording, sample));
         }
         for value in values {
-            let Some((id, event)) = value.id.and_then(|id| Some((id, self.recording.event_by_id(id)?))) else {
-                continue;
-            };
+            let Some(id) = value.id else { continue };
+            let Some(event) = self.recording.event_by_id(id) else { continue };
             let inherited = self.recording.events[event].attr.is_inherited();
             // Threads that inherit an event share its ID, but each has a counter of its own.
             let last_value = self.last_values.entry((id, tid.filter(|_| inherited))).or_default();
-            let period = value.value.wrapping_sub(std::mem::replace(last_value, value.value));
+            let previous = std::mem::replace(last_value, value.value);
+            let period = value.value.wrapping_sub(previous);
             if period != 0 {
                 members.push(Member { event: event as u32, period });
             }

@@ -95,6 +95,7 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
 /// Counts the named and unnamed functions at one code location. A mark that frames are missing doesn't count.
 fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
+    // Each of these numbers is 0 or 1, so `&` below means that both conditions hold.
     let jit = u64::from(named.is_in_jit_memory(place));
     // Counts only for unnamed frames: JIT code is known at the address, but for other times than the sample's.
     let other_time = u64::from(named.has_code_at_other_times(place));

@@ -258,8 +258,9 @@ impl Named {
 fn correct_return_addresses(places: &[FrameLocation], resolver: &Resolver<'_>, pool: &Pool) -> Vec<FrameLocation> {
     let mut corrected = places.to_vec();
     let mut returns: Vec<&mut FrameLocation> = corrected.iter_mut().filter(|place| place.is_return).collect();
-    let before: Vec<Location> = returns.iter().map(|place| place.location).collect();
-    for (place, exact) in returns.iter_mut().zip(resolver.find_uncalled(&before, pool)) {
+    let locations: Vec<Location> = returns.iter().map(|place| place.location).collect();
+    for (place, exact) in returns.iter_mut().zip(resolver.find_uncalled(&locations, pool)) {
+        // `Some`: no call instruction ends at the address. `exact` is the location of the address itself.
         if let Some(exact) = exact {
             place.location = exact;
             place.is_return = false;

@@ -82,6 +82,7 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     // The ID of the chain that consists only of `LIMIT_FRAME`. Chains that end in this mark have that chain as their
     // outermost caller. There is at most one such chain, because equal chains have the same ID.
     let mut limit_chain = None;
+    // A chain is a code location and the chain of its callers. `nodes` lists the chains by their IDs, callers first.
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
         if samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT {
@@ -125,7 +126,7 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     frames_by_place
 }
 
-/// Adds a named frame to the profile, with the tier of its JIT code.
+/// Adds a symbolized frame to the profile, with the tier of its JIT code. A frame without a name is called [`UNKNOWN`].
 fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> FrameId {
     let name = profile.name(view.name.unwrap_or(UNKNOWN));
     let [module, build, file] = [view.module, view.build, view.file].map(|text| text.map(|text| profile.name(text)));

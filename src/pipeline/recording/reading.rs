@@ -187,6 +187,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
         let valid_time = sample.time.filter(|time| time.is_valid());
+        // `events` says for each event whether its samples are wanted.
         let is_read = |member: &Member| events.get(member.event as usize).copied().unwrap_or(false);
         let is_wanted = members.iter().any(is_read)
             && filter.pid(pid)
@@ -259,12 +260,14 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
-    /// The index of the track for `key`. Adds the track if it is new. A thread has several tracks if it changes its
-    /// name, so the answer is only kept until the next change.
+    /// The index of the track for `key`, which is added if it is new. A track is a thread under one name and, if samples
+    /// are kept apart by CPU or control group, on one CPU or in one group. As a thread may change its name, the answer
+    /// is only kept until the next change.
     fn find_track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
         let TrackKey { pid, tid, cpu, cgroup } = key;
         let now = time.unwrap_or(UNTIMED);
         let Context { threads, cgroups, .. } = self.context;
+        // The closure is only called if the cache has no answer for `key` that is valid at `now`.
         let number = self.tracks.number(key, now, || {
             let comm = threads.name(pid, tid, time).into_owned();
             let labels = cgroup.and_then(|cgroup| cgroups?.get(&cgroup)?.clone());
@@ -277,6 +280,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Looks up the call chain of a sample, or takes it from the memo.
     fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
+        // The caller of the innermost function, if the chain lacks it.
         let leaf_caller = self.leaf_caller(sample, pid, time);
         // The memo's key is the call chain. If frames also depend on branches or on a copy of the stack, samples with
         // the same chain may have other frames. So such samples aren't kept in the memo.
@@ -289,6 +293,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
         let end = self.find_frames(sample, pid, time, leaf_caller, &mut frames);
+        // A chain is built from its outermost frame inward.
         let mut chain = None;
         for &frame in frames.iter().rev() {
             chain = Some(self.extend_chain(chain, pid, frame, time));
@@ -325,6 +330,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let time = sample.time.unwrap_or(UNTIMED);
         let user_time = user.time.unwrap_or(UNTIMED);
         let user_pid = user.pid_tid.map_or(pid, |(pid, _)| pid);
+        // A chain is built from its outermost frame inward.
         let mut chain = None;
         for &frame in frames.iter().rev() {
             chain = Some(match frame.0 {
@@ -399,8 +405,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let attr = &recording.events[sample.event].attr;
         let mut end = StackEnd::Recorded;
-        // True if the sample has a copy of the stack and at least one frame was found in it. They are in
-        // `self.unwound`.
+        // `unwind` returns true if the sample has a copy of the stack and at least one frame was found in it. The
+        // frames are then in `self.unwound`.
         if self.unwind(sample, pid, time) {
             end = self.unwound_end(sample);
             // `max_stack` limits the kernel's and the user's part of the stack separately.
@@ -476,10 +482,12 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let regs = sample.user_regs.filter(|_| sample.user_stack.is_none() && !sample.callchain.is_empty())?;
         let machine = Machine::from_sample(machine, regs.abi)?;
         let link = Registers::from_perf(machine, regs.mask, regs.values.iter()).link()?;
-        let mut frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User).map(|(_, frame)| frame.raw());
-        let leaf = frames.next()?;
-        let next = frames.next().map(|next| Addr(machine.code_address(next.0)));
-        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, next, &mut self.unwind_cache)
+        let user_frames = sample.frames().filter(|(mode, _)| *mode == CpuMode::User);
+        let mut addresses = user_frames.map(|(_, frame)| frame.raw());
+        let leaf = addresses.next()?;
+        // The caller that the chain states. `code_address` clears the bits that mark an address, such as Thumb's.
+        let stated_caller = addresses.next().map(|addr| Addr(machine.code_address(addr.0)));
+        unwinder.leaf_caller(Moment { pid, time, machine }, leaf, link, stated_caller, &mut self.unwind_cache)
     }
 }
 

@@ -66,6 +66,7 @@ impl RecordStarts {
             start.map(|start| WalkedSection::walk(bytes, start..limits.end, endian))
         });
         let mut starts = Self::none();
+        // The offset after the last record of the sections so far, where the next record must start.
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
             // A record that starts in an earlier section may reach to the end of this one. Then no record starts here,

@@ -30,9 +30,9 @@ pub(super) fn warn_about_replaced<'a>(
     }
     let recorded = recorded_files(&by_path, processes);
     for (path, (dso, image)) in by_path {
-        let Some(here) = image.metadata().map(file_id) else { continue };
-        let Some(files) = recorded.get(path) else { continue };
-        if is_another(here, files) {
+        let Some(opened_file) = image.metadata().map(file_id) else { continue };
+        let Some(recorded_files) = recorded.get(path) else { continue };
+        if is_another(opened_file, recorded_files) {
             let message = match dso.build_id {
                 None => {
                     "may not be the file that ran: its inode differs, and the recording has no build ID to compare. \
@@ -63,11 +63,11 @@ fn recorded_files<'p>(
     files
 }
 
-/// True if the file `here` is none of the recorded ones. On some file systems, the kernel records another device than
-/// `stat` returns. Then nothing can be said, and the result is false.
-pub(crate) fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
-    let same_device = |file: &FileId| (file.major, file.minor) == (here.major, here.minor);
-    !recorded.contains(&here) && recorded.iter().any(same_device)
+/// True if a file on this machine is none of the recorded ones. On some file systems, the kernel records another device
+/// than `stat` returns. Then nothing can be said, and the result is false.
+pub(crate) fn is_another(file: FileId, recorded: &BTreeSet<FileId>) -> bool {
+    let is_on_same_device = |other: &FileId| (other.major, other.minor) == (file.major, file.minor);
+    !recorded.contains(&file) && recorded.iter().any(is_on_same_device)
 }
 
 #[cfg(test)]

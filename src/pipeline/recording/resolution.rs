@@ -166,6 +166,7 @@ impl<'a> Resolution<'a> {
     /// Reads all chunks in parallel and calls `each` with them in order. Only a few are in memory at a time.
     pub(super) fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
+            // Each worker has a reader of its own, and the readers are numbered.
             let workers = AtomicUsize::new(0);
             let new_reader = || SampleReader::new(context, workers.fetch_add(1, Ordering::Relaxed));
             let read_chunk = |reader: &mut SampleReader<'_, 'a>, (records, counted): (Records<'a>, Counted)| {
@@ -312,8 +313,8 @@ impl<'a> Resolution<'a> {
         found
     }
 
-    /// The code location of an address of a process at a time, as an ID in `chains`. It is for addresses that
-    /// instructions refer to, not for those of frames.
+    /// The code location of an address of a process at a time, as an ID in `chains`. The address must be one that an
+    /// instruction refers to, not that of a frame.
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
@@ -357,6 +358,7 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
         Kind::JitDump | Kind::PerfMap | Kind::Log(_) => {
             let path = path_in_process(account, processes);
             let directory = path.parent().unwrap_or(Path::new(""));
+            // For a jitdump, this is the image that `inject` would make of it; for others, the process's perf map.
             code_file(account.pid, account.kind == Kind::JitDump, directory)
         }
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),

@@ -146,8 +146,8 @@ impl Samples {
         }
     }
 
-    /// Adds a row, whose IDs must refer to the tables here. For sums, adds it to the row with the same event, thread
-    /// and stack.
+    /// Adds a row. Its IDs must be those of this object's own tables of threads, call chains and branches. For sums,
+    /// adds the row to the one with the same event, thread and stack.
     #[inline]
     pub(super) fn push(&mut self, row: SampleRow) {
         if self.keep == Keep::EachRow {
@@ -293,6 +293,8 @@ impl Merging {
         if chunk.has_new_tables {
             *renumbering = Renumbering::default();
         }
+        // Add the chunk's new code locations and call chains. `renumbering` then has the merged ID for each ID of the
+        // worker.
         samples.chains.add_part(&chunk.chains, &mut renumbering.chains);
         let RenumberedChains { places, chains } = &renumbering.chains;
         renumbering.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));

@@ -175,9 +175,10 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     let ended = file.modified().ok()?;
     // A recording in pipe form may have been written to a file later, so the creation time says nothing.
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
-    // If the recording was copied over an existing file, the file's creation time is too early to be the beginning: the
-    // recording is shorter than the file is old. The events that concern processes often suffice to show that it isn't
-    // too early. Only if they don't are the times of all samples looked at, which takes a pass over the recording.
+    // If the recording was copied over an existing file, the file's creation time is too early to be the beginning:
+    // between creation and last change, more time passed than the recording took. The events that concern processes
+    // often suffice to show that the creation time isn't too early. Only if they don't, the times of all samples are
+    // looked at, which takes a pass over the recording.
     let is_plausible = |created: &SystemTime, duration: Duration| *created + duration + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, process_events_duration(&survey.processes))) {
         return Some(RecordedTime { began, ended });
@@ -200,14 +201,15 @@ pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime>
         }
     }
     let mut times = FxHashMap::default();
-    let Some((wall, own)) = early_moment(survey) else { return times };
+    // The same moment on the wall clock and on the recording's clock.
+    let Some((wall_moment, recording_moment)) = early_moment(survey) else { return times };
     for (file, time) in first {
         // Mappings that existed before the recording began have time 0.
         if time.0 > 0
-            && let Some(since) = time.0.checked_sub(own.0)
-            && let Some(time) = wall.checked_add(Duration::from_nanos(since))
+            && let Some(since) = time.0.checked_sub(recording_moment.0)
+            && let Some(wall_time) = wall_moment.checked_add(Duration::from_nanos(since))
         {
-            times.insert(file, time);
+            times.insert(file, wall_time);
         }
     }
     times
@@ -216,8 +218,8 @@ pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime>
 /// One moment on two clocks: wall-clock time, which may be somewhat too early, and the recording's clock. `None` if
 /// neither the recording nor its file tells.
 fn early_moment(survey: &Survey<'_>) -> Option<(SystemTime, Nanos)> {
-    if let Some((wall, own)) = survey.processes.clock.reference {
-        return Some((SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(wall.0))?, own));
+    if let Some((wall, recording_time)) = survey.processes.clock.reference {
+        return Some((SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(wall.0))?, recording_time));
     }
     // perf creates the file before the first event, so the file's creation time is a lower bound for that event.
     let file = io::typed_metadata(survey.path)?;

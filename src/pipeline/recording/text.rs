@@ -171,7 +171,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
-    /// The fields to print for an event. As in perf, they are others for tracepoints and for raw events.
+    /// The fields to print for an event. As in perf, tracepoints and raw events have other fields than usual events.
     fn fields_of(&self, attr: &EventAttr) -> Fields {
         if attr.is_tracepoint() {
             self.tracepoint_fields
@@ -207,7 +207,7 @@ impl<'a> TextWriter<'a> {
         let event = &events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
         let fields = self.fields_of(&event.attr);
-        let chain = !self.options.no_call_graph && event.has_call_chains();
+        let prints_chain = !self.options.no_call_graph && event.has_call_chains();
         let mut trace = Vec::new();
         if let Some(raw) = other_fields.and_then(|other_fields| other_fields.trace.as_deref())
             && event.attr.is_tracepoint()
@@ -232,17 +232,17 @@ impl<'a> TextWriter<'a> {
             event_width: self.event_width,
             trace: &trace,
             addr: other_fields.and_then(|other_fields| other_fields.addr).map(|addr| addr.0),
-            chain,
+            chain: prints_chain,
             addr_symbol: &addr_symbol,
             measured: self.measured(printed, event),
             mode: other_fields.map(|other_fields| other_fields.mode).unwrap_or_default(),
-            // As in perf, the name is padded if the event itself has no call chains, whatever other events have.
+            // As in perf, the thread's name is padded if this event has no call chains, even if other events have some.
             pads_comm: !event.attr.has_field(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::write_header(out, fields, &header);
         if !fields.ip {
             // Like perf, print no frames if the field for addresses wasn't requested.
-        } else if chain {
+        } else if prints_chain {
             let lines = match ChainKind::from_attr(&event.attr) {
                 ChainKind::Recorded => &self.recorded,
                 ChainKind::Unwound => &self.unwound,
@@ -253,10 +253,9 @@ impl<'a> TextWriter<'a> {
             }
         } else if let Some(place) = samples.chains.places_up(row.chain).next() {
             // perf shows only the function itself, without calls inlined into it, but with the source line of the
-            // innermost call.
-            let mut source = None;
+            // innermost call, which is the first frame.
+            let source = self.loaded.named.frames(place).next().and_then(|innermost| line(&innermost).source);
             for frame in self.loaded.named.frames(place) {
-                let source = *source.get_or_insert(line(&frame).source);
                 if !frame.inlined && !frame.truncated {
                     write::write_frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(&frame) });
                 }

@@ -90,6 +90,7 @@ fn reason_for_limit(row: &SampleRow, limit: u16, examined: &Examined<'_>) -> Opt
     let Examined { samples, named, resolution, .. } = *examined;
     let places = samples.chains.places();
     let chain: Vec<PlaceId> = samples.chains.places_up(row.chain).collect();
+    // The frames from the outermost one on. Marks that frames may be missing aren't frames.
     let outermost_first = || chain.iter().rev().filter(|place| !places[place.0 as usize].is_mark());
     let outermost = outermost_first().next()?;
     if named.starts_thread(*outermost) {

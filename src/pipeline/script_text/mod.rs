@@ -63,8 +63,8 @@ pub struct FilterOptions {
 /// Runs the filter: reads a text of perf script, names its frames of JIT code, and writes it to the output.
 pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let head = input.peek(HEAD)?;
-    // The start of the text doesn't look like perf script's. Other lines may come before the samples, so the text is
-    // only refused if it turns out to have no samples at all.
+    // True if the start of the text doesn't look like perf script's. Other lines may come before the samples, so the
+    // text is only refused, below, if it turns out to have neither samples nor frames.
     let may_be_other = !sniff(head) && has_lines(head);
     let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
@@ -78,8 +78,9 @@ pub fn run(mut input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> 
     };
     let Filtered { counts, nameless, map_remarks } =
         write_text(&mut out, |out| filter.write(input, out, &mut outcome.warnings))?;
+    let has_frames = counts.named + counts.unresolved + counts.native > 0;
     // `out` isn't committed if this fails, so an output file that exists stays as it is.
-    if may_be_other && counts.samples == 0 && counts.named + counts.unresolved + counts.native == 0 {
+    if may_be_other && counts.samples == 0 && !has_frames {
         let remedy = "pass perf.data itself, or the output of perf script".to_owned();
         return Err(Error::new("is not output of perf script: it has no samples").with_remedy(Some(remedy)));
     }
@@ -230,6 +231,7 @@ impl TextFilter<'_> {
                 }
                 pending = round.again;
                 max_waiting = MAX_WAITING.min(2 * max_waiting);
+                // The places in native code at which function names are needed: pairs of a file and an offset in it.
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
                 natives.look_up(places, pool, &mut native_warnings);
                 // Names of native code were added above. The code map is only built again if blocks need further
@@ -410,9 +412,12 @@ fn processes_without_code(map: &CodeMap<'_>, processes: &Processes, facts: &Reco
 /// A message about processes for which neither a jitdump nor a perf map was found (`nameless`). `None` if there are
 /// none, or if no frame is unnamed because of that.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
+    let first = nameless.first()?;
     // Some unnamed frames have no address in the process, or no process ID. No dump or map could name those. If there
     // are no others, the missing files aren't to blame.
-    let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
+    if counts.unresolved <= counts.relative + counts.process_unknown {
+        return None;
+    }
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
         "no dump or map found for process {first}{more}. If {first} is in fact the ID of a thread, run perf script \
@@ -429,7 +434,7 @@ fn report_frameless(counts: &Counts) -> Option<String> {
         format!(
             "perf printed no frames for {frameless} of {samples} samples. It probably dropped call chains with \
              invalid entries, which come from code without frame pointers, such as PHP's JIT code; jitgraft inject \
-             --drop-bad-chain-entries removes them from the recording"
+             --drop-bad-chain-entries removes such entries from the recording"
         )
     })
 }

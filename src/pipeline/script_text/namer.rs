@@ -72,11 +72,13 @@ impl<'m> Namer<'m> {
         // A forked child may run code that it inherited from its parent. The module of such code is named after the
         // parent.
         let owner = codes.segment(hit.segment).pid;
-        let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
+        let (image, perf_map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         // `inject` would put code with times into an image. Code without times is from a perf map.
-        let dso = if hit.kind == HitKind::Untimed { map } else { image };
+        let dso = if hit.kind == HitKind::Untimed { perf_map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
+        // Lines are sorted by the offset at which their code starts. The last one that starts at or before the frame's
+        // offset is that of the frame.
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = FrameName {
             name: self.symbols.display_name(code.name),
@@ -84,6 +86,7 @@ impl<'m> Namer<'m> {
             offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
+            // Without a time, other functions that were at the address at other times may be meant.
             is_one_of_several: wanted.time.is_none()
                 && hit.kind.is_timed()
                 && codes.has_other_names(wanted.pid, located.addr, code.name),

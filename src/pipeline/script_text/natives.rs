@@ -42,8 +42,8 @@ impl<'a> Natives<'a> {
     /// The function at an offset in a file (`addr`), if `look_up` has looked it up: `Named`, or `Unknown` if there is
     /// none. [`Answer::NotLoaded`] if the offset hasn't been looked up yet.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
-        let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
-        let Some(function) = known.get(&addr) else { return Answer::NotLoaded };
+        let Some((path, functions)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
+        let Some(function) = functions.get(&addr) else { return Answer::NotLoaded };
         let Some((name, offset)) = function else { return Answer::Unknown(ALWAYS) };
         let named = FrameName {
             name: Cow::Borrowed(name),
@@ -56,7 +56,7 @@ impl<'a> Natives<'a> {
     }
 
     /// Looks up the functions at all these places (pairs of a file's path and an offset in the file), and stores them
-    /// for `answer`.
+    /// for [`answer`](Self::answer): `None` for a place without a function. The offset may be that of a return address.
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, FrameAddr)>, pool: &Pool, warnings: &mut Warnings) {
         let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
         let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));
@@ -76,24 +76,26 @@ impl<'a> Natives<'a> {
         };
         // A return address is first looked up at the byte before it, which belongs to the call. If the instruction that
         // ends there isn't a call, `find_uncalled` returns the location of the address itself (`Some`).
-        let before: Vec<Location> = places.iter().map(|(path, addr)| location(path, addr.for_lookup())).collect();
-        let uncalled = resolver.find_uncalled(&before, pool);
+        let locations: Vec<Location> = places.iter().map(|(path, addr)| location(path, addr.for_lookup())).collect();
+        let corrections = resolver.find_uncalled(&locations, pool);
         let mut lookups = Vec::with_capacity(places.len());
-        for (((_, addr), before), uncalled) in places.iter().zip(before).zip(uncalled) {
-            lookups.push(match (addr, uncalled) {
-                (FrameAddr::Ip(_), _) => Lookup { location: before, back: 0 },
-                (FrameAddr::Return(_), None) => Lookup { location: before, back: 1 },
+        for (((_, addr), location), correction) in places.iter().zip(locations).zip(corrections) {
+            lookups.push(match (addr, correction) {
+                (FrameAddr::Ip(_), _) => Lookup { location, back: 0 },
+                (FrameAddr::Return(_), None) => Lookup { location, back: 1 },
                 (FrameAddr::Return(_), Some(exact)) => Lookup { location: exact, back: 0 },
             });
         }
         let wanted = lookups.iter().map(|lookup| lookup.location).collect();
-        let found = find_functions(wanted, &resolver, pool, warnings);
+        let functions = find_functions(wanted, &resolver, pool, warnings);
         // If there is no function at the byte before a return address, a function may start at the return address.
-        let unknown = lookups.iter().filter(|lookup| lookup.back > 0 && !found.contains_key(&lookup.location));
-        let entered = find_functions(unknown.map(|lookup| lookup.next()).collect(), &resolver, pool, warnings);
+        let nameless = lookups.iter().filter(|lookup| lookup.back > 0 && !functions.contains_key(&lookup.location));
+        let next_locations = nameless.map(|lookup| lookup.next()).collect();
+        let next_functions = find_functions(next_locations, &resolver, pool, warnings);
         for ((path, addr), lookup) in places.into_iter().zip(lookups) {
-            let function = match (found.get(&lookup.location), entered.get(&lookup.next())) {
+            let function = match (functions.get(&lookup.location), next_functions.get(&lookup.next())) {
                 (Some((name, offset)), _) => Some((name.clone(), offset + lookup.back)),
+                // Offset 0: the function starts exactly at the return address.
                 (None, Some((name, 0))) if lookup.back > 0 => Some((name.clone(), 0)),
                 (None, _) => None,
             };

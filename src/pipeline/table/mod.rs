@@ -34,20 +34,20 @@ impl Table {
     }
 
     /// Inserts a column that has the same cell in all rows.
-    pub fn insert_column(&mut self, at: usize, name: &'static str, cell: &Cell) {
-        self.columns.insert(at, name);
+    pub fn insert_column(&mut self, index: usize, name: &'static str, cell: &Cell) {
+        self.columns.insert(index, name);
         for row in &mut self.rows {
-            row.insert(at, cell.clone());
+            row.insert(index, cell.clone());
         }
     }
 
     /// Removes columns in which all cells are empty.
     pub fn drop_empty_columns(&mut self) {
-        for at in (0..self.columns.len()).rev() {
-            if self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty)) {
-                self.columns.remove(at);
+        for index in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.get(index).is_none_or(Cell::is_empty)) {
+                self.columns.remove(index);
                 for row in &mut self.rows {
-                    row.remove(at);
+                    row.remove(index);
                 }
             }
         }
@@ -77,8 +77,8 @@ impl Table {
         let mut line = String::new();
         for row in &self.rows {
             line.clear();
-            for (at, cell) in row.iter().enumerate() {
-                line.push_str(if at == 0 { "" } else { "," });
+            for (index, cell) in row.iter().enumerate() {
+                line.push_str(if index == 0 { "" } else { "," });
                 cell.show(Layout::Csv, &mut line);
             }
             writeln!(out, "{line}")?;

@@ -66,18 +66,18 @@ impl Text<'_> {
     pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
         let fitted = self.fitted();
         let (mut line, mut text) = (String::new(), String::new());
-        for (at, name) in self.columns.iter().enumerate() {
-            fitted.align(at, &cut_middle(name, fitted.widths[at]), &mut line);
+        for (column, name) in self.columns.iter().enumerate() {
+            fitted.align(column, &cut_middle(name, fitted.widths[column]), &mut line);
         }
         write_line(out, &line, self.style.color.then_some(colors::BOLD))?;
         for (number, row) in self.rows.iter().enumerate() {
             let faint = self.style.color && self.faint.contains(&number);
             line.clear();
-            for (at, cell) in row.iter().enumerate() {
+            for (column, cell) in row.iter().enumerate() {
                 text.clear();
                 cell.show(Layout::Text, &mut text);
                 let color = cell.color().filter(|_| self.style.color && !faint);
-                fitted.align_in(color, at, &cell.cut(&text, fitted.widths[at]), &mut line);
+                fitted.align_in(color, column, &cell.cut(&text, fitted.widths[column]), &mut line);
             }
             write_line(out, &line, faint.then_some(colors::FAINT))?;
         }
@@ -87,7 +87,7 @@ impl Text<'_> {
     /// Computes how wide each column is: as wide as its widest cell, but less if the table would be wider than the
     /// terminal. Without a terminal, nothing is cut, but a single long name doesn't move the columns of all rows apart.
     fn fitted(&self) -> Fitted {
-        let is_left_aligned: Vec<bool> = (0..self.columns.len()).map(|at| self.has_only_names(at)).collect();
+        let is_left_aligned: Vec<bool> = (0..self.columns.len()).map(|column| self.has_only_names(column)).collect();
         let mut widths: Vec<usize> = self.columns.iter().map(|name| width(name)).collect();
         let mut text = String::new();
         for row in self.rows {
@@ -116,30 +116,30 @@ impl Text<'_> {
 
     /// True if the column with this index contains only names and unknown values. These are left-aligned and may be
     /// cut.
-    fn has_only_names(&self, at: usize) -> bool {
+    fn has_only_names(&self, column: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
-            matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
+            matches!(row.get(column), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
         };
         self.rows.iter().all(is_name)
     }
 }
 
 impl Fitted {
-    /// Appends the text of a cell and the padding for its column. The last column isn't padded.
-    fn align(&self, at: usize, text: &str, line: &mut String) {
-        self.align_in(None, at, text, line);
+    /// Appends the text of a cell to the line, without a color; see [`align_in`](Self::align_in).
+    fn align(&self, column: usize, text: &str, line: &mut String) {
+        self.align_in(None, column, text, line);
     }
 
-    /// Appends a cell to the line, padded to the width of column `at`, and in a color if there is one. Numbers are
-    /// padded on the left and names on the right; a name in the last column isn't padded.
-    fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
-        let padding = self.padded_widths[at].saturating_sub(width(text));
-        let (before, after) = match self.is_left_aligned[at] {
-            true if at + 1 == self.widths.len() => (0, 0),
+    /// Appends a cell to the line, padded to the width of the column with this index, and in a color if there is one.
+    /// Numbers are padded on the left and names on the right; a name in the last column isn't padded.
+    fn align_in(&self, color: Option<&str>, column: usize, text: &str, line: &mut String) {
+        let padding = self.padded_widths[column].saturating_sub(width(text));
+        let (before, after) = match self.is_left_aligned[column] {
+            true if column + 1 == self.widths.len() => (0, 0),
             true => (0, padding),
             false => (padding, 0),
         };
-        line.push_str(if at == 0 { "" } else { GAP });
+        line.push_str(if column == 0 { "" } else { GAP });
         line.push_str(color.unwrap_or_default());
         line.extend(std::iter::repeat_n(' ', before));
         line.push_str(text);
@@ -186,8 +186,11 @@ fn fit(widths: &mut [usize], has_names: &[bool], symbol_column: Option<usize>, l
     // all are reduced to `LEAST_NAME`.
     for (spared_column, least) in [(symbol_column, TELLING_NAME), (None, LEAST_NAME)] {
         while excess > 0 {
-            let may_shrink = |at: &usize| has_names[*at] && Some(*at) != spared_column && widths[*at] > least;
-            let Some(widest) = (0..has_names.len()).filter(may_shrink).max_by_key(|at| widths[*at]) else { break };
+            let may_shrink =
+                |column: &usize| has_names[*column] && Some(*column) != spared_column && widths[*column] > least;
+            let Some(widest) = (0..has_names.len()).filter(may_shrink).max_by_key(|column| widths[*column]) else {
+                break;
+            };
             widths[widest] -= 1;
             excess -= 1;
         }
@@ -234,11 +237,12 @@ fn width(text: &str) -> usize {
 
 /// As many of the characters as fit into `width` terminal columns.
 fn take_fitting(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
-    let mut left = width;
+    let mut room = width;
     let mut fitting = Vec::new();
     for c in chars {
-        let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
-        left = rest;
+        // `None`: the character is wider than the room that is left.
+        let Some(new_room) = room.checked_sub(c.width().unwrap_or(0)) else { break };
+        room = new_room;
         fitting.push(c);
     }
     fitting

@@ -131,24 +131,26 @@ impl SampleCounts {
     }
 
     /// Adds the counts of another worker.
-    fn append(&mut self, more: Self) {
-        self.samples += more.samples;
-        self.innermost.resize_with(self.innermost.len().max(more.innermost.len()), InnermostWeights::default);
-        self.innermost.iter_mut().zip(more.innermost).for_each(|(all, more)| all.append(more));
-        self.resolved += more.resolved;
-        let by_process = [
-            (&mut self.unresolved, more.unresolved),
-            (&mut self.late, more.late),
-            (&mut self.other_time, more.other_time),
+    fn append(&mut self, other: Self) {
+        self.samples += other.samples;
+        self.innermost.resize_with(self.innermost.len().max(other.innermost.len()), InnermostWeights::default);
+        for (weights, added) in self.innermost.iter_mut().zip(other.innermost) {
+            weights.append(added);
+        }
+        self.resolved += other.resolved;
+        let counts_by_process = [
+            (&mut self.unresolved, other.unresolved),
+            (&mut self.late, other.late),
+            (&mut self.other_time, other.other_time),
         ];
-        for (all, more) in by_process {
-            for (pid, count) in more {
-                *all.entry(pid).or_default() += count;
+        for (counts, added) in counts_by_process {
+            for (pid, count) in added {
+                *counts.entry(pid).or_default() += count;
             }
         }
-        self.bad_chains += more.bad_chains;
-        self.bad_entries += more.bad_entries;
-        self.unreadable += more.unreadable;
+        self.bad_chains += other.bad_chains;
+        self.bad_entries += other.bad_entries;
+        self.unreadable += other.unreadable;
     }
 }
 

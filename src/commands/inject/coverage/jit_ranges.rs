@@ -88,7 +88,8 @@ impl JitRanges {
         Self::with_inherited(own, processes, excluded)
     }
 
-    /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `excluded`.
+    /// Adds to each process's own address ranges of JIT code the ones that it inherited when it was forked. Leaves out
+    /// the processes in `excluded`.
     fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, excluded: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);
         let excluded: FxHashSet<Pid> = excluded.iter().copied().collect();
@@ -134,7 +135,8 @@ impl JitRanges {
     }
 }
 
-/// Joins a process's own ranges and those that it inherited by fork. `None` if it has neither.
+/// Joins a process's own ranges and those that it inherited by fork. `None` if it has neither. A process without own
+/// ranges shares the list that it inherited.
 fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges>>) -> Option<Arc<AddrRanges>> {
     let Some(own) = own.filter(|own| !own.is_empty()) else { return inherited.cloned() };
     let mut all = own.clone();
@@ -213,6 +215,7 @@ impl Hull {
         };
         interval.into_iter().flat_map(|(first, last)| {
             (first >> 32..=last >> 32).map(move |high| {
+                // The part of the interval whose addresses have `high` as their upper half.
                 let first = first.max(high << 32);
                 let last = last.min(high << 32 | u64::from(u32::MAX));
                 Self { high: high as u32, first: first as u32, extent: (last - first) as u32 }
@@ -225,6 +228,7 @@ impl Hull {
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
             let (high, low) = ((addr >> 32) as u32, addr as u32);
+            // If `low` is less than `first`, the difference wraps around and is larger than any extent.
             (high == self.high) & (low.wrapping_sub(self.first) <= self.extent)
         };
         addrs.iter().fold(false, |found, addr| found | is_in(*addr))
@@ -236,11 +240,14 @@ impl Region {
     /// all ranges. `None` if the list is empty.
     fn new(list: &[Range<Addr>]) -> Option<Self> {
         let (first, last) = (list.first()?.start.0, list.last()?.end.0);
+        // A block has `1 << shift` bytes.
         let shift = (PAGE_SHIFT..).find(|shift| (last - first) >> shift < MAX_BLOCKS).unwrap_or(u64::BITS - 1);
-        let mut used = vec![0; (((last - first) >> shift) / u64::from(u64::BITS)) as usize + 1];
+        let last_block = (last - first) >> shift;
+        let mut used = vec![0; (last_block / u64::from(u64::BITS)) as usize + 1];
         for range in list {
             // The block of the byte after the range is marked, too, because that byte may be a return address.
             for block in (range.start.0 - first) >> shift..=(range.end.0 - first) >> shift {
+                // Set the block's bit, in one of the bitmap's 64-bit words.
                 used[(block / u64::from(u64::BITS)) as usize] |= 1 << (block % u64::from(u64::BITS));
             }
         }
@@ -259,12 +266,13 @@ impl Region {
 /// such a small gap then counts as in a range, and is looked up in vain later.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    ranges.dedup_by(|next, kept| {
-        let joined = next.start.0.saturating_sub(kept.end.0) < 4096;
-        if joined {
-            kept.end = kept.end.max(next.end);
+    // `dedup_by` removes the range `next` if the closure returns true.
+    ranges.dedup_by(|next, previous| {
+        let is_close = next.start.0.saturating_sub(previous.end.0) < 4096;
+        if is_close {
+            previous.end = previous.end.max(next.end);
         }
-        joined
+        is_close
     });
 }
 

@@ -42,18 +42,18 @@ impl Span for Shadowing {
 impl Shadowings {
     /// Collects the recording's own mappings that overlap JIT ranges.
     pub(in crate::commands::inject) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
-        let mut own = Vec::new();
+        let mut recorded = Vec::new();
         for (&pid, process) in &processes.by_pid {
             for mapping in &process.mappings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
                 if jit_ranges.overlaps(pid, start, end) {
                     let from = RecordOrder::from_mapping(mapping);
-                    own.push((pid, Shadowing { from, start, end, inserted: None }));
+                    recorded.push((pid, Shadowing { from, start, end, inserted: None }));
                 }
             }
         }
         let mut shadowings = Self::default();
-        shadowings.extend(own);
+        shadowings.extend(recorded);
         shadowings
     }
 
@@ -64,12 +64,12 @@ impl Shadowings {
         for (pid, shadowing) in more {
             by_pid.entry(pid).or_default().push(shadowing);
         }
-        for (pid, more) in by_pid {
-            let tree = self.by_pid.entry(pid).or_default();
-            let mut all = std::mem::take(&mut tree.0).into_vec();
-            all.extend(more);
+        for (pid, added) in by_pid {
+            let process = self.by_pid.entry(pid).or_default();
+            let mut all = std::mem::take(&mut process.0).into_vec();
+            all.extend(added);
             all.sort_by_key(|shadowing| shadowing.from);
-            tree.0 = OrderedRanges::new(all);
+            process.0 = OrderedRanges::new(all);
         }
     }
 
@@ -79,14 +79,16 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at the moment `now`: the time between two mappings that hide the segment. A mapping
-    /// that is inserted for the segment itself doesn't hide it, and so doesn't begin an epoch.
+    /// Finds the epoch of a segment (a range of JIT code) at the moment `now`: the time between two mappings that hide
+    /// the segment. A mapping that is inserted for the segment itself doesn't hide it, and so doesn't begin an epoch.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
+        // The mappings that may hide JIT code of the process, in the order of the recording.
         let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
         // The index of the first mapping that isn't before `now`.
         let next_index = self.0.position(|shadowing| shadowing.from < now);
-        // The last mapping before `now` that hides the segment, and then the first one from `now` on.
+        // The last mapping before `now` that hides the segment, and then the first one from `now` on. Mappings that are
+        // inserted for the segment itself are skipped.
         let mut last = self.0.last_over(range.clone(), next_index);
         while let Some(index) = last
             && shadowings[index].inserted == Some(id)

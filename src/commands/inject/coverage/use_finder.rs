@@ -191,22 +191,24 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     /// kind of memory that its innermost frame is in. `None` if the sample is from a virtual machine, the hypervisor or
     /// an unknown process, so that the frame can't be in JIT code.
     fn read_stacks(&mut self, sample: &Sample<'r>, offset: u64) -> Option<(Pid, FramePlace)> {
-        let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
-        let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
+        let is_virtual = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
+        let Some((pid, _)) = sample.pid_tid.filter(|_| !is_virtual) else {
             self.count_bad_entries(sample.bad_chain_entries() as u64);
             return None;
         };
         let record = self.using_record(pid, sample.time, offset);
         let innermost = match self.context.deferred.find(sample, offset) {
-            Some(DeferredChain { sample: later, offset }) => {
+            Some(DeferredChain { sample: user_part, offset }) => {
                 // The chain comes in two parts, each with a time of its own: the sample has the kernel's part, and a
                 // later record has the user part. Like perf, look up each part at the time of its own record. If the
                 // sample itself has no frames, it is skipped, because the user part has all of them. `read_chain`
                 // would look up the sample's instruction pointer instead of the missing frames.
-                let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(record, sample));
-                let (pid, _) = later.pid_tid.unwrap_or_default();
-                let deferred = self.read_chain(self.using_record(pid, later.time, *offset), later);
-                recorded_at_once.or(deferred)
+                let has_frames = sample.chain_frames().next().is_some();
+                let kernel_innermost = if has_frames { self.read_chain(record, sample) } else { None };
+                let (pid, _) = user_part.pid_tid.unwrap_or_default();
+                let user_record = self.using_record(pid, user_part.time, *offset);
+                let user_innermost = self.read_chain(user_record, user_part);
+                kernel_innermost.or(user_innermost)
             }
             None => self.read_chain(record, sample),
         };
@@ -476,7 +478,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
         let segment = self.context.symbolizer.codes.segment(id);
         let Epoch { number, last, next } = match shadowings {
-            Some(all) => all.find_epoch(id, segment, now),
+            Some(shadowings) => shadowings.find_epoch(id, segment, now),
             None => Epoch::default(),
         };
         // A sample at the very time of the last mapping may come before or after it in the recording. So the answer

@@ -37,19 +37,19 @@ pub(super) fn plan_insertions(
     // handles all uses, because it has to know whether that image or part is mapped already.
     let are_independent = images.iter().all(|(_, image)| !is_mapped_once(image));
     // `chunks` panics if the length is 0, as it would be without uses.
-    let parts = uses.chunks(if are_independent { USES_PER_TASK } else { uses.len().max(1) });
-    let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
+    let tasks = uses.chunks(if are_independent { USES_PER_TASK } else { uses.len().max(1) });
+    let results = pool.map(tasks.collect(), |uses: &[FirstUse]| {
         let mut inserter = MappingInserter::new(survey, images);
         uses.iter().for_each(|first_use| inserter.insert_before_use(first_use));
         (inserter.edits, inserter.unplaced)
     });
-    let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
+    let unplaced: u64 = results.iter().map(|(_, unplaced)| unplaced).sum();
     if unplaced > 0 {
         let message =
             format!("pieces of JIT code that stay unnamed, because they are too large for an ELF image: {unplaced}");
         warnings.push(Warning::new(message));
     }
-    parts.into_iter().flat_map(|(edits, _)| edits).collect()
+    results.into_iter().flat_map(|(edits, _)| edits).collect()
 }
 
 /// True if the image as a whole (`--relocate`) or an additional part of it ([`AuxMapping`]) is mapped once, before the
@@ -118,6 +118,7 @@ impl<'a> MappingInserter<'a> {
         }
         // `last_sample` is always set here, because the record of a first use is a sample or a deferred call chain.
         let Some(anchor) = self.last_sample else { return };
+        // `insert` returns true if this process and image aren't in the set yet.
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
             // No other code is ever mapped at the image's addresses, so mapping the image once is enough.

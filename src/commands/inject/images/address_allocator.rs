@@ -49,7 +49,7 @@ impl AddressAllocator {
         let end = start.saturating_add(len.min(self.end)).next_multiple_of(PAGE);
         if end > self.end {
             return Err(Error::new(format!(
-                "--relocate found no {len} bytes of addresses that all recorded processes leave unused"
+                "--relocate found no address range of {len} bytes that is free in all recorded processes"
             )));
         }
         self.next = end;

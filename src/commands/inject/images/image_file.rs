@@ -171,8 +171,8 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
         image.write_code(out)?;
         image.write_end(out)
     };
-    let (rest, build_id) = parallel::join(content, || image.build_id());
-    image.finish(&rest?, build_id, out)?;
+    let (written, build_id) = parallel::join(content, || image.build_id());
+    image.finish(&written?, build_id, out)?;
     Ok(build_id)
 }
 

@@ -22,8 +22,9 @@ impl<'a> Libraries<'a> {
     /// descendants count because they inherit the process's JIT code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
         let mut ranges = Vec::new();
-        for (&other, process) in &self.processes.by_pid {
-            let shares_code = self.ancestry.ancestors(other).any(|ancestor| ancestor == pid);
+        for (&other_pid, process) in &self.processes.by_pid {
+            // The first ancestor is the process itself.
+            let shares_code = self.ancestry.ancestors(other_pid).any(|ancestor| ancestor == pid);
             if !shares_code {
                 continue;
             }

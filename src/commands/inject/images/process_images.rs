@@ -47,7 +47,7 @@ impl ProcessImages {
         let ImageRequest { codes, target, directory, .. } = request;
         // The builder expects the segments in the order in which their code was written.
         let mut by_time: Vec<(Nanos, SegmentId)> = segments.iter().map(|&id| (codes.segment(id).from, id)).collect();
-        parallel::sort_unstable_by_key(&mut by_time, |at| *at);
+        parallel::sort_unstable_by_key(&mut by_time, |time_and_id| *time_and_id);
         let segments: Vec<SegmentId> = by_time.into_iter().map(|(_, id)| id).collect();
         let PlacedFunctions { by_segment, list } = PlacedFunctions::new(codes, &segments);
         let function_codes: Vec<Code<'_>> = list.iter().map(|placed| codes.code(placed.code)).collect();

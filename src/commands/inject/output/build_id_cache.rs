@@ -41,8 +41,9 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     // which is a hash of the image's whole content.
     let copied = new.file_mut().write_all(&from.bytes).and_then(|()| new.persist_noclobber("elf".as_ref()));
     copied.map_err(|error| fail("copy into", error.into()))?;
-    let (first, rest) = id.split_at(2);
+    // The link is called `.build-id/12/3456…`.
+    let (first_digits, last_digits) = id.split_at(2);
     let target = Path::new("../..").join(relative).join(&id);
-    let linked = make_directory(cache.join(".build-id").join(first))?.link(&target, rest.as_ref());
+    let linked = make_directory(cache.join(".build-id").join(first_digits))?.link(&target, last_digits.as_ref());
     linked.map_err(|error| fail("link in", error.into()))
 }

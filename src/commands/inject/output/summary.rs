@@ -115,7 +115,7 @@ impl Summary<'_> {
         }
         let mut runtimes = ProcessRuntimes::new(&self.survey.first_pass.processes);
         let events = &self.survey.input.recording.events;
-        let (mut shares, mut is_any) = (Vec::new(), false);
+        let (mut shares, mut has_jit_weight) = (Vec::new(), false);
         for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
             let mut jit = weights.known;
             // In memory without a file, code that no source describes counts as JIT code only if the process may run
@@ -125,10 +125,10 @@ impl Summary<'_> {
                     jit = jit.saturating_add(*weight);
                 }
             }
-            is_any |= jit > 0;
+            has_jit_weight |= jit > 0;
             shares.push((&event.name, format!("{:.2}%", jit as f64 * 100.0 / weights.whole as f64)));
         }
-        if !is_any {
+        if !has_jit_weight {
             return None;
         }
         let shown = match &shares[..] {
@@ -158,18 +158,19 @@ impl Summary<'_> {
     /// A line about call chains that perf drops. `None` if there are none.
     fn describe_bad_chains(&self, options: &InjectOptions) -> Option<String> {
         let SampleCounts { samples, bad_chains, bad_entries, .. } = self.samples;
-        let line = if options.drop_bad_chain_entries {
-            format!(
-                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have \
-                     dropped entirely"
-            )
-        } else {
-            format!(
-                "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid \
-                 entries (remove them with --drop-bad-chain-entries)"
-            )
-        };
-        (*bad_chains > 0).then_some(line)
+        if *bad_chains == 0 {
+            return None;
+        }
+        if options.drop_bad_chain_entries {
+            return Some(format!(
+                "removed {bad_entries} invalid entries from {bad_chains} call chains, which perf would have dropped \
+                 entirely"
+            ));
+        }
+        Some(format!(
+            "perf shows no frames for {bad_chains} of {samples} samples: their call chains contain invalid entries \
+             (remove them with --drop-bad-chain-entries)"
+        ))
     }
 
     /// One line for each process with unnamed JIT frames, with hints about the reason.

@@ -33,10 +33,11 @@ impl<'i> SurveyedRecording<'i> {
         let warnings = &mut context.outcome.warnings;
         let first_pass = Survey::new(&input.recording, slice::from_ref(input.stream()), &input.shown, warnings);
         let Survey { processes, chunks, .. } = &first_pass;
-        let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
+        // The bytes after the last complete record.
+        let dropped = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
         // Only warn if the records end too early without other damage: damage before the end was already reported.
-        if cut > 0 && chunks.damage.is_none() {
-            let message = format!("the last record is truncated; its {cut} bytes were dropped");
+        if dropped > 0 && chunks.damage.is_none() {
+            let message = format!("the last record is truncated; its {dropped} bytes were dropped");
             warnings.push(Warning::new(message).in_file(&input.shown, Some(chunks.end())));
         }
         context.progress.done(input.records().len() as u64);

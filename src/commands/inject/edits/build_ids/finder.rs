@@ -158,9 +158,9 @@ impl BuildIdFinder {
             return true;
         }
         match (image.metadata().map(file_id), self.mapped.get(path)) {
-            // `is_another`: the recorded inodes contradict. It is false if they are of other devices: then they can't
-            // be compared, and the host decides.
-            (Some(here), Some(recorded)) => recorded.contains(&here) || self.is_here && !is_another(here, recorded),
+            // `is_another` returns true if the recorded inodes contradict. It returns false if they are of other
+            // devices: then they can't be compared, and the host decides.
+            (Some(found), Some(recorded)) => recorded.contains(&found) || self.is_here && !is_another(found, recorded),
             _ => self.is_here,
         }
     }
@@ -207,8 +207,8 @@ fn files_by_path(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> 
     mapped
 }
 
-/// Build IDs that the recording states. They are more reliable than those of the files on disk, which may have changed
-/// since.
+/// The build IDs that the recording states, by path. They are more reliable than those of the files on disk, which may
+/// have changed since.
 fn recorded_build_ids(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
     let mut recorded = FxHashMap::default();
     for (_, dso) in spaces.dsos().iter() {

@@ -57,9 +57,9 @@ impl BuildIdEdits {
         let mut hits: Vec<(u64, ListedFile)> =
             count_samples(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
         hits.sort_unstable();
-        for (at, file) in hits {
+        for (first_sample, file) in hits {
             if let Some(id) = finder.find(&file) {
-                self.insert(at, &file, &id, survey.input.recording.header.endian);
+                self.insert(first_sample, &file, &id, survey.input.recording.header.endian);
             }
         }
     }
@@ -191,6 +191,7 @@ pub(in crate::commands::inject) fn build_id_record(
     };
     let bytes = id.as_bytes();
     body.extend(bytes);
+    // After the process ID (4 bytes), there are 20 bytes for the build ID, its size, and 3 unused bytes.
     body.resize(4 + 20, 0);
     body.extend([bytes.len() as u8, 0, 0, 0]);
     body.extend(path);

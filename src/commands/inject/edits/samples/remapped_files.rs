@@ -49,14 +49,19 @@ impl<'p> RemappedFiles<'p> {
         let files = self.0.get(&pid)?;
         let look_up = |addr: u64| spaces.lookup(pid, Addr(addr), time.unwrap_or(Nanos(u64::MAX)), CpuMode::User);
         let addr = frame.for_lookup().0;
-        let here = look_up(addr)?;
-        let base = addr.wrapping_sub(here.offset);
+        let current = look_up(addr)?;
+        // Where the file's first byte would be if this mapping covered the whole file.
+        let base = addr.wrapping_sub(current.offset);
         // What to add to an address in this mapping to get the same byte in the first mapping. It wraps around if the
         // first mapping is at lower addresses.
-        let shift = files.get(&spaces.dsos().get(here.dso).path[..])?.base.wrapping_sub(base);
-        let there = look_up(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
+        let shift = files.get(&spaces.dsos().get(current.dso).path[..])?.base.wrapping_sub(base);
+        if shift == 0 {
+            return None;
+        }
+        let shifted = look_up(addr.wrapping_add(shift))?;
         // At `time`, something else may be where the first mapping was, or nothing.
-        ((here.dso, here.offset) == (there.dso, there.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
+        let is_same_byte = (current.dso, current.offset) == (shifted.dso, shifted.offset);
+        is_same_byte.then(|| Addr(frame.raw().0.wrapping_add(shift)))
     }
 }
 
