@@ -168,10 +168,14 @@ impl InstructionReader {
             b"events" if costs.events.is_empty() => costs.events = event_names(value),
             b"pid" if costs.pid.is_none() => costs.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
             b"cmd" if costs.command.is_empty() => costs.command = value.to_vec(),
-            b"totals" => add_costs(value, &mut self.totals)
-                .ok_or_else(|| Error::new("the totals: line has a value that is not a number"))?,
-            b"summary" => add_costs(value, &mut self.summary)
-                .ok_or_else(|| Error::new("the summary: line has a value that is not a number"))?,
+            b"totals" => {
+                add_costs(value, &mut self.totals)
+                    .ok_or_else(|| Error::new("the totals: line has a value that is not a number"))?;
+            }
+            b"summary" => {
+                add_costs(value, &mut self.summary)
+                    .ok_or_else(|| Error::new("the summary: line has a value that is not a number"))?;
+            }
             _ => {}
         }
         Ok(())
@@ -232,7 +236,8 @@ impl InstructionReader {
         let instruction = self.costs.functions[stated.function].instructions.entry(addr).or_default();
         instruction.file = source.file;
         instruction.line = source.line;
-        add_costs(costs, &mut instruction.costs)
+        add_costs(costs, &mut instruction.costs)?;
+        Some(())
     }
 
     /// Adds calls from an instruction, and their cost to the caller's and the callee's sums, from which
@@ -251,7 +256,8 @@ impl InstructionReader {
         add_costs(costs, &mut calls[index].costs)?;
         let callee = &mut self.costs.stated[callee];
         callee.entry.get_or_insert(entry);
-        add_costs(costs, &mut callee.cost_of_calls)
+        add_costs(costs, &mut callee.cost_of_calls)?;
+        Some(())
     }
 }
 

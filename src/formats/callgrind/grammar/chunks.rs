@@ -4,7 +4,7 @@ use crate::error::{Error, Result};
 use std::io::Read;
 
 /// Approximate length of a chunk in bytes. A chunk is longer if it contains a function whose block is longer, because
-/// blocks aren't split. A parsed chunk takes about four times as much memory as its text. At most two chunks per thread
+/// blocks aren't split. A parsed chunk takes about as much memory as its text. At most two chunks per thread
 /// are in memory at a time.
 pub const CHUNK_SIZE: usize = 1 << 18;
 

@@ -68,6 +68,11 @@ impl<'a, 'd> LineReader<'a, 'd> {
         self.decoder.columns
     }
 
+    /// True if a position in the lines that were read so far is relative.
+    pub(in super::super) fn saw_relative(&self) -> bool {
+        self.decoder.saw_relative
+    }
+
     /// Classifies a line. For calls and jumps, also reads the line with costs that follows.
     fn read(&mut self, text: &'a [u8]) -> Result<Line<'a>> {
         Ok(match Statement::parse(text) {

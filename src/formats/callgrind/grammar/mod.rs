@@ -23,6 +23,6 @@ pub(super) use names::{
     IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
     strip_recursion,
 };
-pub(super) use numbers::{add_costs, costs, event_names, first_cost, number};
+pub(super) use numbers::{add_costs, costs, event_names, number};
 pub(super) use positions::{Columns, CostLine, Position, PositionDecoder, PositionEncoder};
 pub(super) use statements::{Keyword, Statement, lines, statements};

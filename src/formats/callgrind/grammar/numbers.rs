@@ -34,21 +34,22 @@ fn cost(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// Adds the costs of a line to `sums`, element by element. `sums` is extended if the line has more costs. Returns
-/// `None` if a cost isn't a number or a sum overflows; the costs before it have been added then.
-pub(in super::super) fn add_costs(text: &[u8], sums: &mut Vec<i64>) -> Option<()> {
+/// Adds the costs of a line to `sums`, element by element. `sums` is extended if the line has more costs. Returns the
+/// line's cost in the first event (0 if it has none), or `None` if a cost isn't a number or a sum overflows; the costs
+/// before it have been added then.
+pub(in super::super) fn add_costs(text: &[u8], sums: &mut Vec<i64>) -> Option<i64> {
+    let mut first = 0;
     for (event, cost) in costs(text).enumerate() {
+        let cost = cost?;
+        if event == 0 {
+            first = cost;
+        }
         if sums.len() <= event {
             sums.push(0);
         }
-        sums[event] = sums[event].checked_add(cost?)?;
+        sums[event] = sums[event].checked_add(cost)?;
     }
-    Some(())
-}
-
-/// A line's cost in the first event; 0 if it isn't a number.
-pub(in super::super) fn first_cost(text: &[u8]) -> i64 {
-    costs(text).next().flatten().unwrap_or(0)
+    Some(first)
 }
 
 #[cfg(test)]
@@ -90,8 +91,8 @@ mod tests {
         assert_eq!(all("9223372036854775807 -9223372036854775808"), [Some(i64::MAX), Some(i64::MIN)]);
         assert_eq!(all("9223372036854775808 -9223372036854775809 1.5 x - .. -."), [None; 7]);
         let mut sums = vec![1];
-        assert_eq!((add_costs(b"-3 . 4", &mut sums), &sums[..]), (Some(()), &[-2, 0, 4][..]));
+        assert_eq!((add_costs(b"-3 . 4", &mut sums), &sums[..]), (Some(-3), &[-2, 0, 4][..]));
         assert_eq!(add_costs(b"-9223372036854775807", &mut sums), None, "an overflow");
-        assert_eq!([first_cost(b"-3 4"), first_cost(b"x"), first_cost(b"")], [-3, 0, 0]);
+        assert_eq!((add_costs(b"x", &mut sums), add_costs(b"", &mut sums)), (None, Some(0)));
     }
 }

@@ -161,56 +161,52 @@ impl PositionDecoder {
 }
 
 /// Writes the positions in a function's block, and keeps the base: the position to which relative positions refer.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
     /// The position of the last cost line; `None` before the first one.
     base: Option<Position>,
-    /// True to write relative positions where possible.
-    compress: bool,
     /// True if valgrind and other readers would disagree about the base of the next position, which is therefore
     /// written as absolute.
     disputed: bool,
 }
 
 impl PositionEncoder {
-    /// Creates an encoder for the start of a function's block. With `compress`, it writes relative positions where
-    /// possible.
-    pub(in super::super) fn new(columns: Columns, compress: bool) -> Self {
-        Self { columns, base: None, compress, disputed: false }
+    /// Creates an encoder for the start of a function's block.
+    pub(in super::super) fn new(columns: Columns) -> Self {
+        Self { columns, base: None, disputed: false }
     }
 
-    /// Writes the position of a cost line.
-    pub(in super::super) fn write_cost(&mut self, position: Position, out: &mut Vec<u8>) {
-        let base = self.base.filter(|_| !self.disputed);
-        self.write(position, base, out);
+    pub(in super::super) fn columns(&self) -> Columns {
+        self.columns
+    }
+
+    /// Writes the position of a cost line. With `compress`, this and the other functions write relative positions where
+    /// possible.
+    pub(in super::super) fn write_cost(&mut self, position: Position, compress: bool, out: &mut Vec<u8>) {
+        self.write_target(position, compress, out);
         self.base = Some(position);
         self.disputed = false;
     }
 
     /// Writes the position of the line after `calls=` or `jump=`. Readers disagree about whether it becomes the base.
     /// So unless it equals the base, the next position is written as absolute.
-    pub(in super::super) fn write_site(&mut self, position: Position, out: &mut Vec<u8>) {
-        self.write_target(position, out);
+    pub(in super::super) fn write_site(&mut self, position: Position, compress: bool, out: &mut Vec<u8>) {
+        self.write_target(position, compress, out);
         self.disputed |= self.base != Some(position);
     }
 
     /// Writes the position of a call's or jump's target. It doesn't become the base: later relative positions still
     /// refer to the last cost line.
-    pub(in super::super) fn write_target(&self, position: Position, out: &mut Vec<u8>) {
-        self.write(position, self.base.filter(|_| !self.disputed), out);
-    }
-
-    /// Writes a position, column by column. With `base`, columns that are close to it are written as relative.
-    fn write(&self, position: Position, base: Option<Position>, out: &mut Vec<u8>) {
+    pub(in super::super) fn write_target(&self, position: Position, compress: bool, out: &mut Vec<u8>) {
+        let base = self.base.filter(|_| compress && !self.disputed);
         for column in 0..self.columns.count {
             if column > 0 {
                 out.push(b' ');
             }
-            let value = position.0[column];
             // Nothing is written relative to 0, which mostly stands for an unknown number.
-            let base = base.map(|base| base.0[column]).filter(|&base| base > 0 && self.compress);
-            write_column(value, base, self.columns.is_address(column), out);
+            let base = base.map(|base| base.0[column]).filter(|&base| base > 0);
+            write_column(position.0[column], base, self.columns.is_address(column), out);
         }
     }
 }
@@ -259,14 +255,14 @@ mod tests {
             (true, at(0x1060, 9)),
             (true, at(0x2000, 0)),
         ];
-        let mut encoder = PositionEncoder::new(columns, true);
+        let mut encoder = PositionEncoder::new(columns);
         let mut texts = Vec::new();
         for (cost, position) in steps {
             let mut text = Vec::new();
             if cost {
-                encoder.write_cost(position, &mut text)
+                encoder.write_cost(position, true, &mut text)
             } else {
-                encoder.write_site(position, &mut text)
+                encoder.write_site(position, true, &mut text)
             }
             texts.push(text);
         }

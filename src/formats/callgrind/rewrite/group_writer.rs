@@ -1,19 +1,16 @@
-//! Writes a block that was split by JIT function ([`BlockGroups`]): each group of its lines becomes a block of its own.
+//! Writes a block that was split by JIT function ([`NamedBlock`]): each group of its lines becomes a block of its own.
 
-use super::block::{Call, Item, ItemKind, Jump};
-use super::groups::{BlockGroups, Group, GroupName};
+use super::groups::{Callee, JumpTarget, SourceFile, Target};
 use super::input_names::NewName;
-use super::jit_functions::CodeLine;
+use super::named_block::{GroupName, NamedBlock, NamedGroup};
 use super::output::{OutputContext, OutputName, RewrittenText};
-use crate::formats::callgrind::grammar::{
-    Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
-};
+use crate::formats::callgrind::grammar::{IdSpace, NameField, NameRef, Position, raw_name};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// Writes all groups of a block. `before` has the object and files that are in effect at the end of the output so far;
 /// returns those that are in effect after the block.
 pub(super) fn write_groups<'a>(
-    groups: &BlockGroups<'a, '_>,
+    groups: &NamedBlock<'a, '_>,
     before: OutputContext<'a>,
     output: &mut RewrittenText,
 ) -> OutputContext<'a> {
@@ -38,7 +35,7 @@ struct FunctionHome<'a> {
 }
 
 struct GroupWriter<'a, 'b, 'o> {
-    groups: &'o BlockGroups<'a, 'b>,
+    groups: &'o NamedBlock<'a, 'b>,
     output: &'o mut RewrittenText,
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
@@ -99,7 +96,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
     fn write_group(&mut self, index: usize) {
         let groups = self.groups;
         let group = &groups.groups[index];
-        let FunctionHome { object, file: fl } = self.home(group.entry);
+        let FunctionHome { object, file: fl } = self.home(group.lines.entry);
         if let Some(name) = object
             && self.context.object != object
         {
@@ -114,21 +111,13 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
         self.output.put(b"fn=");
         self.write_function(&group.function);
-        let block = self.groups.block;
-        let mut lines = Vec::new();
-        if let Some(entry) = group.entry
-            && block.columns.line.is_some()
-        {
-            lines = self.groups.names.jit.lines(entry);
-        }
-        // The encoder writes relative positions only if the block has some in the input.
-        let encoder = PositionEncoder::new(block.columns, block.has_relative);
-        let mut body = GroupBody { writer: self, encoder, fl, lines, entry: group.entry };
-        for item in &group.items {
-            body.write_item(item);
-        }
         if index == 0 {
-            body.write_synthetic_calls(group);
+            self.output.put(&groups.leading);
+        }
+        let mut body = GroupBody { writer: self, fl, group };
+        body.write_lines();
+        if index == 0 {
+            body.write_synthetic_calls();
         }
         self.output.put(b"\n");
     }
@@ -166,37 +155,38 @@ impl<'a> GroupWriter<'a, '_, '_> {
 /// Writes the lines of a group.
 struct GroupBody<'a, 'b, 'o, 'w> {
     writer: &'w mut GroupWriter<'a, 'b, 'o>,
-    encoder: PositionEncoder,
+    group: &'o NamedGroup<'a>,
     /// The file of the group's function.
     fl: Option<OutputName<'a>>,
-    /// The line table of the JIT function. Empty if it has none, or if positions in the file have no source line.
-    lines: Vec<CodeLine<'a>>,
-    /// Number of the group's JIT function (see `JitFunctions`); `None` if the group's code isn't in any.
-    entry: Option<usize>,
 }
 
 impl<'a> GroupBody<'a, '_, '_, '_> {
-    fn columns(&self) -> Columns {
-        self.writer.groups.block.columns
-    }
-
-    /// The source file and position to write for an item. In a JIT function, they are from the function's line table;
-    /// if that has no line for the address, the file is the function's own, and the position stays. In code that isn't
-    /// in any JIT function, both stay as in the input.
-    fn source_position(&self, item: &Item<'a>, mut position: Position) -> (Option<OutputName<'a>>, Position) {
-        if self.entry.is_none() {
-            let file = item.file.or(self.writer.groups.context.fl);
-            return (file.map(OutputName::Input).or(self.fl), position);
+    /// Writes the text of the group, with the statements that name files, callees and targets of jumps.
+    fn write_lines(&mut self) {
+        let lines = &self.group.lines;
+        let mut start = 0;
+        for piece in &lines.pieces {
+            self.switch_file(self.output_file(piece.file));
+            match piece.target {
+                Some(Target::Call(callee)) => self.write_callee(callee),
+                Some(Target::Jump(target)) => self.write_jump_target(target),
+                None => {}
+            }
+            self.writer.output.put(&lines.text[start..piece.end]);
+            start = piece.end;
         }
-        // Without addresses nothing can be looked up, and without a column for lines there is no place for the result.
-        let Columns { instr: Some(instr), line: Some(line), .. } = self.columns() else { return (self.fl, position) };
-        let after = self.lines.partition_point(|code_line| code_line.addr <= position.0[instr]);
-        let Some(code_line) = self.lines[..after].last() else { return (self.fl, position) };
-        position.0[line] = u64::from(code_line.line);
-        (Some(OutputName::New(code_line.file)), position)
     }
 
-    /// Writes an `fi=` or `fe=` line if the items that follow are in another file than those before.
+    /// The source file to write for lines of the group.
+    fn output_file(&self, file: SourceFile<'a>) -> Option<OutputName<'a>> {
+        match file {
+            SourceFile::OfCode(file) => Some(OutputName::New(file)),
+            SourceFile::Stated(file) if self.group.lines.entry.is_none() => Some(OutputName::Input(file)),
+            SourceFile::Stated(_) | SourceFile::OfFunction => self.fl,
+        }
+    }
+
+    /// Writes an `fi=` or `fe=` line if the lines that follow are in another file than those before.
     fn switch_file(&mut self, file: Option<OutputName<'a>>) {
         let Some(name) = file else { return };
         if self.writer.context.file == file {
@@ -207,47 +197,9 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.context.file = file;
     }
 
-    /// Writes an item, preceded by a line that names its source file if that file changes. A line that wasn't
-    /// understood is copied unchanged; only such items have no position.
-    fn write_item(&mut self, item: &Item<'a>) {
-        let Some(position) = item.position else {
-            if let ItemKind::Unknown(text) = item.kind {
-                self.writer.output.put_all(&[text, b"\n"]);
-            }
-            return;
-        };
-        let (file, position) = self.source_position(item, position);
-        self.switch_file(file);
-        match &item.kind {
-            ItemKind::SelfCost(costs) => {
-                self.encoder.write_cost(position, &mut self.writer.output.text);
-                self.write_costs(costs);
-            }
-            ItemKind::Call(call) => {
-                self.write_callee(item, call);
-                self.write_calls(call.count, call.target);
-                self.encoder.write_site(position, &mut self.writer.output.text);
-                self.write_costs(call.costs);
-            }
-            ItemKind::Jump(jump) => self.write_jump(jump, position),
-            ItemKind::Unknown(_) => {}
-        }
-    }
-
-    fn write_costs(&mut self, costs: &[u8]) {
-        self.writer.output.put_all(&[b" ", costs, b"\n"]);
-    }
-
-    fn write_calls(&mut self, count: &[u8], target: Position) {
-        self.writer.output.put_all(&[b"calls=", count, b" "]);
-        self.encoder.write_target(target, &mut self.writer.output.text);
-        self.writer.output.put(b"\n");
-    }
-
     /// Writes the lines before a call that name the callee, with its object and file.
-    fn write_callee(&mut self, item: &Item<'a>, call: &Call<'a>) {
+    fn write_callee(&mut self, callee: Callee<'a>) {
         let groups = self.writer.groups;
-        let callee = call.callee;
         let (home, name) = match groups.callee_name(callee) {
             NewName::Jit(entry, tail) => {
                 // The JIT function's name replaces the definition of this ID, so the next use of the ID has to define
@@ -259,7 +211,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             }
             _ => {
                 let object = callee.object.or(groups.context.object).map(OutputName::Input);
-                let file = callee.file.or(item.file).or(groups.context.fl).map(OutputName::Input);
+                let file = callee.file.or(groups.context.fl).map(OutputName::Input);
                 (FunctionHome { object, file }, GroupName::Input(callee.function))
             }
         };
@@ -283,39 +235,29 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
-    /// Writes a jump, with the position of its target and its own.
-    fn write_jump(&mut self, jump: &Jump<'a>, position: Position) {
-        self.write_jump_target(jump);
-        let key: &[u8] = if jump.conditional { b"jcnd=" } else { b"jump=" };
-        self.writer.output.put_all(&[key, jump.counts, b" "]);
-        self.encoder.write_target(jump.target, &mut self.writer.output.text);
-        self.writer.output.put(b"\n");
-        self.encoder.write_site(position, &mut self.writer.output.text);
-        self.writer.output.put(b"\n");
-    }
-
     /// Writes the lines before a jump that name the function of its target. If the input has such lines, they stay.
     /// Otherwise the target was in the same block, but its code may now be in another group, whose function must be
     /// named.
-    fn write_jump_target(&mut self, jump: &Jump<'a>) {
-        if let Some(function) = jump.function {
-            if let Some(file) = jump.file {
-                self.writer.output.put_file(b"jfi=", OutputName::Input(file));
+    fn write_jump_target(&mut self, target: JumpTarget<'a>) {
+        let entry = match target {
+            JumpTarget::Named(function, file) => {
+                if let Some(file) = file {
+                    self.writer.output.put_file(b"jfi=", OutputName::Input(file));
+                }
+                self.writer.output.put(b"jfn=");
+                self.writer.write_function(&GroupName::Input(function));
+                return;
             }
-            self.writer.output.put(b"jfn=");
-            self.writer.write_function(&GroupName::Input(function));
-            return;
-        }
-        let groups = self.writer.groups;
-        let Some(column) = self.columns().instr else { return };
-        // `None` if the target is in code that isn't in any JIT function: such code is a group, too.
-        let entry = groups.names.jit.find(jump.target.0[column]);
-        if self.entry == entry {
+            JumpTarget::Code(entry) => entry,
+            JumpTarget::NoAddress => return,
+        };
+        if self.group.lines.entry == entry {
             return; // it is in this group
         }
         // Nothing is written if no group of this block contains the target. Without a `jfn=`, the target is in the
         // function that is being written.
-        let Some(group) = groups.groups.iter().find(|group| group.entry == entry) else { return };
+        let groups = &self.writer.groups.groups;
+        let Some(group) = groups.iter().find(|group| group.lines.entry == entry) else { return };
         if let Some(file) = self.writer.home(entry).file {
             self.writer.output.put_file(b"jfi=", file);
         }
@@ -323,37 +265,42 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.write_function(&group.function);
     }
 
-    /// Writes a call from the head to each of the other groups. Each call costs the sum of the called group, so that
-    /// the head keeps its inclusive cost. The calls are written at the position of the head's first line.
-    fn write_synthetic_calls(&mut self, head: &Group<'a, '_>) {
+    /// Writes a call from the head, which is this group, to each of the other groups. Each call costs the sum of the
+    /// called group, so that the head keeps its inclusive cost. The calls are written at the position of the head's
+    /// first line.
+    fn write_synthetic_calls(&mut self) {
         let groups = self.writer.groups;
-        let first = head.items.iter().find_map(|item| Some((item, item.position?)));
-        let (file, position) = match first {
-            Some((item, position)) => self.source_position(item, position),
+        let (file, position) = match self.group.lines.first {
+            Some((file, position)) => (self.output_file(file), position),
             None => (self.fl, function_start(groups)),
         };
+        let mut encoder = self.group.lines.encoder.clone();
         for other in &groups.groups[1..] {
-            // Never `None`: all lines without a position are in the head, so each line of this group has one.
-            let Some((lowest, lowest_cost)) = lowest_line(other, self.columns()) else { continue };
+            // Never `None`: only the head may be empty.
+            let Some((lowest, lowest_cost)) = other.lines.lowest else { continue };
             self.switch_file(file);
-            let home = self.writer.home(other.entry);
+            let home = self.writer.home(other.lines.entry);
             self.write_callee_home(home);
             self.writer.output.put(b"cfn=");
             self.writer.write_function(&other.function);
             // The first event is usually the number of executed instructions, so the cost of the lowest instruction
             // tells how often the code was entered: at least once, even if the cost is 0 or negative.
-            let count = lowest_cost.max(1);
-            self.write_calls(count.to_string().as_bytes(), lowest);
-            self.encoder.write_site(position, &mut self.writer.output.text);
-            let sums: Vec<String> = other.sums.iter().map(i64::to_string).collect();
-            self.write_costs(sums.join(" ").as_bytes());
+            let text = &mut self.writer.output.text;
+            text.extend_from_slice(format!("calls={} ", lowest_cost.max(1)).as_bytes());
+            encoder.write_target(lowest, groups.has_relative, text);
+            text.push(b'\n');
+            encoder.write_site(position, groups.has_relative, text);
+            for sum in &other.lines.sums {
+                text.extend_from_slice(format!(" {sum}").as_bytes());
+            }
+            text.push(b'\n');
         }
     }
 }
 
 /// The start address of the function that callgrind named, as a position. Synthetic calls are written there if the head
 /// has no lines.
-fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
+fn function_start(groups: &NamedBlock<'_, '_>) -> Position {
     let mut position = Position::default();
     let name = groups.names.full_name(groups.block.function);
     if let Some(column) = groups.block.columns.instr
@@ -362,15 +309,4 @@ fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
         position.0[column] = addr;
     }
     position
-}
-
-/// The lowest position of a group, and its self cost in the first event, or 1 if the item there is a call or a jump.
-/// `None` if no item has a position.
-fn lowest_line(group: &Group<'_, '_>, columns: Columns) -> Option<(Position, i64)> {
-    let column = columns.instr.unwrap_or(0);
-    let lines = group.items.iter().filter_map(|item| match item.kind {
-        ItemKind::SelfCost(costs) => Some((item.position?, first_cost(costs))),
-        _ => Some((item.position?, 1)),
-    });
-    lines.min_by_key(|(position, _)| position.0[column])
 }

@@ -26,6 +26,7 @@ mod groups;
 mod index;
 mod input_names;
 mod jit_functions;
+mod named_block;
 mod output;
 mod rewriter;
 mod stats;

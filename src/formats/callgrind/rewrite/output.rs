@@ -58,12 +58,6 @@ impl RewrittenText {
         self.text.extend_from_slice(bytes);
     }
 
-    pub(super) fn put_all(&mut self, texts: &[&[u8]]) {
-        for text in texts {
-            self.put(text);
-        }
-    }
-
     pub(super) fn put_id(&mut self, id: u32) {
         push_id(id, &mut self.text);
     }

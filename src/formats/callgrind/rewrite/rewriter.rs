@@ -2,10 +2,10 @@
 
 use super::block::{Block, BlockStatement, ParsedChunk};
 use super::group_writer::write_groups;
-use super::groups::BlockGroups;
 use super::index::FileIndex;
 use super::input_names::{InputContext, InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
+use super::named_block::NamedBlock;
 use super::output::{OutputContext, OutputName, RewrittenText};
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
@@ -101,8 +101,8 @@ impl<'a> Rewriter<'a> {
         }
         // In a block of a known object, costs at addresses of JIT code are misattributed. They stay there, but are
         // counted.
-        if block.error.is_none() {
-            self.stats.misattributed.examine(&block, self.names.jit);
+        if block.lines.error.is_none() {
+            self.stats.misattributed.examine(&block);
         }
         // If the block before was split, the output has another object and file in effect than the input.
         self.restore_context(context);
@@ -117,21 +117,16 @@ impl<'a> Rewriter<'a> {
         mut block: Block<'a>,
         context: InputContext<'a>,
     ) {
-        // `BlockGroups` looks up the IDs in the block, so the block's own definitions must be known before.
+        // `NamedBlock` looks up the IDs in the block, so the block's own definitions must be known before.
         for (space, id, name) in block.definitions() {
             self.names.define(space, id, name);
         }
-        let error = block.error.take();
-        let groups = match error {
-            Some(error) => Err(error),
-            None => BlockGroups::new(&block, &self.names, context),
-        };
-        match groups {
-            Ok(groups) => {
-                groups.count(&mut self.stats);
-                if groups.has_new_names {
+        match NamedBlock::new(&mut block, &self.names, context) {
+            Ok(named) => {
+                named.count(&mut self.stats);
+                if named.has_new_names {
                     let before = self.output_context.unwrap_or_else(|| context.into());
-                    self.output_context = Some(write_groups(&groups, before, &mut self.output));
+                    self.output_context = Some(write_groups(&named, before, &mut self.output));
                     return;
                 }
             }

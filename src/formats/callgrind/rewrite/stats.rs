@@ -1,9 +1,7 @@
 //! Statistics about the rewriting of a callgrind file.
 
-use super::block::{Block, ItemKind};
-use super::jit_functions::JitFunctions;
+use super::block::Block;
 use crate::error::Skipped;
-use crate::formats::callgrind::grammar::first_cost;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeSet;
 
@@ -21,7 +19,7 @@ pub struct RewriteStats {
     pub named_cost: u64,
     /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,
-    /// The named functions with self cost, given by their numbers in [`JitFunctions`].
+    /// The named functions with self cost, given by their numbers in [`JitFunctions`](super::JitFunctions).
     pub functions: BTreeSet<usize>,
     /// Costs of JIT code that callgrind attributed to functions of known objects. They stay there.
     pub misattributed: Misattributed,
@@ -52,7 +50,7 @@ impl Default for RewriteStats {
 /// can't be distinguished with certainty.
 #[derive(Debug, Default)]
 pub struct Misattributed {
-    /// The self cost of each JIT function, by its number in [`JitFunctions`].
+    /// The self cost of each JIT function, by its number in [`JitFunctions`](super::JitFunctions).
     costs: FxHashMap<usize, u64>,
     /// JIT functions (by number) in which a function of a known object starts. They are code of that object: perf maps
     /// also list code of the program itself, such as V8's embedded builtins. Their costs are not misattributed.
@@ -68,24 +66,17 @@ impl Misattributed {
 
     /// Adds the self costs at addresses of JIT code in a block of a known object. If the block's function itself starts
     /// in a JIT function, that JIT function is really code of the object ([`Self::native_entries`]).
-    pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
+    pub(super) fn examine(&mut self, block: &Block<'_>) {
         let Some(column) = block.columns.instr else { return };
-        // A lookup holds for all addresses in its range, so most lines need no new one.
-        let mut lookup = jit.find_range(0);
-        let mut lowest = None;
-        for item in &block.items {
-            let (ItemKind::SelfCost(costs), Some(position)) = (&item.kind, item.position) else { continue };
-            let addr = position.0[column];
-            if !lookup.range.contains(&addr) {
-                lookup = jit.find_range(addr);
-            }
-            if let Some(entry) = lookup.entry {
+        let groups = &block.lines.groups;
+        for group in groups {
+            if let Some(entry) = group.entry {
                 let sum = self.costs.entry(entry).or_default();
-                *sum = sum.saturating_add(first_cost(costs).unsigned_abs());
+                *sum = sum.saturating_add(group.self_cost);
             }
-            lowest = lowest.map_or(Some(addr), |lowest| Some(addr.min(lowest)));
         }
         // The function starts at its lowest address.
-        self.native_entries.extend(lowest.and_then(|addr| jit.find(addr)));
+        let lowest = groups.iter().min_by_key(|group| group.lowest.map(|(position, _)| position.0[column]));
+        self.native_entries.extend(lowest.and_then(|group| group.entry));
     }
 }

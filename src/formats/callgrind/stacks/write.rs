@@ -376,11 +376,11 @@ impl GraphWriter<'_> {
         self.write_name("fl", IdSpace::File, id);
         self.write_name("fn", IdSpace::Function, id);
         // `true`: write positions relative to the previous one where possible.
-        let mut encoder = PositionEncoder::new(self.columns(), true);
+        let mut encoder = PositionEncoder::new(self.columns());
         let mut file = function_file(frame);
         for (site, costs) in &function.self_costs {
             self.switch_file(&mut file, site.file, frame);
-            encoder.write_cost(self.position(site.addr, site.line), &mut self.text);
+            encoder.write_cost(self.position(site.addr, site.line), true, &mut self.text);
             self.put(&format!(" {}\n", join_costs(costs)));
         }
         for ((site, callee), CallCosts { count, costs }) in &function.calls {
@@ -388,9 +388,9 @@ impl GraphWriter<'_> {
             self.write_callee(*callee, frame);
             self.put(&format!("calls={count} "));
             let (entry, entry_line) = self.sums.functions[*callee].entry;
-            encoder.write_target(self.position(entry, entry_line), &mut self.text);
+            encoder.write_target(self.position(entry, entry_line), true, &mut self.text);
             self.put("\n");
-            encoder.write_site(self.position(site.addr, site.line), &mut self.text);
+            encoder.write_site(self.position(site.addr, site.line), true, &mut self.text);
             self.put(&format!(" {}\n", join_costs(costs)));
         }
         self.put("\n");
