@@ -134,12 +134,13 @@ fn choose_conversion(
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
-    match times.next() {
-        None => true,
-        Some(0) => times.any(|time| time != 0),
-        // A single time has nothing to be equal to, so it is of use.
-        Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
+    let Some(first) = times.next() else { return true };
+    if first == 0 {
+        return times.any(|time| time != 0);
     }
+    // A single time has nothing to be equal to, so it is of use.
+    let Some(second) = times.next() else { return true };
+    second != first || times.any(|time| time != first)
 }
 
 /// Translates the process IDs in a jitdump to recorded ones. A process in a container writes the ID that it has there,
@@ -155,8 +156,8 @@ struct Pids<'a> {
 }
 
 impl Pids<'_> {
-    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name stands for
-    /// the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
+    /// The recorded ID of the process whose ID in a record is `inner`. The ID in the jitdump's header or name stands
+    /// for the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
     /// parent's jitdump; if no such process is known, the code is attributed to the parent.
     fn find_owner(&self, inner: Pid) -> Pid {
         if inner == self.header_pid || Some(inner) == self.source.inner {

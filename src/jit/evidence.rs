@@ -128,8 +128,10 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
     // True if no other process can have the file. Processes that share their JIT memory with this one don't count,
     // because they run the same code.
-    let is_only_process =
-        possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
+    let is_only_process = possible.iter().all(|fit| {
+        let shares_memory = fit.memory.is_some() && fit.memory == best.memory;
+        fit.pid == best.pid || shares_memory
+    });
     // Addresses alone don't prove anything: there must be other evidence, too (a sign).
     if best.sign.is_some() && !has_rival && (is_only_process || is_sure) {
         Verdict::Used(best)

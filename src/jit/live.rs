@@ -101,7 +101,7 @@ impl LiveProcess {
     }
 
     /// Opens a path that [`LiveProcess::path_from_outside`] returned. The file must belong to root, to us, or to the
-    /// process's user.
+    /// process's user. `None` if there is no such file.
     pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
         let door = Door { named: Named::Convention, start: Start::Inside(&self.files), force };

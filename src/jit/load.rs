@@ -68,8 +68,8 @@ impl Found {
         // Sources that couldn't be used come last. So each other account is at the index that its source's `OriginId`
         // states.
         accounts.extend(self.failed.iter().cloned());
-        // Later lists win over earlier ones, and ranges to hide only affect the lists before theirs. So the order
-        // matters.
+        // Later lists win over earlier ones, and ranges to hide (in which a mapped file's own symbols name the code)
+        // only affect the lists before theirs. So the order matters.
         lists.extend(extra_lists);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let source_maps = self.find_source_maps(&lists, warnings);

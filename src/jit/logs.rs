@@ -18,6 +18,7 @@ const STATED: u64 = 1_000_000;
 /// Parses a log. The result has no events yet: [`date_log`] adds them once the other sources of the process are known.
 pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
     let mut log = (id.log().read)(&source.contents.bytes)?;
+    // Takes the report on skipped lines out of the log, because it is needed only now.
     let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
     let count = skipped.count();
     skipped.report(&source.path, warnings);

@@ -46,8 +46,9 @@ pub(super) fn find_ranges_to_hide(
         let mut searched_to = Addr(0);
         for overlap in same_file {
             let common = overlap.common_range();
-            // If something else was ever mapped over this part of the file, each sample there is looked up at its own
-            // time. So nothing has to be hidden.
+            // `place` is the position in the file that is mapped at the start of the overlap. If something else was
+            // ever mapped over this part of the file (`None`), each sample there is looked up at its own time. So
+            // nothing has to be hidden.
             let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
             // What the entry must leave to the file's symbols: nothing, all that is in the file, or what the symbols
             // cover.
@@ -190,9 +191,9 @@ impl<'a> Symbols<'a> {
             // Otherwise, the whole entry is left to the file.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
-            let is_jit =
+            let is_jit_file =
                 begins_in_file && (MappingKind::from_path(path).is_likely_jit_file() || self.has_no_symbols(path));
-            return if is_jit { Claim::Nothing } else { Claim::All };
+            return if is_jit_file { Claim::Nothing } else { Claim::All };
         };
         // Inside the file, the entry may name what the file's symbols don't cover.
         if overlap.is_entry_inside_file() {

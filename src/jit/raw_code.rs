@@ -113,7 +113,7 @@ impl RawCode {
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
-        let mut found = FxHashMap::default();
+        let mut bytes_by_line = FxHashMap::default();
         let mut unmatched = 0u64;
         // Files with numbers come first and are sorted, so that such a file's index is that of its line.
         for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
@@ -125,7 +125,7 @@ impl RawCode {
                 && let Some(code) = lines.get(line)
                 && code.size == bytes.len() as u64
             {
-                found.insert(line, &bytes[..]);
+                bytes_by_line.insert(line, &bytes[..]);
             } else {
                 unmatched += 1;
             }
@@ -138,7 +138,7 @@ impl RawCode {
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));
         }
-        found
+        bytes_by_line
     }
 }
 

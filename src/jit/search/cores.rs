@@ -73,6 +73,7 @@ fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
     let mut files = Vec::new();
     for NamedPath { path: directory, named } in search.scene.log_directories(&[".", "/tmp", SYSTEMD]) {
         let mut cores = Vec::new();
+        // Who named the directory (`named`) decides how files in it may be opened.
         let door = search.scene.door(&directory, named);
         for (name, about) in door.entries(&directory, |name| parse_core_name(name).is_some()) {
             let path = directory.join(&name);

@@ -82,6 +82,7 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let SourceOptions { jitdump, perf_map, jit_log, .. } = search.scene.options;
     let mut steps = Vec::new();
     let mut planned: FxHashSet<&Path> = FxHashSet::default();
+    // The kind of a log is unknown (`None`) until its contents are read.
     for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
         for given in list {
             let path = given.path.as_path();

@@ -290,7 +290,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
         Kind::PerfMap => {
-            let entries = perf_map::read(bytes).0;
+            let (entries, _skipped) = perf_map::read(bytes);
             ranges.extend(entries.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
         }
         Kind::Log(id) => ranges = logs::code_ranges(id, bytes)?,
@@ -422,7 +422,7 @@ fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for (start, end) in ranges {
         match merged.last_mut() {
-            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            Some((_, last_end)) if start < *last_end => *last_end = end.max(*last_end),
             _ => merged.push((start, end)),
         }
     }

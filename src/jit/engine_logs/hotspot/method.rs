@@ -86,7 +86,7 @@ pub(super) fn spell_class(name: &[u8]) -> Vec<u8> {
     name.to_vec()
 }
 
-/// Removes the first type of a descriptor, and returns it in Java's spelling.
+/// Removes the first type of a descriptor, and returns it in Java's spelling; `None` if the descriptor is damaged.
 fn next_type(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let dimensions = rest.iter().take_while(|&&byte| byte == b'[').count();
     let (&first, after) = rest[dimensions..].split_first()?;

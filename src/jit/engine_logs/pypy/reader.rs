@@ -114,7 +114,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Ends a `jit-backend` section: the trace in it leaves the trace whose code was patched in it.
+    /// Ends a `jit-backend` section. If another trace's code was patched in the section, the section's trace is a
+    /// bridge that leaves that other trace.
     fn end_backend(&mut self) {
         let left_trace = self.patched_trace.filter(|&other| Some(other) != self.current_trace);
         if let Some(trace) = self.current_trace.and_then(|trace| self.traces.get_mut(trace)) {

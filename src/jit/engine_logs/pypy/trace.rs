@@ -43,7 +43,7 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Parses `Loop 1 (fib;…) has address 0x… to 0x… (bootstrap 0x…)` or `bridge out of Guard 0x… has address …`.
-    /// `offset` is the line's offset in the log.
+    /// `offset` is the line's offset in the log. `None` if the line has another form.
     pub(super) fn parse(line: &[u8], offset: usize, time: Option<u64>) -> Option<Self> {
         const HAS: &[u8] = b" has address 0x";
         let id_len = memmem::rfind(line, HAS)?;
