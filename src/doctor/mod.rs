@@ -79,7 +79,7 @@ impl Subject {
             }
             return LiveDiagnosis::examine(pid, proc, force, &mut outcome.warnings).map(Self::Running);
         }
-        // A path without a file that looks like a program's name (`node`): the user may mean a running process.
+        // If no file has this path, and it looks like a program's name (`node`), the user may mean a running process.
         let input = Input::open(path).map_err(|error| match may_be_program(path) {
             true => error.with_remedy(Some(BY_PID.to_owned())),
             false => error,

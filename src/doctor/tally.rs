@@ -212,7 +212,10 @@ impl Tally {
         // Trampolines are counted for the first runtime in the table that has this interpreter. The process may run
         // another one that shares it.
         let interpreter = RUNTIMES.get(*number)?;
-        runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
+        if frames.saturating_mul(2) <= process.unnamed {
+            return None;
+        }
+        runtimes.find(|runtime| runtime.shares_interpreter(interpreter))
     }
 
     /// Counts the frames of a stack that have a name. Frames without a name are counted by the cause for which they

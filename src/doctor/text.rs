@@ -45,6 +45,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
 }
 
 /// Prints the minor problems. Their corrected commands are left out, because nobody records again for a minor problem.
+/// `figure` describes the percentage that is printed beside each of them.
 fn write_minor(minor: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
     if !minor.is_empty() {
         writeln!(out, "\nMinor or expected, with the {figure} affected:")?;
@@ -133,7 +134,8 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
     // Print them in the order in which the diagnosis lists them, not by size.
     for process in processes {
-        if listed.iter().any(|other| std::ptr::eq(*other, process)) {
+        let is_listed = listed.iter().any(|one| std::ptr::eq(*one, process));
+        if is_listed {
             write_process(process, out)?;
         }
     }

@@ -110,6 +110,7 @@ pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let mut copied_to = 0;
     let mut start = 0;
     while start < bytes.len() {
+        // No word starts with this byte.
         if !bytes[start].is_ascii_alphanumeric() && bytes[start] < 0x80 {
             start += 1;
             continue;

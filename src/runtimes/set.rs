@@ -130,7 +130,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes whose files a process has mapped itself before `time`, since the last exec before `time`.
+    /// The runtimes whose files a process has mapped itself up to `time`, since its last exec before that.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };

@@ -477,6 +477,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
 /// if the process isn't a JVM or received the option, or if at least half of the chains end outside JIT code: then the
 /// option was probably set in a way that the recording doesn't show.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
+    // In the table of runtimes, only JVMs have an option for frame pointers.
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.process(pid).runtime?;
     let flag = runtime.frame_pointers?;

@@ -312,6 +312,7 @@ impl<'a> Finder<'a> {
         let paths = ScriptPaths { recorded: file, actual: &actual };
         let candidate = self.find_map(paths, &mention)?.ok()?;
         let debug_id = mention.debug_id.map(str::to_owned);
+        // The whole text: from the map, or else from the file, of which `ending` already is the whole text.
         let text = content.map_or(Some(ending), JsonString::text)?;
         let loaded = self.load(text, debug_id, candidate, paths, max_depth).ok()?;
         if !loaded.script.fits() {
@@ -519,6 +520,7 @@ impl<'a> Finder<'a> {
         if path.file_name() == Some(&map_name(name)) {
             return self.read_map(path, Named::User);
         }
+        // Reads the file unless it was read before for another script. `None` if it can't be read as a source map.
         let mut about_maps = self.about_maps.borrow_mut();
         let about =
             about_maps.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());

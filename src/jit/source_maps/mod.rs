@@ -259,14 +259,14 @@ impl SourceMaps {
         account: &mut MapAccount,
     ) {
         self.names.reserve(functions.len());
-        for (((_, function), names), answer) in functions.iter().zip(answers) {
+        for (((_, function), spellings), answer) in functions.iter().zip(answers) {
             match answer {
                 Ok(Some((AuthoredPlace { file, line, column, is_third_party }, authored))) => {
                     account.placed += 1;
                     account.renamed += usize::from(authored.is_some());
                     account.third_party += usize::from(is_third_party);
                     let authored = authored.as_deref().unwrap_or(function);
-                    for name in names {
+                    for name in spellings {
                         self.names.insert(name.whole.into(), name.spell(authored, file, line, column));
                     }
                 }
