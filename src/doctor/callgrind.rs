@@ -45,7 +45,7 @@ pub(crate) struct CountedDiagnosis {
 
 impl CountedDiagnosis {
     /// Examines a callgrind file: determines which costs in JIT code could be named (`Coverage`), and which files have
-    /// unnamed functions (`Costs`). Collects the findings about both and sorts them, the worst first.
+    /// unnamed functions (`Costs`). Collects the findings about JIT code and files, the worst first.
     pub(super) fn examine(path: &InPath, sources: &SourceOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         let coverage = Coverage::find(path, sources, job, &mut outcome.warnings)?;
         let profile = load(std::slice::from_ref(path), Keep::Sums, &LoadOptions::default(), job, outcome)?;

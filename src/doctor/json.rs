@@ -186,6 +186,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
             })
         }
     };
+    // Adds the keys of the state to the others.
     if let (Value::Object(value), Value::Object(state)) = (&mut value, state) {
         value.extend(state);
     }

@@ -130,8 +130,8 @@ impl FindingKind {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }
 
-    /// The properties of a kind of finding: its key in JSON output, what it is about, and, with `with_threshold`, from
-    /// which impact on it is significant. A test compares those of all kinds with `docs/doctor.md`.
+    /// The properties of a kind of finding: its key in JSON output, what it is about, and the impact from which on it
+    /// is significant (1% unless `with_threshold` sets another one). A test compares all kinds with `docs/doctor.md`.
     fn entry(self) -> Entry {
         match self {
             Self::CallChainsCut => Entry::new(

@@ -170,9 +170,10 @@ impl Tally {
             // Samples without a process are counted for process 0.
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             frames.clear();
-            let places = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
+            // The facts about the sample's frames, innermost first.
+            let frame_facts = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
             // The mark for a truncated stack isn't a frame. `row.end` says why the stack ends.
-            frames.extend(places.filter(|facts| facts.status != Status::Truncated));
+            frames.extend(frame_facts.filter(|facts| facts.status != Status::Truncated));
             let time = row.time.filter(|time| time.is_valid());
             tally.add(&TalliedStack { pid, time, end: row.end, frames: &frames });
         }

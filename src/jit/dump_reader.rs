@@ -272,6 +272,7 @@ impl<'data> DumpReader<'_, 'data> {
         let time = self.conversion.apply(timestamp);
         match body {
             Body::Load(load) => {
+                // If an emulator wrote the jitdump, `guest` translates addresses in the emulated program to names.
                 let code = Code {
                     name: self.guest.resolve_name(load.name),
                     addr: Addr(load.addr),

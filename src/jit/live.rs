@@ -192,6 +192,7 @@ fn check_start_time(
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
     {
+        // If `began` is earlier, the error holds the difference.
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
         return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }

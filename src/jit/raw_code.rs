@@ -115,7 +115,7 @@ impl RawCode {
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
         let mut bytes_by_line = FxHashMap::default();
         let mut unmatched = 0u64;
-        // Files with numbers come first and are sorted, so that such a file's index is that of its line.
+        // Files with numbers come first and are sorted, so that each has the same index as its line.
         for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let line = match label {
                 FileLabel::Number(_) => Some(file_index),

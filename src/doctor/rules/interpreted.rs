@@ -177,6 +177,7 @@ fn find_interpreted(
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
     let version = context.version(pid, runtime);
     let facts = RunFacts { version, ..RunFacts::default() };
+    // True if the runtime has switches for names, but none that this version can use.
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(facts).is_none();
     let given = context.given_switch(pid, runtime);
     let ignored = given.filter(|switch| is_ignored(switch, pid, runtime, context));

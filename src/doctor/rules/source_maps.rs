@@ -63,6 +63,7 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
         (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
     let mut sums = FxHashMap::default();
     for row in &samples.rows {
+        // The locations of the sample's frames, innermost first.
         let mut places = samples.chains.places_up(row.chain);
         let innermost = places.find_map(|place| script_by_place[place.0 as usize].as_ref());
         if let Some(script) = innermost {

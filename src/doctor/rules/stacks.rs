@@ -184,7 +184,7 @@ impl Stops {
         if samples == 0 {
             return None;
         }
-        // Of several processes with as many stacks, take the one with the lowest ID.
+        // If several processes have equally many stacks, take the process with the lowest ID.
         let (pid, _) = by_process.into_iter().max_by_key(|(pid, stops)| (*stops, Reverse(*pid)))?;
         let main_machine = by_machine.into_iter().max_by_key(|(_, stops)| *stops);
         Some(Self {

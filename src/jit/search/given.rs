@@ -33,8 +33,8 @@ impl Scene<'_> {
         let mut paths = Vec::new();
         for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
-            // `files_for` leaves out files that the user named for other processes. So a file with a process is for
-            // this one.
+            // `files_for` leaves out files that the user named for other processes. So if the user stated a process, it
+            // is this one.
             let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
@@ -106,7 +106,7 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 }
 
 /// Opens a file that the user named and determines its process. `kind` is `None` for a log, because only the contents
-/// of a log show which kind of log it is.
+/// of a log show which kind of log it is. `scene` is what is known about the recording.
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
     let opened = scene.open(&NamedPath::new(path, Named::User));
@@ -128,7 +128,7 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
 }
 
 /// Decides what to do with a file that the user named: use it for a process, refuse it, or leave it to the round that
-/// matches files by their contents.
+/// matches files by their contents. `scene` is what is known about the recording.
 fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<'_>) -> Step<'a> {
     let path = given.path.clone();
     if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {

@@ -138,7 +138,7 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
 }
 
 /// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code. If the
-/// user named a file that can't be opened, adds a step that reports it.
+/// user named a file that can't be opened, adds a step that reports it. `scene` is what is known about the recording.
 fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
     // Files that the user didn't name aren't reported if they can't be opened, for example because another user owns
     // them.
@@ -157,8 +157,9 @@ fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: 
     Some(Orphan { path: named_path.path, kind, named: named_path.named, is_from_user, id, written, ranges, times })
 }
 
-/// What to do with a file. `None` if there is nothing to do or to report. This is so if the file fits no process and
-/// the user didn't name it, because it may belong to anybody, or if it can't be opened again.
+/// Decides what to do with a file, given the verdict on which process it belongs to. `None` if there is nothing to do
+/// or to report. This is so if the file fits no process and the user didn't name it, because it may belong to anybody,
+/// or if it can't be opened again. `scene` is what is known about the recording.
 fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
     let Orphan { path, kind, named, .. } = file;
     match verdict {
@@ -185,7 +186,8 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
     }
 }
 
-/// Tells the user how to use a file that fits a process, but not with certainty.
+/// Tells the user how to use a file that fits a process, but not with certainty. `scene` is what is known about the
+/// recording.
 fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
     let (Orphan { path, kind, .. }, Fit { pid, covered, samples, .. }) = (file, fit);
     let named_pid = match inner_pid(path) {
@@ -213,9 +215,10 @@ fn not_matched_warning(path: &Path, why: &str) -> Warning {
 
 impl PossibleOwner {
     /// Collects what is needed to match files to a process; `None` if the process wasn't sampled in JIT code.
+    /// `is_wanted` is true if the process has no source yet, and `scene` is what is known about the recording.
     fn find(pid: Pid, is_wanted: bool, scene: &Scene<'_>, sampled: &Sampled) -> Option<Self> {
         let process = scene.process(pid)?;
-        // All executable memory of the process, and the part of it that may hold JIT code. Only samples in the latter
+        // All executable memory of the process, and the part of it that may hold JIT code. Only samples in that part
         // count.
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
@@ -379,7 +382,7 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
 }
 
 /// Tells whether the times of a jitdump's records fit the process; the error says why they don't. `None` if that can't
-/// be determined, because the file has no usable times or the two are on different clocks.
+/// be determined, because the file has no usable times or the recording uses another clock than jitdumps.
 fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {
         return None;

@@ -207,7 +207,7 @@ impl<'a> Search<'a> {
     /// process has several logs, each gets a copy. Does nothing for processes that have a jitdump.
     pub(super) fn store_first_times_in_logs(&mut self) {
         let Some(samples) = self.scene.site.samples else { return };
-        // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.
+        // If a process also has a jitdump, its log is dated by comparing it with the jitdump, which needs no samples.
         let dumps = self.files.iter().filter(|source| source.kind == Kind::JitDump);
         let with_dump: BTreeSet<Pid> = dumps.map(|source| source.pid).collect();
         let logs = self.files.iter_mut().filter(|source| matches!(source.kind, Kind::Log(_)));

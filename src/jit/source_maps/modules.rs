@@ -282,8 +282,8 @@ fn find_mismatch(module: &WasmModule, functions: &BTreeSet<(u32, Option<&str>)>)
     Some(*index)
 }
 
-/// True if the module has a function with this index, and this function has the given name. If one of the two names is
-/// unknown, they count as equal.
+/// True if the module has a function with this index, and this function has the given name. Only the index has to match
+/// if `name` is `None`, or if the module doesn't name the function.
 fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
     if module.body(index).is_none() {
         return false;

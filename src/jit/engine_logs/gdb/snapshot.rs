@@ -78,8 +78,8 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.bytes_left) else { return };
-        // Consecutive requests are usually for the same pages, so only the last range is compared. `merge` joins the
-        // others.
+        // Consecutive requests are usually for the same pages, so only the last range is compared. `merge` removes all
+        // other overlaps.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }

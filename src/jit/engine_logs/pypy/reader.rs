@@ -317,8 +317,9 @@ impl PypyLogReader<'_> {
                 TraceName { name: name.clone(), root: Some(name) }
             }
             TraceId::Bridge(guard) => {
-                // `first_point` is the first merge point among the bridge's own operations, `start_point` that of the
-                // guard at which the bridge leaves another trace. The callers come from the innermost to the outermost.
+                // Merge points are positions in the source. `first_point` is the first one among the bridge's own
+                // operations, `start_point` that of the guard at which the bridge leaves another trace. The callers
+                // come from the innermost to the outermost.
                 let outermost = self.points.with_callers(trace.first_point.or(trace.start_point)).last();
                 let root = match outermost {
                     Some(point) => Some(point.location(self.bytes).name()),

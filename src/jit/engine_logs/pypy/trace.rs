@@ -129,8 +129,8 @@ pub(super) struct MergePointId(u32);
 pub(super) struct MergePoints(Vec<MergePoint>);
 
 impl MergePoints {
-    /// Adds a merge point. `last` is the one before it in the trace, from which its caller is found. `None` if there
-    /// are too many merge points.
+    /// Adds a merge point. `last` is the merge point before the new one in the trace, from which the caller of the new
+    /// one is found. `None` if there are too many merge points.
     pub(super) fn push(&mut self, text: Range<usize>, depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
         let caller = self.find_caller(last, depth);
         let id = u32::try_from(self.0.len()).ok()?;
