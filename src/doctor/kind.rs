@@ -191,7 +191,8 @@ impl FindingKind {
             }
             Self::NoSamples => Entry::new("no-samples", "the recording has no samples"),
             Self::NoSymbolThere => {
-                Entry::new("no-symbol-there", "a file has symbols, but none at addresses that ran").with_threshold(MUCH)
+                Entry::new("no-symbol-there", "a file has symbols, but none for some of the code that ran")
+                    .with_threshold(MUCH)
             }
             Self::NoUnwinder => {
                 Entry::new("no-unwinder", "stacks were copied on an architecture that jitgraft cannot unwind")

@@ -120,6 +120,7 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
         let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(processes));
         let files = files_by_pid.entry(pid).or_insert_with(|| mapped_files(pid, ancestry, processes));
+        // Calls the closure for each file mapping that overlaps the entry.
         files.visit(entry.start.0..entry.end.0, |file| {
             overlaps.push(Overlap { pid, entry: entry.clone(), file: file.0.clone() });
         });
@@ -136,6 +137,8 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
 fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let mut mappings: Vec<&Mapping> = Vec::new();
     for process in ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid)) {
+        // Jitdumps and images of JIT code are left out (`ends_jit_code`): they don't replace JIT code at their
+        // addresses.
         let files = process.mappings.iter().filter(|mapping| mapping.executable && mapping.kind().ends_jit_code());
         mappings.extend(files);
     }

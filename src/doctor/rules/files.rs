@@ -39,7 +39,7 @@ enum FileGroup {
     Go,
     /// A stripped file that comes from a package, or a stripped runtime: the user didn't build it.
     Packaged,
-    /// A file with symbols, but none at addresses that ran.
+    /// A file with symbols, but none for some of the code that ran.
     Symbolless,
 }
 

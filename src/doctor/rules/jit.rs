@@ -426,7 +426,7 @@ impl<'a> UnnamedCode<'a> {
                 && let Some(nanoseconds) = self.time_after_dump(end)
             {
                 let seconds = nanoseconds as f64 / 1e9;
-                let cause = format!("{path} ends {seconds:.1} s before {PROCESS}: {coverage}");
+                let cause = format!("{path} ends {seconds:.1} s before the last sample of {PROCESS}: {coverage}");
                 return self.finding(FindingKind::DumpEndsEarly, cause, COPY_AGAIN);
             }
         }
@@ -525,6 +525,7 @@ impl<'a> UnnamedCode<'a> {
         let spaces = self.context.examined.resolution.spaces;
         // The memory is examined as it was at the process's last sample.
         let time = self.context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        // The address ranges at which the source's code was.
         let source_segments =
             || map.segments().iter().filter(|segment| map.code(segment.code).origin == OriginId(number as u32));
         let step = (source_segments().count() / PROBES).max(1);

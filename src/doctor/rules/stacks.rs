@@ -301,6 +301,7 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let code = stops.describe();
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context);
+    // A corrected command that requests the dump takes the place of the remedy.
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
     // The inner frames of these stacks are right, so only half of each sample counts as affected.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
@@ -450,6 +451,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
             machine_name(stops.machine)
         )
     };
+    // If a new recording can show the callers, a corrected command takes the place of the remedy.
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
     let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);

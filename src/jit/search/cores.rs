@@ -34,6 +34,7 @@ struct CoreFile {
 /// Plans to look at the core dumps of processes that have no better source.
 pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
+    // Processes are left out if their JIT code was injected into the recording, because it has names already.
     if !scene.processes_not_injected().any(|pid| search.needs_core(pid)) {
         return Vec::new();
     }

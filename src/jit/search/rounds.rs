@@ -130,6 +130,7 @@ fn shared_memory_of(pid: Pid, search: &Search<'_>) -> Option<SharedMemory> {
 
 /// Plans to use the logs that are named after processes for which no log has been found yet.
 pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    // Processes are left out if their JIT code was injected into the recording, because it has names already.
     let mut without_log: Vec<Pid> = search.scene.processes_not_injected().collect();
     without_log.retain(|pid| !search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_))));
     if without_log.is_empty() {
