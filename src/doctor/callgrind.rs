@@ -97,6 +97,7 @@ impl Costs {
         let Some(series) = profile.series.first() else { return costs };
         for row in &series.rows {
             costs.total = costs.total.saturating_add(row.weight);
+            // The innermost frame is that of the function to which the cost belongs.
             let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
             let leaf = profile.frame_of(leaf);
             let name = profile.name_of(leaf.name);

@@ -204,6 +204,7 @@ impl<'a> DoctorContext<'a> {
     /// frequent names occur several times.
     fn names_of_jit_memory(&self, pid: Pid) -> Vec<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
+        // The memory is examined as it was at the process's last sample.
         let last_sample = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
         let mut names = Vec::new();
         for place in samples.chains.places() {

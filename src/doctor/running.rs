@@ -97,6 +97,7 @@ impl LiveDiagnosis {
             warnings.push(error.into_warning());
         }
         findings.extend(find_missing_frame_pointers(&process, &running));
+        // The file that the process writes only when it exits.
         let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
         let record = format!("jitgraft record -p {pid} -- sleep 10");
         let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));

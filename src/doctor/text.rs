@@ -75,6 +75,7 @@ fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Resul
 /// Prints the findings with their remedies, in the given order. A command that was printed with an earlier finding
 /// isn't repeated.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
+    // All lines of a cause or remedy are indented like its text: by 9 or 11 columns.
     let mut printed_commands: Vec<&str> = Vec::new();
     for finding in findings {
         writeln!(out)?;
@@ -189,6 +190,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     if let Some(leaves) = diagnosis.at_end {
         writeln!(out, "  It will write {leaves} when it exits normally.")?;
     }
+    // There are no samples, so the findings have no percentages (`""`).
     write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {
         // Remedies for a JVM mention `jcmd PID`. Here the process is known, so its ID can replace the placeholder.

@@ -93,7 +93,8 @@ pub(super) fn read<'data>(
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
-/// Warns about flags and versions of the header that this program doesn't know.
+/// Warns about flags and versions of the header that this program doesn't know. The warnings state the offsets of these
+/// fields in the file (32 and 4).
 fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {

@@ -148,6 +148,7 @@ impl GuestNames {
     /// example. In the last case, the reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
+        // Who named the file decides how it may be opened.
         let named_by = if *origin == CandidateOrigin::User { Named::User } else { Named::Recording };
         match named_by.door(force).open(path, ELF)? {
             Ok(opened) => Image::new(path, opened.bytes).ok(),

@@ -148,8 +148,8 @@ fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> Interva
     for mapping in mappings {
         let end = Addr(mapping.addr.0.saturating_add(mapping.len));
         match ranges.last_mut() {
-            Some(last) if last_path == Some(&mapping.path) && mapping.addr <= last.0.end => {
-                last.0.end = last.0.end.max(end);
+            Some(FileMapping(last)) if last_path == Some(&mapping.path) && mapping.addr <= last.end => {
+                last.end = last.end.max(end);
             }
             _ => ranges.push(FileMapping(mapping.addr..end)),
         }

@@ -198,6 +198,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
             text.replace_range("Regex".len().."Regex".len() + end, "");
         }
     }
+    // In the closures below, `rest` is the text after the marker.
     for marker in COUNTED {
         remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_digit()));
     }

@@ -199,6 +199,7 @@ impl<'a> UnnamedCode<'a> {
     /// ([`SourceState::Offered`]) come first: passing one as an option may solve the problem without a new recording.
     /// They are left out if their names contain no process ID. `None` if there is no file to report.
     fn find_unusable_source(&self) -> Option<Finding> {
+        // Each account says what became of one file that may have the names.
         let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
         let offered: Vec<&Account> =
             accounts.iter().copied().filter(|account| matches!(account.state, SourceState::Offered(_))).collect();

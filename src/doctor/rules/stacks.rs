@@ -420,6 +420,7 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         ),
     };
     let cause = format!("stacks of {PROCESS} end early in {}, which Go built: {why}", list(&stops.files));
+    // 1.0: these stacks are useless, so each sample counts in full.
     stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
 }
 
@@ -454,6 +455,7 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     // If a new recording can show the callers, a corrected command takes the place of the remedy.
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
     let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
+    // 1.0: these stacks are useless, so each sample counts in full.
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
@@ -472,6 +474,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
     }
     let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
     let remedy = format!("turn on {}, which also makes {}'s code keep frame pointers", switch.name(), runtime.name);
+    // 1.0: these stacks are useless, so each sample counts in full.
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 

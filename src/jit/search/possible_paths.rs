@@ -17,6 +17,7 @@ impl<'a> Scene<'a> {
     /// All paths at which the file that a candidate describes may be, in order of precedence.
     pub(super) fn possible_paths(&self, candidate: &Candidate<'a>) -> Vec<NamedPath> {
         let Candidate { kind, pid, inner, .. } = *candidate;
+        // Files are named after the ID that the process has in its own PID namespace.
         let inner = inner.unwrap_or(pid);
         match &candidate.clue {
             Clue::Marker(marker) => self.paths_of_marked_dump(marker),

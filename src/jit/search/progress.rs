@@ -127,8 +127,9 @@ impl<'a> Search<'a> {
         self.scene.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
-    /// Warns if the file at a marker's path isn't the file that the process had mapped; it may have been overwritten
-    /// since.
+    /// Warns if the file at a marker's path isn't the file that the process had mapped there, according to the
+    /// recording. The file may have been overwritten since. (A marker is the mapping of a jitdump by the process that
+    /// writes it.)
     fn warn_if_replaced(&mut self, source: &Source, marker: &Marker) {
         let (Some(about), Some(recorded)) = (&source.contents.about, marker.file) else { return };
         let found = file_id(about);

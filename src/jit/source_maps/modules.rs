@@ -83,6 +83,7 @@ impl Finder<'_> {
                 _ => Lookup::Nothing,
             };
         };
+        // Files with the same code are the same module, perhaps with more or fewer names.
         if let Some((other, _)) = matching.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
@@ -121,6 +122,7 @@ impl Finder<'_> {
             }
         }
         let Some(&first) = matching.first() else { return first_refusal.unwrap_or(Lookup::Nothing) };
+        // Files with the same code are the same module, perhaps with more or fewer names.
         if let Some(other) = matching.iter().find(|other| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
@@ -165,10 +167,10 @@ impl Finder<'_> {
             let mut files: Vec<ModuleFile> = Vec::new();
             let mut bytes_left = MAX_SIZE;
             let mut known: FxHashSet<PathBuf> = FxHashSet::default();
-            for path in self.module_paths() {
+            for candidate in self.module_paths() {
                 if files.len() < MAX_MAPS
-                    && known.insert(path.path.clone())
-                    && let Some(file) = self.read_module(path)
+                    && known.insert(candidate.path.clone())
+                    && let Some(file) = self.read_module(candidate)
                     && let Some(rest) = bytes_left.checked_sub(file.module.file.bytes().len() as u64)
                 {
                     bytes_left = rest;

@@ -167,6 +167,7 @@ impl<'a> CompileTask<'a> {
         let mut innermost_known = 0;
         for pair in callers.windows(2).rev() {
             let [callee, caller] = pair else { break };
+            // Look for the method that was inlined for this call.
             match self.parsed_calls.get(&(innermost_known, callee.method, caller.bytecode)) {
                 Some(index) => innermost_known = *index,
                 None => break,
