@@ -142,7 +142,8 @@ impl Found {
 
     /// The files of the sources, with path and contents, for copying them into the recording's directory, where
     /// jitgraft will find them. Leaves out ELF objects that the user placed at an address with `--elf`: no file name
-    /// states that address, so a copy would be of no use. The copied memory of a running process gets a file name like that of a core dump.
+    /// states that address, so a copy would be of no use. The copied memory of a running process gets a file name like
+    /// that of a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let copyable = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         copyable.filter_map(|source| {

@@ -347,7 +347,7 @@ fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     if let Some(Ok(opened)) = door.open(&link, ELF) {
         return Some(opened);
     }
-    // 0 is root. Whose files may be opened doesn't depend on this here, because files of any owner may be (`force`).
+    // 0 (root) is a user whose files are trusted. That doesn't matter here, because `force` permits files of any owner.
     let root = Root::open(&process_dir.join("root"), 0).ok()?;
     let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
     door.open(Path::new(line.path), ELF)?.ok()

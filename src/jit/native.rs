@@ -41,7 +41,7 @@ pub(super) fn find_ranges_to_hide(
     let Processes { machine, os_release, .. } = processes;
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
-    for same_file in overlaps.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
+    for same_file in overlaps.chunk_by(|one, next| (one.pid, &one.file) == (next.pid, &next.file)) {
         // The entries are sorted by address, so each address that several of them cover is looked up only once.
         let mut searched_to = Addr(0);
         for overlap in same_file {

@@ -71,6 +71,7 @@ impl RawCode {
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for (name, _) in door.entries(directory, |name| FileLabel::parse(name).is_some()) {
+            // `None` if the file is gone since the directory was listed.
             let opened = door.open(&directory.join(&name), ANYTHING).transpose()?;
             files.extend(FileLabel::parse(&name).zip(opened));
         }

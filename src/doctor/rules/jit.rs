@@ -477,6 +477,7 @@ impl<'a> UnnamedCode<'a> {
     fn find_overwriter(&self) -> Option<Overwriter> {
         let pid = self.process.pid;
         let main_runtime = self.process.runtime?;
+        // `MAP` is the path of the perf map that most runtimes write.
         let leaves_map = |switch: &Switch| switch.leaves.contains(&MAP);
         let writes_map = |runtime: &Runtime| runtime.switches.iter().any(leaves_map);
         if !writes_map(main_runtime) {

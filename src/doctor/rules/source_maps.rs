@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut accounts =
         context.examined.resolution.sources.source_maps.accounts.iter().filter(|account| lacks_map(account));
+    // Counting samples takes time, so it is only done if there is something to report.
     let Some(first) = accounts.next() else { return Vec::new() };
     let samples_by_script = count_samples(context);
     let mut found = Vec::new();

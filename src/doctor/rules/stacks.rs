@@ -399,7 +399,7 @@ pub(in super::super) fn jvm_frame_pointers(
         FindingKind::JvmFramePointers,
         share,
         format!("stacks of {PROCESS} end early in compiled methods: {why}"),
-        "record it with `jitgraft record -- java …`, which runs java with -XX:+PreserveFramePointer",
+        "record the program with `jitgraft record -- java …`, which runs java with -XX:+PreserveFramePointer",
     )
     .with_process(process)
     .solved_by_change(Some(Change::Program))

@@ -40,7 +40,7 @@ impl Scene<'_> {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
             } else if is_for_process
                 || path.file_name() == Some(name)
-                || inner.is_some() && self.pid_in_dump(path) == inner
+                || (inner.is_some() && self.pid_in_dump(path) == inner)
             {
                 paths.push(NamedPath::new(path, Named::User));
             }

@@ -167,6 +167,7 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             // The file was closed after the comparison, so it is opened again. If it has been deleted since, nothing is
             // done.
             let opened = scene.open(&NamedPath::new(path, *named))?.ok()?;
+            // The sign is the evidence that decided.
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);
             Some(Step::Use(Box::new(Source { inner: inner_pid(path), remark, ..source })))
@@ -324,7 +325,7 @@ fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTime
 }
 
 /// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows
-/// that the two belong together or don't. `index` is the file's index in the list that `evidence` judges.
+/// that file and process belong together or don't. `index` is the file's index in the list that `evidence` judges.
 fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
@@ -418,7 +419,7 @@ fn was_written_during_recording(file: &Orphan, when: &SampledTimes) -> bool {
     }
 }
 
-/// Sorts ranges and merges those that overlap.
+/// Sorts ranges, drops empty ones, and merges those that overlap.
 fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|(start, end)| start < end);
     ranges.sort_unstable();

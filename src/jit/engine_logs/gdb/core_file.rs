@@ -181,14 +181,14 @@ impl<'data> Core<'data> {
     /// contain all of them, or doesn't contain them in one piece.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
-        let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
-        let first = &self.segments[after.checked_sub(1)?];
+        let next_index = self.segments.partition_point(|segment| segment.addr.start <= addr);
+        let first = &self.segments[next_index.checked_sub(1)?];
         let start = first.offset.checked_add(usize::try_from(addr - first.addr.start).ok()?)?;
         // Memory with different access rights is a segment of its own. So the bytes may go on in the following
         // segments, if these are adjacent both in memory and in the file.
         let mut segment_end = first.addr.end;
         let mut file_end = first.file_end()?;
-        for segment in &self.segments[after..] {
+        for segment in &self.segments[next_index..] {
             if segment_end >= end || segment.addr.start != segment_end || segment.offset != file_end {
                 break;
             }
