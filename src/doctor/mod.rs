@@ -179,6 +179,7 @@ fn examine_recording(
     let diagnosis =
         with_samples(input, &shown(path), options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))?;
     let by_event = !options.event.is_empty();
+    // There may be samples, but the events and filters that the user chose leave none.
     if diagnosis.samples == 0 && (by_event || options.filter != Filter::default()) {
         let inputs = std::slice::from_ref(path);
         return Err(Error::new(explain_no_samples(inputs, &options.filter, by_event, &[], job)));

@@ -177,6 +177,7 @@ impl Pids<'_> {
     /// stated by its recorded ID or by its ID in its own PID namespace. Doesn't warn if the user said for which process
     /// the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
+        // `inner` is the ID that the process has in its own PID namespace.
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
         if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
@@ -193,6 +194,7 @@ impl Pids<'_> {
                  the recording",
                 self.header_pid, self.source.pid
             );
+            // The process ID is at offset 20 in the file.
             warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));
         }
     }

@@ -272,6 +272,7 @@ impl SourceMaps {
                 }
                 // The map doesn't cover the function, which keeps its name.
                 Ok(None) => {}
+                // Script, map and profile contradict each other about the function.
                 Err(_) => account.contradicted += 1,
             }
         }

@@ -45,8 +45,8 @@ impl<'a> Method<'a> {
 /// made.
 pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8] {
     match (compiler, level) {
-        (b"c1", _) | (b"C1", _) => b" [c1]",
-        (b"c2", _) | (b"C2", _) => b" [c2]",
+        (b"c1" | b"C1", _) => b" [c1]",
+        (b"c2" | b"C2", _) => b" [c2]",
         (b"jvmci" | b"JVMCI", _) => b" [jvmci]",
         // Code lists only have the level (`CompLevel` in share/compiler/compilerDefinitions.hpp).
         (_, Some(1..=3)) => b" [c1]",
