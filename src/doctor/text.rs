@@ -75,9 +75,9 @@ fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Resul
 /// Prints the findings with their remedies, in the given order. A command that was printed with an earlier finding
 /// isn't repeated.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
-    // All lines of a cause or remedy are indented like its text: by 9 or 11 columns.
     let mut printed_commands: Vec<&str> = Vec::new();
     for finding in findings {
+        // All lines of a cause or remedy are indented like its text: by 9 or 11 columns.
         writeln!(out)?;
         write_wrapped(&format!("{:>6.1}%  {}", finding.share.percent, finding.cause()), 9, out)?;
         match finding.command.as_deref() {

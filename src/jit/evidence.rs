@@ -108,8 +108,9 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     // The strongest evidence apart from addresses (`sign`) decides, then the number of samples. If both are equal, the
     // higher process ID wins, so that the result doesn't depend on the order.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        // No process that needs a source can have this file. If its addresses fit such a process nevertheless, other
-        // evidence contradicts. The answer then names that process, so that the user learns why the file isn't used.
+        // No process that needs a source can have this file. If the file's addresses fit such a process nevertheless,
+        // other evidence rules it out. The verdict then names that process, so that the user learns why the file isn't
+        // used.
         // But if the file is possible for a process that already has a source (`possible` isn't empty), it is probably
         // that process's own, and there is nothing to report.
         let mut fits = all.iter().filter(|fit| fit.file == file);

@@ -131,7 +131,7 @@ pub(crate) fn open_inside(
 /// namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
-    // The status of the process whose parent comes next.
+    // `/proc/PID/status` of the process whose parent is looked at next.
     let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
     while parents.len() < GENERATIONS
         && let Some(parent) = status.ok().and_then(|status| status_pid(&status, "PPid:"))
@@ -222,8 +222,8 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     // The first field after the name is field 3, so field 22 is the 20th of the remaining ones.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let boot = read_system_text(&proc.join("stat")).ok()?;
-    let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let system_stat = read_system_text(&proc.join("stat")).ok()?;
+    let boot: u64 = system_stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     let millis = ticks % ticks_per_second * 1000 / ticks_per_second;
     let since_boot = Duration::from_secs(ticks / ticks_per_second) + Duration::from_millis(millis);

@@ -220,7 +220,7 @@ impl<'a> Symbols<'a> {
     fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: MappedPlace) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {
-            // Problems with the file aren't reported here but where its symbols name frames.
+            // Warnings are dropped here: the same problems are reported when the file's symbols name frames.
             functions::named_ranges(place.dso, images, options, &mut Warnings::new())
         });
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };

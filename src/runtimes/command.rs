@@ -574,7 +574,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
             Flag::Choice(option, value) => {
                 match words[start..end].iter().rposition(|word| word == option.as_bytes()) {
-                    // The option is there, but its value is missing: it would be the word at `end`.
+                    // The option is there, but its value is missing: the value would be the word at `end`.
                     Some(index) if start + index + 1 >= end => words.insert(start + index + 1, value.into()),
                     Some(index) => words[start + index + 1] = value.into(),
                     None => added.extend([option.into(), value.into()]),

@@ -62,8 +62,8 @@ impl ReadableNames {
                 names.push(NameWithPath { name, parts, dirs });
             }
         }
-        // While two functions in different files would have the same readable name, both names keep one more directory,
-        // as far as their paths have more.
+        // While two functions in different files would have the same readable name, both names keep one more directory
+        // if their paths have more.
         loop {
             // By readable name, the files of all functions that would be called so. The name is without the tier,
             // because names that differ only in the tier are of the same function.

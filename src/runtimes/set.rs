@@ -165,7 +165,7 @@ fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], Runtim
         set = set.union(mapped);
         record(mapping.time, set);
     }
-    // The execs that are later than all mappings.
+    // After execs that are later than all mappings, the process has no runtimes.
     for exec in execs {
         record(exec, RuntimeSet::default());
     }

@@ -312,8 +312,8 @@ impl<'a> UnnamedCode<'a> {
             let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
             let finding = no_dump_or_map(process, self.share, &why, remedy).with_lost_switch(lost_switch);
             let change = Some(Change::Program);
-            // Show only the new command unless the remedy says more: in a container, where the file may still be; after
-            // a lost switch, why the new command differs from the recorded one.
+            // Show only the new command unless the remedy says more than that. For a process in a container, it says
+            // where the file may still be; after a lost switch, why the new command differs from the recorded one.
             let is_recording_enough = inner.is_none() && lost_switch.is_none();
             return if is_recording_enough { finding.solved_by_change(change) } else { finding.with_change(change) };
         };

@@ -86,7 +86,7 @@ fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
                 cores.push((written, path, id, pid));
             }
         }
-        // By the time at which they were written.
+        // Sorts by the time at which the files were written.
         cores.sort();
         for (_, path, id, pid) in cores.into_iter().rev().take(MAX_PER_DIRECTORY) {
             files.push(CoreFile { named_path: NamedPath::new(path, named), id, pid: pid.map(Pid) });

@@ -112,7 +112,8 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
     let opened = scene.open(&NamedPath::new(path, Named::User));
     let opened = match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
         Ok(opened) => opened,
-        // A report of a source needs its kind, which is unknown for a log that can't be opened: only a warning is left.
+        // A source is reported with its kind. The kind of a log that can't be opened is unknown, so there is only a
+        // warning.
         Err(error) => {
             return match kind {
                 Some(kind) => Step::Refuse { path: path.clone(), kind, pid: UNKNOWN_PROCESS, error },

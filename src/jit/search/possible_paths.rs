@@ -28,7 +28,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The paths at which the jitdump may be that a process mapped as its marker, in order of precedence.
+    /// The possible paths of a jitdump that a process mapped as its marker, in order of precedence.
     fn paths_of_marked_dump(&self, marker: &Marker) -> Vec<NamedPath> {
         let Some(name) = marker.path.file_name() else { return Vec::new() };
         // A file that the user named takes precedence over the recorded path.

@@ -74,8 +74,8 @@ impl Finder<'_> {
             }
         }
         let Some((first, indices)) = matching.first() else {
-            // A file at the module's own URL should match, so the user is told that it doesn't. Other files are only
-            // tried in case they do.
+            // A file at the module's own URL should match, so the user is told that it doesn't. Nobody expects that of
+            // other files, so nothing is said about them.
             return match candidates.first() {
                 Some(file) if !is_v8_url => {
                     refuse(file, "it is not the module that ran (its functions start elsewhere)")

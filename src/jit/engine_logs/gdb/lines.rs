@@ -114,7 +114,7 @@ impl ObjectLines {
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
-        // Removes the inlined calls that are nested too deeply from the sections, and counts them.
+        // Removes inlined calls that are nested too deeply. The result is their number.
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         // The start and end addresses of inlined calls are read first, because addr2line's context takes ownership of

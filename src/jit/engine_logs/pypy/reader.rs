@@ -154,7 +154,7 @@ impl PypyLogReader<'_> {
         if is_patch
             && let Some(block) = self.code.find_block(start)
             && let Some(&trace) = self.traces_by_block.get(&block)
-            // A patch of the current trace's own code attaches nothing.
+            // A patch of the current trace's own code doesn't attach a bridge to another trace.
             && Some(trace) != self.current_trace
         {
             self.patched_trace = Some(trace);
