@@ -83,8 +83,8 @@ impl Found {
         // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
-                "entries of perf maps (or logs without usable times) that overlap earlier entries: {}. The last entry \
-                 was used; a jitdump has times that tell overlapping entries apart",
+                "some entries of perf maps (or of logs without usable times) overlap earlier entries ({} in total). \
+                 The last entry was used; a jitdump has times that tell overlapping entries apart",
                 map.overlaps()
             )));
         }
