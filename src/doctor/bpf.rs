@@ -29,6 +29,7 @@ impl BpfFrames {
         let by_place: Vec<Self> = places.iter().map(|place| Self::count_frame(examined, place.location)).collect();
         let mut sum = Self::default();
         for row in &samples.rows {
+            // The locations of the sample's frames, innermost first.
             for place in samples.chains.places_up(row.chain) {
                 sum.add(by_place[place.0 as usize]);
             }

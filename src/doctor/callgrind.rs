@@ -45,7 +45,7 @@ pub(crate) struct CountedDiagnosis {
 
 impl CountedDiagnosis {
     /// Examines a callgrind file: determines which costs in JIT code could be named (`Coverage`), and which files have
-    /// unnamed functions (`Costs`). Collects the findings about both and sorts them, the worst first.
+    /// unnamed functions (`Costs`). Collects the findings about JIT code and files, the worst first.
     pub(super) fn examine(path: &InPath, sources: &SourceOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         let coverage = Coverage::find(path, sources, job, &mut outcome.warnings)?;
         let profile = load(std::slice::from_ref(path), Keep::Sums, &LoadOptions::default(), job, outcome)?;
@@ -97,6 +97,7 @@ impl Costs {
         let Some(series) = profile.series.first() else { return costs };
         for row in &series.rows {
             costs.total = costs.total.saturating_add(row.weight);
+            // The innermost frame is that of the function to which the cost belongs.
             let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
             let leaf = profile.frame_of(leaf);
             let name = profile.name_of(leaf.name);

@@ -65,6 +65,7 @@ impl<'a> Examiner<'a> {
     /// Determines whether the code at `place` has a name, and if not, why. `id` is the number of `place`, by which its
     /// names are looked up.
     pub(super) fn status(&mut self, id: PlaceId, place: &FrameLocation) -> Status {
+        // The mark at the end of a truncated stack isn't a frame.
         if place.is_mark() {
             return Status::Truncated;
         }
@@ -111,6 +112,7 @@ impl<'a> Examiner<'a> {
         else {
             return Cause::Missing(id);
         };
+        // `no_elf` recognizes formats other than ELF.
         match self.search.no_elf(&path) {
             Some(what) => Cause::NotElf(id, what),
             None => Cause::OtherVersion(id),

@@ -204,6 +204,7 @@ impl<'a> DoctorContext<'a> {
     /// frequent names occur several times.
     fn names_of_jit_memory(&self, pid: Pid) -> Vec<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
+        // The memory is examined as it was at the process's last sample.
         let last_sample = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
         let mut names = Vec::new();
         for place in samples.chains.places() {
@@ -299,9 +300,9 @@ impl<'a> DoctorContext<'a> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         let mut lineage = Vec::new();
         let mut next = Some(pid);
-        // The time at which the last process in the list was forked off its parent. If the parent executes another
-        // program later, the child still has the earlier program.
-        let mut until = Nanos(u64::MAX);
+        // When the last process in the list was forked off `next`, its parent. If the parent executes another program
+        // later, the child still has the earlier program.
+        let mut fork_time = Nanos(u64::MAX);
         while let Some(pid) = next
             && let Some(process) = processes.get(&pid)
             && lineage.len() < GENERATIONS
@@ -310,12 +311,12 @@ impl<'a> DoctorContext<'a> {
             next = None;
             if let Some((parent, time)) = process.forked
                 && parent != pid
-                // A process that executed a program itself before `until` didn't inherit its memory, so the list ends
-                // with it.
-                && !process.execs.iter().any(|exec| *exec <= until)
+                // A process that executed a program itself before `fork_time` didn't inherit its memory, so the list
+                // ends with it.
+                && !process.execs.iter().any(|exec| *exec <= fork_time)
             {
                 next = Some(parent);
-                until = time;
+                fork_time = time;
             }
         }
         lineage
@@ -324,13 +325,14 @@ impl<'a> DoctorContext<'a> {
     /// True if perf started the process, directly or through a wrapper such as `timeout`: a program that runs the rest
     /// of its command line unchanged.
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
-        let Some(first) = self.started_by_perf() else { return false };
+        let Some(started) = self.started_by_perf() else { return false };
         let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
         // The runtime's program isn't the first word of the command, so the words before it are a wrapper.
-        let is_wrapped = find_program(command.program, is_program).is_some_and(|at| at > 0);
+        let is_wrapped = find_program(command.program, is_program).is_some_and(|index| index > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
-        pid == first || is_wrapped && parent == Some(first)
+        let is_child_of_wrapper = is_wrapped && parent == Some(started);
+        pid == started || is_child_of_wrapper
     }
 
     /// The process that perf started to run the recorded command. `None` if several processes may be it.
@@ -394,8 +396,8 @@ impl<'a> DoctorContext<'a> {
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = find_program(words, |name| runtime.is_program(name)).is_none();
-        runtime.receives(flag, command_line(words))
-            || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
+        let is_argument = words.iter().any(|word| word == flag.to_string().as_bytes());
+        runtime.receives(flag, command_line(words)) || (is_embedded && is_argument)
     }
 
     /// The process ID in the process's own PID namespace. `None` if it is the same number or unknown.

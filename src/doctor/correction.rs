@@ -212,7 +212,7 @@ fn correct_command(
         return None;
     }
     // If the switch is unsuitable, the command must be one of `perf record`: `jitgraft record` would turn the switch
-    // on.
+    // on. `corrected.and(process)` is the process if its program was corrected.
     let command = if is_suitable {
         command_to_print(complete, &recorded, corrected.and(process), context)
     } else {

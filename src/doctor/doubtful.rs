@@ -35,9 +35,11 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
     for row in &examined.samples.rows {
         // Samples without a time aren't counted: no code can be looked up around their time.
         let Some(time) = row.time else { continue };
+        // The locations of the sample's frames, innermost first.
         for place in examined.samples.chains.places_up(row.chain) {
-            let Some(place) = doubtful_places[place.0 as usize] else { continue };
-            let DoubtfulPlace { origin, pid, addr, name, error } = place;
+            // The name of the code at any other location is certain.
+            let Some(doubtful_place) = doubtful_places[place.0 as usize] else { continue };
+            let DoubtfulPlace { origin, pid, addr, name, error } = doubtful_place;
             // The time of the sample on the source's clock is somewhere in this range.
             let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
             if map.may_be_other(pid, addr, name, times) {

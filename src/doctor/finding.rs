@@ -72,7 +72,7 @@ pub enum Highlight {
         /// True to highlight stacks that end in JIT code, too.
         in_jit: bool,
     },
-    /// The outermost frames of those of the process's stacks that end too early, whatever code they end in.
+    /// The outermost frames of the process's stacks that end too early, whatever code they end in.
     AllStackEnds,
 }
 

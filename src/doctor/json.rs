@@ -186,6 +186,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
             })
         }
     };
+    // Adds the keys that describe the source's state to the keys that all sources have.
     if let (Value::Object(value), Value::Object(state)) = (&mut value, state) {
         value.extend(state);
     }

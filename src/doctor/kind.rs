@@ -130,8 +130,8 @@ impl FindingKind {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }
 
-    /// The properties of a kind of finding: its key in JSON output, what it is about, and, with `with_threshold`, from
-    /// which impact on it is significant. A test compares those of all kinds with `docs/doctor.md`.
+    /// The properties of a kind of finding: its key in JSON output, what it is about, and the impact from which on it
+    /// is significant (1% unless `with_threshold` sets another one). A test compares all kinds with `docs/doctor.md`.
     fn entry(self) -> Entry {
         match self {
             Self::CallChainsCut => Entry::new(
@@ -191,7 +191,8 @@ impl FindingKind {
             }
             Self::NoSamples => Entry::new("no-samples", "the recording has no samples"),
             Self::NoSymbolThere => {
-                Entry::new("no-symbol-there", "a file has symbols, but none at addresses that ran").with_threshold(MUCH)
+                Entry::new("no-symbol-there", "a file has symbols, but none for some of the code that ran")
+                    .with_threshold(MUCH)
             }
             Self::NoUnwinder => {
                 Entry::new("no-unwinder", "stacks were copied on an architecture that jitgraft cannot unwind")

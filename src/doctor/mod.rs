@@ -79,7 +79,7 @@ impl Subject {
             }
             return LiveDiagnosis::examine(pid, proc, force, &mut outcome.warnings).map(Self::Running);
         }
-        // A path without a file that looks like a program's name (`node`): the user may mean a running process.
+        // If no file has this path, and it looks like a program's name (`node`), the user may mean a running process.
         let input = Input::open(path).map_err(|error| match may_be_program(path) {
             true => error.with_remedy(Some(BY_PID.to_owned())),
             false => error,
@@ -179,6 +179,7 @@ fn examine_recording(
     let diagnosis =
         with_samples(input, &shown(path), options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))?;
     let by_event = !options.event.is_empty();
+    // There may be samples, but the events and filters that the user chose leave none.
     if diagnosis.samples == 0 && (by_event || options.filter != Filter::default()) {
         let inputs = std::slice::from_ref(path);
         return Err(Error::new(explain_no_samples(inputs, &options.filter, by_event, &[], job)));

@@ -130,7 +130,8 @@ impl ExaminedProcess {
         let writes_only_maps = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".map"));
         let mut by_map = String::new();
         // Unless the process was given a switch that only writes a perf map, propose one: perf maps needn't be mapped.
-        if !given.is_some_and(writes_only_maps)
+        let is_map_given = given.is_some_and(writes_only_maps);
+        if !is_map_given
             && let Some(runtime) = self.runtime
             && let Some(switch) = runtime.switches.iter().find(|switch| writes_only_maps(switch) && switch.can_be_set())
         {

@@ -88,8 +88,8 @@ impl LiveDiagnosis {
         sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         let given = GivenSwitch::find(runtime, &running);
-        // A file that could not be opened may have the names, so don't report that they are missing. Nor if a missing
-        // jitdump was reported above.
+        // Don't report missing names if a missing jitdump was reported above, or if a file could not be opened: that
+        // file may have the names.
         if findings.is_empty() && refused.is_empty() {
             findings.extend(find_missing_names(&process, &sources, given, jit_bytes));
         }
@@ -97,6 +97,7 @@ impl LiveDiagnosis {
             warnings.push(error.into_warning());
         }
         findings.extend(find_missing_frame_pointers(&process, &running));
+        // The file that the process writes only when it exits.
         let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
         let record = format!("jitgraft record -p {pid} -- sleep 10");
         let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));

@@ -170,9 +170,10 @@ impl Tally {
             // Samples without a process are counted for process 0.
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             frames.clear();
-            let places = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
+            // The facts about the sample's frames, innermost first.
+            let frame_facts = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
             // The mark for a truncated stack isn't a frame. `row.end` says why the stack ends.
-            frames.extend(places.filter(|facts| facts.status != Status::Truncated));
+            frames.extend(frame_facts.filter(|facts| facts.status != Status::Truncated));
             let time = row.time.filter(|time| time.is_valid());
             tally.add(&TalliedStack { pid, time, end: row.end, frames: &frames });
         }
@@ -212,7 +213,10 @@ impl Tally {
         // Trampolines are counted for the first runtime in the table that has this interpreter. The process may run
         // another one that shares it.
         let interpreter = RUNTIMES.get(*number)?;
-        runtimes.find(|runtime| runtime.shares_interpreter(interpreter) && frames.saturating_mul(2) > process.unnamed)
+        if frames.saturating_mul(2) <= process.unnamed {
+            return None;
+        }
+        runtimes.find(|runtime| runtime.shares_interpreter(interpreter))
     }
 
     /// Counts the frames of a stack that have a name. Frames without a name are counted by the cause for which they

@@ -45,6 +45,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
 }
 
 /// Prints the minor problems. Their corrected commands are left out, because nobody records again for a minor problem.
+/// `figure` describes the percentage that is printed beside each of them.
 fn write_minor(minor: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
     if !minor.is_empty() {
         writeln!(out, "\nMinor or expected, with the {figure} affected:")?;
@@ -76,6 +77,7 @@ fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Resul
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut printed_commands: Vec<&str> = Vec::new();
     for finding in findings {
+        // All lines of a cause or remedy are indented like its text: by 9 or 11 columns.
         writeln!(out)?;
         write_wrapped(&format!("{:>6.1}%  {}", finding.share.percent, finding.cause()), 9, out)?;
         match finding.command.as_deref() {
@@ -133,7 +135,8 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
     // Print them in the order in which the diagnosis lists them, not by size.
     for process in processes {
-        if listed.iter().any(|other| std::ptr::eq(*other, process)) {
+        let is_listed = listed.iter().any(|one| std::ptr::eq(*one, process));
+        if is_listed {
             write_process(process, out)?;
         }
     }
@@ -187,6 +190,7 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     if let Some(leaves) = diagnosis.at_end {
         writeln!(out, "  It will write {leaves} when it exits normally.")?;
     }
+    // There are no samples, so the findings have no percentages (`""`).
     write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {
         // Remedies for a JVM mention `jcmd PID`. Here the process is known, so its ID can replace the placeholder.

@@ -115,7 +115,7 @@ pub enum SourceState {
     },
     /// The file exists but wasn't used.
     Refused {
-        /// A message about the reason.
+        /// A message that says why.
         why: String,
         /// The reason, as far as it matters for what the user can do.
         reason: RefusalReason,

@@ -106,13 +106,15 @@ impl Conversion {
 
 impl DumpTimes {
     /// Finds the offset from the jitdump's clock to the recording's. It is exact if the jitdump uses the wall clock and
-    /// the recording relates this to its own; otherwise it is estimated, or there is no conversion. The warning begins
-    /// with `why`, which says why a better conversion isn't possible.
+    /// the recording relates the wall clock to its own; otherwise it is estimated, or there is no conversion. The
+    /// second result is a warning, which begins with `why`: the reason why a better conversion isn't possible. `None`
+    /// if there is nothing to warn about.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         // Without records, there is nothing to convert or to warn about.
         let Some(first) = self.first_time else { return (Conversion::None, None) };
-        // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
-        // that clock. Any other clock is decades away, so the limit is large: about six weeks.
+        // The recording may state one moment on both the wall clock and its own clock. Times of the jitdump that are
+        // near it are wall-clock times. Times of any other clock are decades away, so the limit is large: about six
+        // weeks.
         if let Some((wall, recorded)) = clock.reference
             && wall.0.abs_diff(first) < 1000 * PLAUSIBLE
         {
@@ -130,12 +132,12 @@ impl DumpTimes {
         let header_fits = self.header_time.abs_diff(first) < PLAUSIBLE;
         // `error` is in nanoseconds: how long before or after the marker's mmap the header (1 ms) or the first record
         // (20 ms) may have been written.
-        let (began, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
+        let (dump_start, error) = if header_fits { (self.header_time, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
             "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
             error / 1_000_000
         );
-        (Conversion::Offset { offset: signed_difference(marker.0, began), error: Some(error) }, Some(problem))
+        (Conversion::Offset { offset: signed_difference(marker.0, dump_start), error: Some(error) }, Some(problem))
     }
 }
 
@@ -149,13 +151,13 @@ fn is_usable(tsc: &TscConversion) -> bool {
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
-/// Converts a time-stamp counter like perf's `tsc_to_perf_time`. With `cap_short`, the counter has fewer than 64 bits,
-/// and only its difference from `cycles` is meaningful.
+/// Converts a value of the time-stamp counter to the recording's clock, like perf's `tsc_to_perf_time`. With
+/// `cap_short`, the counter has fewer than 64 bits, and only its difference from `tsc.cycles` is meaningful.
 fn convert_tsc(tsc: &TscConversion, time: u64) -> u64 {
     let cycles = if tsc.cap_short { tsc.cycles.wrapping_add(time.wrapping_sub(tsc.cycles) & tsc.mask) } else { time };
     let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
-    let part = (cycles & ((1 << tsc.shift) - 1)).wrapping_mul(tsc.mult) >> tsc.shift;
-    tsc.zero.wrapping_add(whole).wrapping_add(part)
+    let fraction = (cycles & ((1 << tsc.shift) - 1)).wrapping_mul(tsc.mult) >> tsc.shift;
+    tsc.zero.wrapping_add(whole).wrapping_add(fraction)
 }
 
 /// Tolerance in nanoseconds for checking whether a jitdump's times fit the recording. The clocks of several CPUs differ
@@ -173,8 +175,8 @@ pub(super) fn is_monotonic(clock: &Clock) -> bool {
 }
 
 /// Explains why a jitdump with records from `first` to `last` can't belong to the process for which it was found;
-/// `None` if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs. `marker` is when
-/// the process mapped the jitdump, if known.
+/// `None` if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs. `first` and `last`
+/// must be times on the recording's clock. `marker` is when the process mapped the jitdump, if known.
 pub(super) fn explain_other_process(
     pid: Pid,
     marker: Option<Nanos>,
@@ -186,9 +188,8 @@ pub(super) fn explain_other_process(
     // The marker is the process's own, so its time is preferred. Without fork and marker, the first exec is the
     // earliest that is known of the process.
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
-    // `time` shows that the process can't have written these records: it began after the last one, or ended before the
-    // first one.
-    let (edge, time) = if let Some(began) = began
+    // A process that began after the last record, or ended before the first one, can't have written the jitdump.
+    let (event, event_time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0
     {
         ("began", began)
@@ -200,12 +201,12 @@ pub(super) fn explain_other_process(
         return None;
     };
     Some(format!(
-        "the code in the jitdump was loaded between {} and {}, but process {} {edge} at {}; the jitdump seems to be \
+        "the code in the jitdump was loaded between {} and {}, but process {} {event} at {}; the jitdump seems to be \
          from another process with that PID",
         format_seconds(Nanos(first)),
         format_seconds(Nanos(last)),
         pid,
-        format_seconds(time)
+        format_seconds(event_time)
     ))
 }
 

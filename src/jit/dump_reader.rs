@@ -93,7 +93,8 @@ pub(super) fn read<'data>(
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
-/// Warns about flags and versions of the header that this program doesn't know.
+/// Warns about flags and versions of the header that this program doesn't know. The warnings state the offsets of these
+/// fields in the file (32 and 4).
 fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {
@@ -134,12 +135,13 @@ fn choose_conversion(
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
-    match times.next() {
-        None => true,
-        Some(0) => times.any(|time| time != 0),
-        // A single time has nothing to be equal to, so it is of use.
-        Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
+    let Some(first) = times.next() else { return true };
+    if first == 0 {
+        return times.any(|time| time != 0);
     }
+    // A single time has nothing to be equal to, so it is of use.
+    let Some(second) = times.next() else { return true };
+    second != first || times.any(|time| time != first)
 }
 
 /// Translates the process IDs in a jitdump to recorded ones. A process in a container writes the ID that it has there,
@@ -155,8 +157,8 @@ struct Pids<'a> {
 }
 
 impl Pids<'_> {
-    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name stands for
-    /// the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
+    /// The recorded ID of the process whose ID in a record is `inner`. The ID in the jitdump's header or name stands
+    /// for the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
     /// parent's jitdump; if no such process is known, the code is attributed to the parent.
     fn find_owner(&self, inner: Pid) -> Pid {
         if inner == self.header_pid || Some(inner) == self.source.inner {
@@ -175,6 +177,7 @@ impl Pids<'_> {
     /// stated by its recorded ID or by its ID in its own PID namespace. Doesn't warn if the user said for which process
     /// the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
+        // `inner` is the ID that the process has in its own PID namespace.
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
         if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
@@ -191,6 +194,7 @@ impl Pids<'_> {
                  the recording",
                 self.header_pid, self.source.pid
             );
+            // The process ID is at offset 20 in the file.
             warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));
         }
     }
@@ -271,6 +275,7 @@ impl<'data> DumpReader<'_, 'data> {
         let time = self.conversion.apply(timestamp);
         match body {
             Body::Load(load) => {
+                // If an emulator wrote the jitdump, `guest` translates addresses in the emulated program to names.
                 let code = Code {
                     name: self.guest.resolve_name(load.name),
                     addr: Addr(load.addr),

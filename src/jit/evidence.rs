@@ -108,8 +108,9 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     // The strongest evidence apart from addresses (`sign`) decides, then the number of samples. If both are equal, the
     // higher process ID wins, so that the result doesn't depend on the order.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
-        // No process that needs a source can have this file. If its addresses fit such a process nevertheless, other
-        // evidence contradicts. The answer then names that process, so that the user learns why the file isn't used.
+        // No process that needs a source can have this file. If the file's addresses fit such a process nevertheless,
+        // other evidence rules it out. The verdict then names that process, so that the user learns why the file isn't
+        // used.
         // But if the file is possible for a process that already has a source (`possible` isn't empty), it is probably
         // that process's own, and there is nothing to report.
         let mut fits = all.iter().filter(|fit| fit.file == file);
@@ -128,8 +129,10 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
     // True if no other process can have the file. Processes that share their JIT memory with this one don't count,
     // because they run the same code.
-    let is_only_process =
-        possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
+    let is_only_process = possible.iter().all(|fit| {
+        let shares_memory = fit.memory.is_some() && fit.memory == best.memory;
+        fit.pid == best.pid || shares_memory
+    });
     // Addresses alone don't prove anything: there must be other evidence, too (a sign).
     if best.sign.is_some() && !has_rival && (is_only_process || is_sure) {
         Verdict::Used(best)

@@ -140,9 +140,10 @@ impl Found {
         self.files.push(Source::new(path, kind, pid, bytes));
     }
 
-    /// The files of the sources, with path and contents, for copying them to where the recording will find them. Leaves
-    /// out ELF objects that the user placed at an address with `--elf`: no file name says that address, so that a copy
-    /// would be of no use. The copied memory of a running process gets a file name like that of a core dump.
+    /// The files of the sources, with path and contents, for copying them into the recording's directory, where
+    /// jitgraft will find them. Leaves out ELF objects that the user placed at an address with `--elf`: no file name
+    /// states that address, so a copy would be of no use. The copied memory of a running process gets a file name like
+    /// that of a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let copyable = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         copyable.filter_map(|source| {

@@ -148,6 +148,7 @@ impl GuestNames {
     /// example. In the last case, the reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
+        // Who named the file decides how it may be opened.
         let named_by = if *origin == CandidateOrigin::User { Named::User } else { Named::Recording };
         match named_by.door(force).open(path, ELF)? {
             Ok(opened) => Image::new(path, opened.bytes).ok(),
@@ -203,11 +204,11 @@ impl GuestNames {
         let Some(&(first, _)) = functions.ranges.first() else { return false };
         let end = functions.ranges.iter().map(|&(_, end)| end).max().unwrap_or(first);
         // The guest addresses in the file, as link-time addresses.
-        let from = addresses.partition_point(|&addr| addr < base.saturating_add(first));
-        let in_file = addresses[from..].iter().take_while(|&&addr| addr < base.saturating_add(end));
-        let relative: Vec<u64> = in_file.map(|addr| addr - base).collect();
-        let table = SymbolTable::new(&[object], Vec::new(), &relative);
-        for addr in relative {
+        let first_index = addresses.partition_point(|&addr| addr < base.saturating_add(first));
+        let in_file = addresses[first_index..].iter().take_while(|&&addr| addr < base.saturating_add(end));
+        let link_addrs: Vec<u64> = in_file.map(|addr| addr - base).collect();
+        let table = SymbolTable::new(&[object], Vec::new(), &link_addrs);
+        for addr in link_addrs {
             if let Some(symbol) = table.find(addr) {
                 let name = demangle(&symbol.name).map_or_else(|| symbol.name.to_vec(), |name| name.into());
                 // A name from an earlier file stays.
@@ -343,7 +344,7 @@ impl GuestFunctions {
             }
         }
         ranges.sort_unstable();
-        ranges.dedup_by_key(|function| function.0);
+        ranges.dedup_by_key(|&mut (start, _)| start);
         // Without `.symtab`, only the functions that other files can use are listed.
         Self { ranges, is_complete: object.symbol_table().is_some() }
     }
@@ -401,6 +402,7 @@ impl GuestFunctions {
         // The number of addresses that are in functions, and the index in `addresses` after the last of them.
         let (mut inside, mut last_end) = (0, 0);
         for &(start, end) in &self.ranges {
+            // The addresses in this function that ran have the indices from `from` to `to` (exclusive).
             let (from, to) = (index_of(start), index_of(end));
             if to > from {
                 ran += 1;

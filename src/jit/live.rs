@@ -101,7 +101,7 @@ impl LiveProcess {
     }
 
     /// Opens a path that [`LiveProcess::path_from_outside`] returned. The file must belong to root, to us, or to the
-    /// process's user.
+    /// process's user. `None` if there is no such file.
     pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
         let door = Door { named: Named::Convention, start: Start::Inside(&self.files), force };
@@ -131,7 +131,7 @@ pub(crate) fn open_inside(
 /// namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
-    // The status of the process whose parent comes next.
+    // `/proc/PID/status` of the process whose parent is looked at next.
     let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
     while parents.len() < GENERATIONS
         && let Some(parent) = status.ok().and_then(|status| status_pid(&status, "PPid:"))
@@ -192,6 +192,7 @@ fn check_start_time(
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
     {
+        // If `began` is earlier, the error holds the difference.
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
         return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }
@@ -221,8 +222,8 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let after_name = &stat[stat.rfind(')')? + 1..];
     // The first field after the name is field 3, so field 22 is the 20th of the remaining ones.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let boot = read_system_text(&proc.join("stat")).ok()?;
-    let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
+    let system_stat = read_system_text(&proc.join("stat")).ok()?;
+    let boot: u64 = system_stat.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     let ticks_per_second = rustix::param::clock_ticks_per_second().max(1);
     let millis = ticks % ticks_per_second * 1000 / ticks_per_second;
     let since_boot = Duration::from_secs(ticks / ticks_per_second) + Duration::from_millis(millis);
@@ -346,6 +347,7 @@ fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     if let Some(Ok(opened)) = door.open(&link, ELF) {
         return Some(opened);
     }
+    // 0 (root) is a user whose files are trusted. That doesn't matter here, because `force` permits files of any owner.
     let root = Root::open(&process_dir.join("root"), 0).ok()?;
     let door = Door { named: Named::Recording, start: Start::Inside(&root), force: true };
     door.open(Path::new(line.path), ELF)?.ok()

@@ -68,8 +68,8 @@ impl Found {
         // Sources that couldn't be used come last. So each other account is at the index that its source's `OriginId`
         // states.
         accounts.extend(self.failed.iter().cloned());
-        // Later lists win over earlier ones, and ranges to hide only affect the lists before theirs. So the order
-        // matters.
+        // Later lists win over earlier ones, and ranges to hide (in which a mapped file's own symbols name the code)
+        // only affect the lists before theirs. So the order matters.
         lists.extend(extra_lists);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let source_maps = self.find_source_maps(&lists, warnings);
@@ -83,8 +83,8 @@ impl Found {
         // If a jitdump's times couldn't be used, its code ranges overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
-                "entries of perf maps (or logs without usable times) that overlap earlier entries: {}. The last entry \
-                 was used; a jitdump has times that tell overlapping entries apart",
+                "some entries of perf maps (or of logs without usable times) overlap earlier entries ({} in total). \
+                 The last entry was used; a jitdump has times that tell overlapping entries apart",
                 map.overlaps()
             )));
         }

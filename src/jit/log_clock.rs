@@ -72,10 +72,9 @@ pub(super) fn estimate_start(
     let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
     for code in &codes {
         if let Some(mapped) = jit.get(code.addr) {
-            // If the code was logged at the very moment of the mapping, the log started at the time that
-            // `start_if_same` returns. The code can't have been logged before that moment, so the log can't have
-            // started earlier either. `None`: the memory was mapped before the recording began, which says nothing
-            // about the start.
+            // `start_if_same` returns when the log started if this code was logged at the very moment of the mapping.
+            // The code can't have been logged before that moment, so the log can't have started earlier either. `None`
+            // if the memory was mapped before the recording began: then nothing follows, and `earliest` stays.
             earliest = earliest.max(start_if_same(mapped.value, code.time));
         }
     }
@@ -134,13 +133,14 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
         if !mapping.kind().may_hold_jit_code() {
             continue;
         }
-        // Addresses that were mapped before keep the time of their first mapping.
+        // Addresses that were mapped before keep the time of their first mapping, so only the gaps between them are
+        // filled. `from` is where the next gap begins.
         let mut from = mapping.addr.0;
         let end = from.saturating_add(mapping.len);
         let mapped_before: Vec<_> = memory.overlapping(from..end).map(|entry| entry.start..entry.end).collect();
-        for part in mapped_before {
-            memory.insert_into_gap(from..part.start.max(from), mapping.time);
-            from = part.end.max(from);
+        for old_range in mapped_before {
+            memory.insert_into_gap(from..old_range.start.max(from), mapping.time);
+            from = old_range.end.max(from);
         }
         memory.insert_into_gap(from..end.max(from), mapping.time);
     }

@@ -18,6 +18,7 @@ const STATED: u64 = 1_000_000;
 /// Parses a log. The result has no events yet: [`date_log`] adds them once the other sources of the process are known.
 pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
     let mut log = (id.log().read)(&source.contents.bytes)?;
+    // Takes the report on skipped lines out of the log, because it is needed only now.
     let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
     let count = skipped.count();
     skipped.report(&source.path, warnings);
@@ -88,7 +89,7 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
         Some(bytes) => Some(log.texts.get(bytes)),
         None => source.contents.bytes.get(code.memory()).filter(|bytes| !bytes.is_empty()),
     };
-    // A log has no `.eh_frame_hdr`, and nothing says that its `.eh_frame` is in memory after the code (0).
+    // A log has no `.eh_frame_hdr`. `mapped_size` is 0: nothing says that the `.eh_frame` is mapped after the code.
     let unwind =
         code.unwind.map(|unwind| Unwind { eh_frame: log.texts.get(unwind), eh_frame_hdr: &[], mapped_size: 0 });
     Code {

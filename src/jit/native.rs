@@ -41,13 +41,14 @@ pub(super) fn find_ranges_to_hide(
     let Processes { machine, os_release, .. } = processes;
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
-    for same_file in overlaps.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
+    for same_file in overlaps.chunk_by(|one, next| (one.pid, &one.file) == (next.pid, &next.file)) {
         // The entries are sorted by address, so each address that several of them cover is looked up only once.
         let mut searched_to = Addr(0);
         for overlap in same_file {
             let common = overlap.common_range();
-            // If something else was ever mapped over this part of the file, each sample there is looked up at its own
-            // time. So nothing has to be hidden.
+            // `place` is the position in the file that is mapped at the start of the overlap. If something else was
+            // ever mapped over this part of the file (`None`), each sample there is looked up at its own time. So
+            // nothing has to be hidden.
             let Some(place) = place_at_end(overlap.pid, common.start, &spaces) else { continue };
             // What the entry must leave to the file's symbols: nothing, all that is in the file, or what the symbols
             // cover.
@@ -119,6 +120,7 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
     for (pid, entry) in lists.iter().flat_map(CodeList::untimed) {
         let ancestry = ancestry.get_or_insert_with(|| Ancestry::new(processes));
         let files = files_by_pid.entry(pid).or_insert_with(|| mapped_files(pid, ancestry, processes));
+        // Calls the closure for each file mapping that overlaps the entry.
         files.visit(entry.start.0..entry.end.0, |file| {
             overlaps.push(Overlap { pid, entry: entry.clone(), file: file.0.clone() });
         });
@@ -135,6 +137,8 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
 fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let mut mappings: Vec<&Mapping> = Vec::new();
     for process in ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid)) {
+        // Jitdumps and images of JIT code are left out (`ends_jit_code`): they don't replace JIT code at their
+        // addresses.
         let files = process.mappings.iter().filter(|mapping| mapping.executable && mapping.kind().ends_jit_code());
         mappings.extend(files);
     }
@@ -144,8 +148,8 @@ fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> Interva
     for mapping in mappings {
         let end = Addr(mapping.addr.0.saturating_add(mapping.len));
         match ranges.last_mut() {
-            Some(last) if last_path == Some(&mapping.path) && mapping.addr <= last.0.end => {
-                last.0.end = last.0.end.max(end);
+            Some(FileMapping(last)) if last_path == Some(&mapping.path) && mapping.addr <= last.end => {
+                last.end = last.end.max(end);
             }
             _ => ranges.push(FileMapping(mapping.addr..end)),
         }
@@ -190,9 +194,9 @@ impl<'a> Symbols<'a> {
             // Otherwise, the whole entry is left to the file.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
-            let is_jit =
+            let is_jit_file =
                 begins_in_file && (MappingKind::from_path(path).is_likely_jit_file() || self.has_no_symbols(path));
-            return if is_jit { Claim::Nothing } else { Claim::All };
+            return if is_jit_file { Claim::Nothing } else { Claim::All };
         };
         // Inside the file, the entry may name what the file's symbols don't cover.
         if overlap.is_entry_inside_file() {
@@ -216,7 +220,7 @@ impl<'a> Symbols<'a> {
     fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: MappedPlace) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {
-            // Problems with the file aren't reported here but where its symbols name frames.
+            // Warnings are dropped here: the same problems are reported when the file's symbols name frames.
             functions::named_ranges(place.dso, images, options, &mut Warnings::new())
         });
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };

@@ -21,6 +21,7 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
         // In ELF files, `base` is 0. A symbol's address counts from the first byte of a position-independent object,
         // and from the start of its section in a relocatable one.
         let start = addr.0.wrapping_add(symbol.address().wrapping_sub(base));
+        // At this address, the function would extend beyond the address space.
         if start.checked_add(symbol.size()).is_none() {
             continue;
         }

@@ -71,6 +71,7 @@ impl RawCode {
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for (name, _) in door.entries(directory, |name| FileLabel::parse(name).is_some()) {
+            // `None` if the file is gone since the directory was listed.
             let opened = door.open(&directory.join(&name), ANYTHING).transpose()?;
             files.extend(FileLabel::parse(&name).zip(opened));
         }
@@ -113,9 +114,9 @@ impl RawCode {
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
-        let mut found = FxHashMap::default();
+        let mut bytes_by_line = FxHashMap::default();
         let mut unmatched = 0u64;
-        // Files with numbers come first and are sorted, so that such a file's index is that of its line.
+        // Files with numbers come first and are sorted, so that each has the same index as its line.
         for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let line = match label {
                 FileLabel::Number(_) => Some(file_index),
@@ -125,7 +126,7 @@ impl RawCode {
                 && let Some(code) = lines.get(line)
                 && code.size == bytes.len() as u64
             {
-                found.insert(line, &bytes[..]);
+                bytes_by_line.insert(line, &bytes[..]);
             } else {
                 unmatched += 1;
             }
@@ -138,7 +139,7 @@ impl RawCode {
             );
             warnings.push(Warning::new(message).in_file(&self.directory, None));
         }
-        found
+        bytes_by_line
     }
 }
 

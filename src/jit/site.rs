@@ -46,7 +46,7 @@ pub struct Sampled {
     pub first_times: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// True if this machine may be the one with that host name. Also true if the name isn't known.
+/// True if `host`, the host name in a recording, is the name of this machine. Also true if the name isn't known.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
@@ -56,9 +56,10 @@ pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
     read_system_file(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
-/// Converts a time on the recording's clock to the wall clock; `None` if the recording doesn't relate the two.
+/// Converts a time on the recording's clock to the wall clock; `None` if the recording doesn't relate the two
+/// clocks.
 pub(super) fn wall_time(clock: &Clock, time: Nanos) -> Option<SystemTime> {
-    let (wall, own) = clock.reference?;
-    let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(own.0)).ok()?;
+    let (wall, recorded) = clock.reference?;
+    let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(recorded.0)).ok()?;
     UNIX_EPOCH.checked_add(Duration::from_nanos(nanos))
 }

@@ -14,7 +14,7 @@ pub(super) enum Named {
     User,
     /// The user named the directory that the file is in.
     Directory,
-    /// A recorded process mapped the file as its marker.
+    /// A recorded process mapped the file, a jitdump, so that the recording mentions it.
     Marker,
     /// A convention or the recording says where the file is. A symbolic link at the end of the path isn't followed,
     /// since it could lead anywhere.

@@ -203,7 +203,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
             last.and_then(|index| words.get(index + 1)).is_some_and(|chosen| chosen == value.as_bytes())
         }
         Flag::Setting { option, key, value, exact } => match find_setting(words, option, key) {
-            Some((word, start)) => !exact || words[word][start..] == *format!("{key}={value}").as_bytes(),
+            Some((index, key_start)) => !exact || words[index][key_start..] == *format!("{key}={value}").as_bytes(),
             None => false,
         },
         Flag::Item { option, separator, item } => words.iter().any(|word| match word.strip_prefix(option.as_bytes()) {
@@ -552,7 +552,8 @@ fn env_and_assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
         return &[];
     }
     let is_of_env = |word: &&Vec<u8>| word.contains(&b'=') || word.starts_with(b"-");
-    &words[..=words[1..].iter().take_while(is_of_env).count()]
+    let count = words[1..].iter().take_while(is_of_env).count();
+    &words[..=count]
 }
 
 /// True if the variable already has this value. If the value contains `DIR`, any directory will do, so every value that
@@ -573,7 +574,7 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
             Flag::Choice(option, value) => {
                 match words[start..end].iter().rposition(|word| word == option.as_bytes()) {
-                    // The option is there, but its value is missing: it would be the word at `end`.
+                    // The option is there, but its value is missing: the value would be the word at `end`.
                     Some(index) if start + index + 1 >= end => words.insert(start + index + 1, value.into()),
                     Some(index) => words[start + index + 1] = value.into(),
                     None => added.extend([option.into(), value.into()]),

@@ -62,8 +62,8 @@ impl ReadableNames {
                 names.push(NameWithPath { name, parts, dirs });
             }
         }
-        // While two functions in different files would have the same readable name, both names keep one more directory,
-        // as far as their paths have more.
+        // While two functions in different files would have the same readable name, both names keep one more directory
+        // if their paths have more.
         loop {
             // By readable name, the files of all functions that would be called so. The name is without the tier,
             // because names that differ only in the tier are of the same function.
@@ -180,7 +180,7 @@ impl NameParts<'_> {
 
 /// The file name at the end of a path, with up to `dirs` directories before it.
 fn last_parts(path: &str, dirs: usize) -> &str {
-    path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
+    path.rmatch_indices('/').nth(dirs).map_or(path, |(slash, _)| &path[slash + 1..])
 }
 
 /// The number of directories that a name keeps of its path, unless more are needed to tell functions apart. It isn't 0
@@ -253,6 +253,7 @@ fn parse_v8_wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = split_location(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
     let (function, number) = rest.rsplit_once('-')?;
+    // Without a number before the compiler, this isn't the name of a WebAssembly function.
     number.parse::<u32>().ok()?;
     let function = match function.strip_prefix("wasm-function[").and_then(|rest| rest.strip_suffix(']')) {
         Some(number) => format!("function {number}").into(),

@@ -63,7 +63,8 @@ fn find_similar(name: &str) -> Option<&'static Runtime> {
     let name = name.to_ascii_lowercase();
     let is_similar = |known: &str| {
         let known = known.to_ascii_lowercase();
-        is_misspelled(&name, &known) || name.len() >= 3 && known.starts_with(&name)
+        let is_start = name.len() >= 3 && known.starts_with(&name);
+        is_start || is_misspelled(&name, &known)
     };
     RUNTIMES.iter().find(|runtime| runtime.names().chain(runtime.programs.iter().copied()).any(is_similar))
 }

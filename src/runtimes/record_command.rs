@@ -106,6 +106,7 @@ impl RecordCommand {
         if !is_perf_record {
             return None;
         }
+        // True for options that `jitgraft record` adds by itself.
         let is_added = |option: &PerfOption<'_>| match option.value {
             None => option.is(&["g"]) && stacks == Stacks::FramePointers,
             Some(b"dwarf") => option.is(&["call-graph"]) && stacks == Stacks::Copies,

@@ -110,6 +110,7 @@ pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let mut copied_to = 0;
     let mut start = 0;
     while start < bytes.len() {
+        // No word starts with this byte.
         if !bytes[start].is_ascii_alphanumeric() && bytes[start] < 0x80 {
             start += 1;
             continue;
@@ -197,6 +198,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
             text.replace_range("Regex".len().."Regex".len() + end, "");
         }
     }
+    // In the closures below, `rest` is the text after the marker.
     for marker in COUNTED {
         remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_digit()));
     }

@@ -282,7 +282,7 @@ impl Runtime {
         self.interpreter.as_ref().is_some_and(is)
     }
 
-    /// True if another runtime has the same interpreter, because both embed the same engine.
+    /// True if this runtime and `other` have the same interpreter, because both embed the same engine.
     pub fn shares_interpreter(&self, other: &Self) -> bool {
         match (&self.interpreter, &other.interpreter) {
             (Some(one), Some(other)) => one.functions == other.functions,

@@ -130,7 +130,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes whose files a process has mapped itself before `time`, since the last exec before `time`.
+    /// The runtimes whose files a process has mapped itself up to `time`, since its last exec before that.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
@@ -165,7 +165,7 @@ fn list_history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], Runtim
         set = set.union(mapped);
         record(mapping.time, set);
     }
-    // The execs that are later than all mappings.
+    // After execs that are later than all mappings, the process has no runtimes.
     for exec in execs {
         record(exec, RuntimeSet::default());
     }

@@ -105,16 +105,17 @@ impl Version {
     /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`, `v20.11.1`. Digits in a
     /// name, such as those of `qemu-x86_64 version 7.2`, don't count.
     pub fn find(text: &str) -> Option<Self> {
-        let start = text.char_indices().find_map(|(offset, c)| {
+        let is_separator = |letter: char| !letter.is_alphanumeric() && letter != '_';
+        let start = text.char_indices().find_map(|(offset, letter)| {
             // The text before the digit in the same word. The digit begins a version if this text is empty or `v`.
-            let word_before =
-                text[..offset].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
-            let begins_version = c.is_ascii_digit() && (word_before.is_empty() || word_before == "v");
+            let word_before = text[..offset].rsplit(is_separator).next().unwrap_or_default();
+            let begins_version = letter.is_ascii_digit() && (word_before.is_empty() || word_before == "v");
             begins_version.then_some(offset)
         })?;
-        let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
+        let mut numbers = text[start..].split(|letter: char| !letter.is_ascii_digit());
         let major = numbers.next()?.parse().ok()?;
-        let has_minor = text[start..].trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('.');
+        // A minor version follows only after a dot.
+        let has_minor = text[start..].trim_start_matches(|letter: char| letter.is_ascii_digit()).starts_with('.');
         let minor = numbers.next().filter(|_| has_minor).and_then(|minor| minor.parse().ok());
         // Java versions before 9 call themselves 1.8 and so on; return the 8.
         match (major, minor) {

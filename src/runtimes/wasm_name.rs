@@ -35,8 +35,9 @@ impl<'n> WasmName<'n> {
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         // This check is quick, and rules out most names of other code.
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
-        let is_other = name.starts_with(b"wasm[") || name.starts_with(SPIDERMONKEY.as_bytes());
-        if !is_v8 && !is_other {
+        let is_wasmtime = name.starts_with(b"wasm[");
+        let is_spidermonkey = name.starts_with(SPIDERMONKEY.as_bytes());
+        if !(is_v8 || is_wasmtime || is_spidermonkey) {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
@@ -79,7 +80,7 @@ fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
 }
 
 /// Parses Wasmtime's name of a WebAssembly function, such as `wasm[0]::function[3]::add`. `None` for auxiliary code
-/// such as trampolines, and for all modules of a component but the first (`wasm[1]`).
+/// such as trampolines, and for functions of a component's further modules (`wasm[1]` and so on).
 fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;

@@ -39,7 +39,7 @@ enum FileGroup {
     Go,
     /// A stripped file that comes from a package, or a stripped runtime: the user didn't build it.
     Packaged,
-    /// A file with symbols, but none at addresses that ran.
+    /// A file with symbols, but none for some of the code that ran.
     Symbolless,
 }
 
@@ -77,7 +77,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 FindingKind::Guest,
                 context.share(affected),
                 "samples are in the guest of a virtual machine",
-                "its symbols are inside the guest; record there",
+                "the symbols are inside the guest; run perf record there",
             )),
             Cause::Nowhere(_) => nowhere.merge(affected),
             // `jit` reports unnamed code in memory that no file backs.
@@ -185,8 +185,8 @@ fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Findi
         "this is the vdso of 32-bit processes; neither perf nor jitgraft saves its symbols. The functions that call it \
          are named as usual"
     } else if context.origin.is_here {
-        "this machine now runs another kernel, or perf recorded no build IDs (it doesn't with -B, -z or a pipe); \
-         record again without these"
+        "this machine now runs another kernel, or perf recorded no build IDs (with -B, -z or a pipe, it leaves them \
+         out); record again without these"
     } else {
         "run jitgraft pack perf.data on the recorded machine while it still runs the recorded kernel; the archive \
          keeps the symbols"
@@ -229,7 +229,8 @@ fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
         FindingKind::Nowhere,
         share,
         format!("frames have addresses where no code was mapped{example}"),
-        "these are probably not return addresses, or perf did not record what was mapped there; nothing can name them",
+        "these addresses are probably not return addresses, or perf did not record what was mapped there; nothing can \
+         name such frames",
     )
     .with_highlight(Highlight::UnnamedNowhere)
 }

@@ -143,6 +143,7 @@ fn find_interpreted(
     context: DoctorContext<'_>,
 ) -> Option<Finding> {
     let interpreter = runtime.interpreter.as_ref()?;
+    // Whether each interpreted call has a frame of the interpreter on the stack.
     let Interpreter { has_frame_per_call, .. } = *interpreter;
     // Runtimes may share an interpreter (`shares_interpreter`). Its samples are counted under the first of these
     // runtimes in `RUNTIMES`.
@@ -163,8 +164,8 @@ fn find_interpreted(
     // missing. Unnamed JIT code in less than 5% of the samples may be just regular expressions that a library compiled.
     let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
     let samples = if has_frame_per_call {
-        // In this runtime, each interpreted call has a frame of the interpreter. A sample counts only if the innermost
-        // function of the program was interpreted.
+        // The stack shows which function was interpreted. So a sample counts only if the innermost function of the
+        // program was.
         interpreted_samples.innermost
     } else if has_jit {
         return None;
@@ -176,6 +177,7 @@ fn find_interpreted(
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
     let version = context.version(pid, runtime);
     let facts = RunFacts { version, ..RunFacts::default() };
+    // True if the runtime has switches for names, but none that this version can use.
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(facts).is_none();
     let given = context.given_switch(pid, runtime);
     let ignored = given.filter(|switch| is_ignored(switch, pid, runtime, context));
@@ -241,7 +243,8 @@ fn stripped_runtime_samples(
     for (cause, affected) in &context.tally.causes {
         let Cause::Stripped(id) = cause else { continue };
         let path = &context.dso(*id).path;
-        let is_of_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).iter().any(|of| of.name == runtime.name);
+        let mut owners = RuntimeSet::from_files(std::iter::once(&path[..])).iter();
+        let is_of_runtime = owners.any(|owner| owner.name == runtime.name);
         if is_of_runtime && context.programs.mappings(pid).any(|mapping| mapping.path == *path) {
             all.merge(*affected);
         }

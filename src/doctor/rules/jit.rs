@@ -199,6 +199,7 @@ impl<'a> UnnamedCode<'a> {
     /// ([`SourceState::Offered`]) come first: passing one as an option may solve the problem without a new recording.
     /// They are left out if their names contain no process ID. `None` if there is no file to report.
     fn find_unusable_source(&self) -> Option<Finding> {
+        // Each account says what became of one file that may have the names.
         let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
         let offered: Vec<&Account> =
             accounts.iter().copied().filter(|account| matches!(account.state, SourceState::Offered(_))).collect();
@@ -311,8 +312,8 @@ impl<'a> UnnamedCode<'a> {
             let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
             let finding = no_dump_or_map(process, self.share, &why, remedy).with_lost_switch(lost_switch);
             let change = Some(Change::Program);
-            // Show only the new command unless the remedy says more: in a container, where the file may still be; after
-            // a lost switch, why the new command differs from the recorded one.
+            // Show only the new command unless the remedy says more than that. For a process in a container, it says
+            // where the file may still be; after a lost switch, why the new command differs from the recorded one.
             let is_recording_enough = inner.is_none() && lost_switch.is_none();
             return if is_recording_enough { finding.solved_by_change(change) } else { finding.with_change(change) };
         };
@@ -426,7 +427,7 @@ impl<'a> UnnamedCode<'a> {
                 && let Some(nanoseconds) = self.time_after_dump(end)
             {
                 let seconds = nanoseconds as f64 / 1e9;
-                let cause = format!("{path} ends {seconds:.1} s before {PROCESS}: {coverage}");
+                let cause = format!("{path} ends {seconds:.1} s before the last sample of {PROCESS}: {coverage}");
                 return self.finding(FindingKind::DumpEndsEarly, cause, COPY_AGAIN);
             }
         }
@@ -476,6 +477,7 @@ impl<'a> UnnamedCode<'a> {
     fn find_overwriter(&self) -> Option<Overwriter> {
         let pid = self.process.pid;
         let main_runtime = self.process.runtime?;
+        // `MAP` is the path of the perf map that most runtimes write.
         let leaves_map = |switch: &Switch| switch.leaves.contains(&MAP);
         let writes_map = |runtime: &Runtime| runtime.switches.iter().any(leaves_map);
         if !writes_map(main_runtime) {
@@ -525,6 +527,7 @@ impl<'a> UnnamedCode<'a> {
         let spaces = self.context.examined.resolution.spaces;
         // The memory is examined as it was at the process's last sample.
         let time = self.context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        // The address ranges at which the source's code was.
         let source_segments =
             || map.segments().iter().filter(|segment| map.code(segment.code).origin == OriginId(number as u32));
         let step = (source_segments().count() / PROBES).max(1);

@@ -80,14 +80,13 @@ fn move_chains_up(found: &mut Vec<Finding>) {
 /// about stripped files, which the user usually can't fix.
 fn move_names_up(found: &mut Vec<Finding>) {
     let lacks_names = |finding: &Finding| finding.kind.is_about_names() && finding.is_significant();
-    let Some(names) = found.iter().position(lacks_names) else { return };
-    let runtime = found[names].process.as_ref().and_then(|process| process.runtime);
+    let Some(index) = found.iter().position(lacks_names) else { return };
+    let runtime = found[index].process.as_ref().and_then(|process| process.runtime);
     let can_write_names = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
-    let target = found[..names]
-        .iter()
-        .position(|finding| finding.kind.is_about_stacks() || can_write_names && finding.kind.is_about_symbols());
-    if let Some(target) = target {
-        let finding = found.remove(names);
+    let comes_after =
+        |finding: &Finding| finding.kind.is_about_stacks() || (can_write_names && finding.kind.is_about_symbols());
+    if let Some(target) = found[..index].iter().position(comes_after) {
+        let finding = found.remove(index);
         found.insert(target, finding);
     }
 }

@@ -133,7 +133,8 @@ impl Neighbor {
         let door = Door { named: Named::Convention, start: Start::Typed(directory), force: false };
         let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
         if self.kind == Kind::PerfMap {
-            return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
+            let (entries, _skipped) = perf_map::read(&bytes);
+            return entries.iter().map(|entry| (entry.start, entry.size)).collect();
         }
         let mut ranges = Vec::new();
         if let Ok(dump) = JitDump::parse(&bytes) {

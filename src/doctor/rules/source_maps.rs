@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut accounts =
         context.examined.resolution.sources.source_maps.accounts.iter().filter(|account| lacks_map(account));
+    // Counting samples takes time, so it is only done if there is something to report.
     let Some(first) = accounts.next() else { return Vec::new() };
     let samples_by_script = count_samples(context);
     let mut found = Vec::new();
@@ -63,6 +64,7 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
         (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
     let mut sums = FxHashMap::default();
     for row in &samples.rows {
+        // The locations of the sample's frames, innermost first.
         let mut places = samples.chains.places_up(row.chain);
         let innermost = places.find_map(|place| script_by_place[place.0 as usize].as_ref());
         if let Some(script) = innermost {

@@ -184,7 +184,7 @@ impl Stops {
         if samples == 0 {
             return None;
         }
-        // Of several processes with as many stacks, take the one with the lowest ID.
+        // If several processes have equally many stacks, take the process with the lowest ID.
         let (pid, _) = by_process.into_iter().max_by_key(|(pid, stops)| (*stops, Reverse(*pid)))?;
         let main_machine = by_machine.into_iter().max_by_key(|(_, stops)| *stops);
         Some(Self {
@@ -301,6 +301,7 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let code = stops.describe();
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context);
+    // A corrected command that requests the dump takes the place of the remedy.
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
     // The inner frames of these stacks are right, so only half of each sample counts as affected.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
@@ -398,7 +399,7 @@ pub(in super::super) fn jvm_frame_pointers(
         FindingKind::JvmFramePointers,
         share,
         format!("stacks of {PROCESS} end early in compiled methods: {why}"),
-        "record it with `jitgraft record -- java …`, which runs java with -XX:+PreserveFramePointer",
+        "record the program with `jitgraft record -- java …`, which runs java with -XX:+PreserveFramePointer",
     )
     .with_process(process)
     .solved_by_change(Some(Change::Program))
@@ -419,6 +420,7 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         ),
     };
     let cause = format!("stacks of {PROCESS} end early in {}, which Go built: {why}", list(&stops.files));
+    // 1.0: these stacks are useless, so each sample counts in full.
     stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
 }
 
@@ -450,8 +452,10 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
             machine_name(stops.machine)
         )
     };
+    // If a new recording can show the callers, a corrected command takes the place of the remedy.
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
     let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
+    // 1.0: these stacks are useless, so each sample counts in full.
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.solved_by_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
@@ -470,6 +474,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
     }
     let cause = format!("stacks of {PROCESS} end early in {}, where there are no frame pointers", stops.describe());
     let remedy = format!("turn on {}, which also makes {}'s code keep frame pointers", switch.name(), runtime.name);
+    // 1.0: these stacks are useless, so each sample counts in full.
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 
@@ -477,6 +482,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
 /// if the process isn't a JVM or received the option, or if at least half of the chains end outside JIT code: then the
 /// option was probably set in a way that the recording doesn't show.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
+    // In the table of runtimes, only JVMs have an option for frame pointers.
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.process(pid).runtime?;
     let flag = runtime.frame_pointers?;

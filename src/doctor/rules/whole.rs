@@ -53,6 +53,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     }
     if (1..ENOUGH).contains(&samples) {
         let remedy = match frequency(context) {
+            // The rate was high enough already.
             Some(OFTEN..) => "record for longer",
             _ => "record for longer, or at a higher rate (jitgraft record takes 999 samples per second)",
         };

@@ -56,7 +56,8 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker_time: Opti
     let memory = executable_memory(process, began, end);
     // Replaces the times of the first `count` loads, those of the rundown.
     list.date_loads(count, |range, time| {
-        // `None` keeps the record's time, because it isn't known since when the memory has been mapped.
+        // The latest time at which any part of the code's memory was mapped. If no such time is known, the record keeps
+        // its time (`None`).
         let mapped = memory.overlapping(range.start.0..range.end.0).map(|part| part.value).max()?;
         // The code can't be older than its memory or its program, nor younger than its record.
         Some(mapped.max(began).min(time))

@@ -184,7 +184,7 @@ impl TraceReader {
                 self.in_code = true;
                 self.has_code = true;
             }
-            // The machine code before this is complete. A dump that ends without it was cut off.
+            // The machine code before this line is complete. A dump that ends without this line was cut off.
             Head::Stop => self.in_code = false,
             Head::Flush => self.flush(),
             Head::Other => {}

@@ -115,8 +115,8 @@ fn can_be_name(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
 /// overwritten beginning.
 fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
     possible_scripts(lines.function).find(|script| {
-        let kept = script.len().min(OVERWRITTEN);
-        can_be_name(&cursor, script.len(), lines) && cursor.rest().get(kept..script.len()) == Some(&script[kept..])
+        let intact = script.len().min(OVERWRITTEN)..script.len();
+        can_be_name(&cursor, script.len(), lines) && cursor.rest().get(intact.clone()) == Some(&script[intact])
     })
 }
 

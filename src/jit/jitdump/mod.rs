@@ -272,7 +272,7 @@ impl<'data> Records<'data> {
     /// plausible record has a known type, and a length that suits the type and the file. Its time is not before that of
     /// the last good record, and less than three days after it.
     fn skip_plausible(&self, position: Cursor<'data>) -> Option<Cursor<'data>> {
-        /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
+        /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits ticks, too.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
         let mut cursor = position;
         let id = cursor.u32("id").ok()?;
@@ -292,8 +292,8 @@ impl<'data> Records<'data> {
             return None;
         }
         let payload = total_size.checked_sub(PREFIX)?;
-        // Cheaper than the same check in `bytes`, which builds an error. A search calls this function at every byte,
-        // and nobody would read these errors.
+        // `bytes` would check this, too, but would build an error, which takes time. A search calls this function at
+        // every byte, and nobody would read these errors.
         if payload > cursor.left() as u64 {
             return None;
         }
@@ -346,7 +346,7 @@ enum Torn {
 }
 
 impl Torn {
-    /// Describes the problem. `at_end` is true if no later record was found, so that this one is the end of the dump.
+    /// Describes the problem. `at_end` is true if no later record was found, so that the dump ends with this record.
     fn into_error(self, start: Cursor<'_>, at_end: bool) -> Error {
         match self {
             Self::Prefix => {

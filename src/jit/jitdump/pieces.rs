@@ -33,6 +33,7 @@ impl<'data> JitDump<'data> {
     /// position in `range` looks like a record, or if any of the records is damaged.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
+        // Skip to the start of the range.
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
         // The first record is right at the start of the file's records. The other pieces begin anywhere, so the start
         // of a record must be found.

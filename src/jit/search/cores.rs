@@ -34,6 +34,7 @@ struct CoreFile {
 /// Plans to look at the core dumps of processes that have no better source.
 pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let scene = &search.scene;
+    // Processes are left out if their JIT code was injected into the recording, because it has names already.
     if !scene.processes_not_injected().any(|pid| search.needs_core(pid)) {
         return Vec::new();
     }
@@ -73,6 +74,7 @@ fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
     let mut files = Vec::new();
     for NamedPath { path: directory, named } in search.scene.log_directories(&[".", "/tmp", SYSTEMD]) {
         let mut cores = Vec::new();
+        // Who named the directory (`named`) decides how files in it may be opened.
         let door = search.scene.door(&directory, named);
         for (name, about) in door.entries(&directory, |name| parse_core_name(name).is_some()) {
             let path = directory.join(&name);
@@ -84,6 +86,7 @@ fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
                 cores.push((written, path, id, pid));
             }
         }
+        // Sorts by the time at which the files were written.
         cores.sort();
         for (_, path, id, pid) in cores.into_iter().rev().take(MAX_PER_DIRECTORY) {
             files.push(CoreFile { named_path: NamedPath::new(path, named), id, pid: pid.map(Pid) });

@@ -33,14 +33,14 @@ impl Scene<'_> {
         let mut paths = Vec::new();
         for given in self.given_files.dumps.files_for(pid, is_shared) {
             let path = &given.path;
-            // `files_for` leaves out files that the user named for other processes. So a file with a process is for
-            // this one.
+            // `files_for` leaves out files that the user named for other processes. So if the user stated a process, it
+            // is this one.
             let is_for_process = given.pid.is_some();
             if is_directory(path) {
                 paths.push(NamedPath::new(path.join(name), Named::Directory));
             } else if is_for_process
                 || path.file_name() == Some(name)
-                || inner.is_some() && self.pid_in_dump(path) == inner
+                || (inner.is_some() && self.pid_in_dump(path) == inner)
             {
                 paths.push(NamedPath::new(path, Named::User));
             }
@@ -82,6 +82,7 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let SourceOptions { jitdump, perf_map, jit_log, .. } = search.scene.options;
     let mut steps = Vec::new();
     let mut planned: FxHashSet<&Path> = FxHashSet::default();
+    // The kind of a log is unknown (`None`) until its contents are read.
     for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
         for given in list {
             let path = given.path.as_path();
@@ -105,13 +106,14 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 }
 
 /// Opens a file that the user named and determines its process. `kind` is `None` for a log, because only the contents
-/// of a log show which kind of log it is.
+/// of a log show which kind of log it is. `scene` is what is known about the recording.
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
     let opened = scene.open(&NamedPath::new(path, Named::User));
     let opened = match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
         Ok(opened) => opened,
-        // A report of a source needs its kind, which is unknown for a log that can't be opened: only a warning is left.
+        // A source is reported with its kind. The kind of a log that can't be opened is unknown, so there is only a
+        // warning.
         Err(error) => {
             return match kind {
                 Some(kind) => Step::Refuse { path: path.clone(), kind, pid: UNKNOWN_PROCESS, error },
@@ -127,7 +129,7 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
 }
 
 /// Decides what to do with a file that the user named: use it for a process, refuse it, or leave it to the round that
-/// matches files by their contents.
+/// matches files by their contents. `scene` is what is known about the recording.
 fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<'_>) -> Step<'a> {
     let path = given.path.clone();
     if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {

@@ -65,15 +65,16 @@ pub(super) fn named_logs(scene: &Scene<'_>) -> Vec<NamedLog> {
     let mut logs: Vec<NamedLog> = Vec::new();
     let mut names: FxHashSet<OsString> = FxHashSet::default();
     for NamedPath { path: directory, named } in scene.log_directories(&[".", "/tmp"]) {
+        // Who named the directory (`named`) decides how files in it may be opened.
         let door = scene.door(&directory, named);
-        let mut found = Vec::new();
+        let mut directory_logs = Vec::new();
         for (name, _) in door.entries(&directory, |name| parse_log_name(name).is_some()) {
             if let Some((id, pid)) = parse_log_name(&name) {
-                found.push((name, id, pid));
+                directory_logs.push((name, id, pid));
             }
         }
-        found.sort_unstable();
-        for (name, id, pid) in found {
+        directory_logs.sort_unstable();
+        for (name, id, pid) in directory_logs {
             // Kinds of logs that state their process, such as core dumps, are handled by `cores`.
             if id.log().find_process.is_some() {
                 continue;

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The markers of a recording.
+/// The markers of a recording: the jitdumps that processes mapped so that the recording mentions them.
 #[derive(Debug, Default)]
 pub(super) struct Markers<'a> {
     by_pid: BTreeMap<Pid, Vec<&'a Marker>>,

@@ -138,7 +138,7 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
 }
 
 /// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code. If the
-/// user named a file that can't be opened, adds a step that reports it.
+/// user named a file that can't be opened, adds a step that reports it. `scene` is what is known about the recording.
 fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
     // Files that the user didn't name aren't reported if they can't be opened, for example because another user owns
     // them.
@@ -157,8 +157,9 @@ fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: 
     Some(Orphan { path: named_path.path, kind, named: named_path.named, is_from_user, id, written, ranges, times })
 }
 
-/// What to do with a file. `None` if there is nothing to do or to report. This is so if the file fits no process and
-/// the user didn't name it, because it may belong to anybody, or if it can't be opened again.
+/// Decides what to do with a file, given the verdict on which process it belongs to. `None` if there is nothing to do
+/// or to report. This is so if the file fits no process and the user didn't name it, because it may belong to anybody,
+/// or if it can't be opened again. `scene` is what is known about the recording.
 fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
     let Orphan { path, kind, named, .. } = file;
     match verdict {
@@ -166,6 +167,7 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             // The file was closed after the comparison, so it is opened again. If it has been deleted since, nothing is
             // done.
             let opened = scene.open(&NamedPath::new(path, *named))?.ok()?;
+            // The sign is the evidence that decided.
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);
             Some(Step::Use(Box::new(Source { inner: inner_pid(path), remark, ..source })))
@@ -185,7 +187,8 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
     }
 }
 
-/// Tells the user how to use a file that fits a process, but not with certainty.
+/// Tells the user how to use a file that fits a process, but not with certainty. `scene` is what is known about the
+/// recording.
 fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
     let (Orphan { path, kind, .. }, Fit { pid, covered, samples, .. }) = (file, fit);
     let named_pid = match inner_pid(path) {
@@ -213,9 +216,10 @@ fn not_matched_warning(path: &Path, why: &str) -> Warning {
 
 impl PossibleOwner {
     /// Collects what is needed to match files to a process; `None` if the process wasn't sampled in JIT code.
+    /// `is_wanted` is true if the process has no source yet, and `scene` is what is known about the recording.
     fn find(pid: Pid, is_wanted: bool, scene: &Scene<'_>, sampled: &Sampled) -> Option<Self> {
         let process = scene.process(pid)?;
-        // All executable memory of the process, and the part of it that may hold JIT code. Only samples in the latter
+        // All executable memory of the process, and the part of it that may hold JIT code. Only samples in that part
         // count.
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
@@ -290,7 +294,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
         Kind::PerfMap => {
-            let entries = perf_map::read(bytes).0;
+            let (entries, _skipped) = perf_map::read(bytes);
             ranges.extend(entries.iter().map(|entry| (entry.start, entry.start.saturating_add(entry.size))));
         }
         Kind::Log(id) => ranges = logs::code_ranges(id, bytes)?,
@@ -321,7 +325,7 @@ fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTime
 }
 
 /// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows
-/// that the two belong together or don't. `index` is the file's index in the list that `evidence` judges.
+/// that file and process belong together or don't. `index` is the file's index in the list that `evidence` judges.
 fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
@@ -379,7 +383,7 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
 }
 
 /// Tells whether the times of a jitdump's records fit the process; the error says why they don't. `None` if that can't
-/// be determined, because the file has no usable times or the two are on different clocks.
+/// be determined, because the file has no usable times or the recording uses another clock than jitdumps.
 fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {
         return None;
@@ -415,14 +419,14 @@ fn was_written_during_recording(file: &Orphan, when: &SampledTimes) -> bool {
     }
 }
 
-/// Sorts ranges and merges those that overlap.
+/// Sorts ranges, drops empty ones, and merges those that overlap.
 fn merge_ranges(mut ranges: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
     ranges.retain(|(start, end)| start < end);
     ranges.sort_unstable();
     let mut merged: Vec<(u64, u64)> = Vec::with_capacity(ranges.len());
     for (start, end) in ranges {
         match merged.last_mut() {
-            Some(last) if start < last.1 => last.1 = last.1.max(end),
+            Some((_, last_end)) if start < *last_end => *last_end = end.max(*last_end),
             _ => merged.push((start, end)),
         }
     }

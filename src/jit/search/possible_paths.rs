@@ -17,6 +17,7 @@ impl<'a> Scene<'a> {
     /// All paths at which the file that a candidate describes may be, in order of precedence.
     pub(super) fn possible_paths(&self, candidate: &Candidate<'a>) -> Vec<NamedPath> {
         let Candidate { kind, pid, inner, .. } = *candidate;
+        // Files are named after the ID that the process has in its own PID namespace.
         let inner = inner.unwrap_or(pid);
         match &candidate.clue {
             Clue::Marker(marker) => self.paths_of_marked_dump(marker),
@@ -27,7 +28,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// The paths at which the jitdump behind a marker may be, in order of precedence.
+    /// The possible paths of a jitdump that a process mapped as its marker, in order of precedence.
     fn paths_of_marked_dump(&self, marker: &Marker) -> Vec<NamedPath> {
         let Some(name) = marker.path.file_name() else { return Vec::new() };
         // A file that the user named takes precedence over the recorded path.
@@ -157,7 +158,8 @@ fn listed_directory(path: &Path, named: Named) -> NamedPath {
 }
 
 /// The directories in which jitdumps of perf's JVMTI agent and of LLVM may be: `$JITDUMPDIR` and the home directory
-/// themselves, and the directories that the two create for each run, in [`DUMPS`] below these and below `/tmp`.
+/// themselves, and the directories that the agent and LLVM create for each run. These are in [`DUMPS`], below
+/// `$JITDUMPDIR`, the home directory or `/tmp`.
 fn directories_of_agents() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();

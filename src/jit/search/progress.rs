@@ -127,8 +127,9 @@ impl<'a> Search<'a> {
         self.scene.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
-    /// Warns if the file at a marker's path isn't the file that the process had mapped; it may have been overwritten
-    /// since.
+    /// Warns if the file at a marker's path isn't the file that the process had mapped there, according to the
+    /// recording. The file may have been overwritten since. (A marker is the mapping of a jitdump by the process that
+    /// writes it.)
     fn warn_if_replaced(&mut self, source: &Source, marker: &Marker) {
         let (Some(about), Some(recorded)) = (&source.contents.about, marker.file) else { return };
         let found = file_id(about);
@@ -207,7 +208,7 @@ impl<'a> Search<'a> {
     /// process has several logs, each gets a copy. Does nothing for processes that have a jitdump.
     pub(super) fn store_first_times_in_logs(&mut self) {
         let Some(samples) = self.scene.site.samples else { return };
-        // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.
+        // If a process also has a jitdump, its log is dated by comparing it with the jitdump, which needs no samples.
         let dumps = self.files.iter().filter(|source| source.kind == Kind::JitDump);
         let with_dump: BTreeSet<Pid> = dumps.map(|source| source.pid).collect();
         let logs = self.files.iter_mut().filter(|source| matches!(source.kind, Kind::Log(_)));

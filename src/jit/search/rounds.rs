@@ -15,7 +15,7 @@ use crate::model::process::{Marker, Process, SharedMemory};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
 
-/// Plans to look for the jitdumps that processes mapped as their markers.
+/// Plans to look for the jitdumps that processes mapped as their markers (so that the recording mentions them).
 pub(super) fn marked_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut markers: Vec<&Marker> = search.scene.processes.markers.iter().collect();
     // Markers of processes that wrote their jitdump come before markers that a child inherited; then in the order of
@@ -74,7 +74,7 @@ pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 }
 
 /// Plans to look for perf maps that are named after a running ancestor of a recorded process, and that list code in
-/// memory shared by the two.
+/// memory that the process shares with this ancestor.
 ///
 /// A server such as PHP-FPM may fork its workers before the recording begins. The recording doesn't say whose children
 /// they are, but they run the server's JIT code in shared memory, and the perf map for that code is named after the
@@ -130,6 +130,7 @@ fn shared_memory_of(pid: Pid, search: &Search<'_>) -> Option<SharedMemory> {
 
 /// Plans to use the logs that are named after processes for which no log has been found yet.
 pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    // Processes are left out if their JIT code was injected into the recording, because it has names already.
     let mut without_log: Vec<Pid> = search.scene.processes_not_injected().collect();
     without_log.retain(|pid| !search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_))));
     if without_log.is_empty() {

@@ -62,7 +62,7 @@ impl<'a> Scene<'a> {
         scene
     }
 
-    /// Finds out which processes that have JIT memory or a marker are still running.
+    /// Finds the processes that are still running, among those that have JIT memory or mapped a jitdump (a marker).
     fn find_running_processes(&mut self) {
         let with_marker = self.processes.markers.iter().map(|marker| marker.pid);
         let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(with_marker).collect();

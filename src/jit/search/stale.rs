@@ -21,7 +21,8 @@ impl Scene<'_> {
     /// it doesn't. Files that the user named are always accepted here; they are used with a warning.
     pub(super) fn explain_if_stale(&self, source: &Source) -> Option<String> {
         let SourceOptions { jitdump, jit_log, .. } = self.options;
-        // A perf map that the user named as a file isn't looked for by process ID or marker, so it isn't in this check.
+        // A perf map that the user named as a file isn't looked for by process ID or marker, so the `perf_map` option
+        // isn't checked.
         if jitdump.iter().chain(jit_log).any(|given| given.path == source.path) {
             return None;
         }
@@ -54,7 +55,8 @@ impl Scene<'_> {
         let times = dump.records().flatten().map(|record| record.timestamp);
         // Some runtimes write no times (0).
         let first = times.clone().next().filter(|first| *first != 0)?;
-        // If the first record doesn't rule the process out, later ones can't either, so they needn't be read.
+        // If the first record doesn't rule the process out, later ones can't either. The `?` then returns `None`, and
+        // they needn't be read.
         explain_other_process(source.pid, source.marker_time, self.processes, first, first)?;
         explain_other_process(source.pid, source.marker_time, self.processes, first, times.last()?)
     }

@@ -42,7 +42,7 @@ pub(super) struct Candidate<'a> {
 /// (`Search::is_needed`), and what is reported.
 #[derive(Debug, Clone)]
 pub(super) enum Clue<'a> {
-    /// The process mapped this file as the marker of its jitdump. The marker is the jitdump itself.
+    /// The process mapped this file, its jitdump, so that the recording mentions it. Such a mapping is called a marker.
     Marker(&'a Marker),
     /// The process has JIT memory, and runtimes name files after their process.
     JitMemory,

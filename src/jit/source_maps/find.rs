@@ -111,7 +111,7 @@ struct LoadedScript {
 
 /// A script that another script was generated from, and that has a source map of its own.
 struct EarlierScript {
-    /// The index of this earlier script among the files that the other script's source map lists.
+    /// The index of this earlier script among the files that the generated script's source map lists.
     file: u32,
     loaded: LoadedScript,
 }
@@ -190,6 +190,7 @@ impl<'a> Finder<'a> {
             Some(Err(refusal)) => return refusal.into(),
         };
         let paths = ScriptPaths { recorded: &recorded, actual: &actual };
+        // What comments in the script say about its source map: a URL and an ID.
         let mention = Mention::find(&text);
         // What the user named takes precedence over what the script says.
         let found = self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention));
@@ -312,6 +313,7 @@ impl<'a> Finder<'a> {
         let paths = ScriptPaths { recorded: file, actual: &actual };
         let candidate = self.find_map(paths, &mention)?.ok()?;
         let debug_id = mention.debug_id.map(str::to_owned);
+        // The whole text: from the map, or else from the file, of which `ending` already is the whole text.
         let text = content.map_or(Some(ending), JsonString::text)?;
         let loaded = self.load(text, debug_id, candidate, paths, max_depth).ok()?;
         if !loaded.script.fits() {
@@ -397,7 +399,8 @@ impl<'a> Finder<'a> {
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
-    /// Finds the first source map from the user that belongs to a script; `None` if none of them does.
+    /// Finds the first source map from the user that belongs to a script; `None` if none of them does. `mention` is
+    /// what comments in the script say about its map.
     fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
@@ -433,7 +436,8 @@ impl<'a> Finder<'a> {
     }
 
     /// Finds the source map for a script in a directory from the user. This is the map named after the script or, if
-    /// the script states a `debugId`, the first map with this ID or with the script's name in it.
+    /// the script states a `debugId`, the first map with this ID or with the script's name in it. `mention` is what
+    /// comments in the script say about its map.
     fn find_in_directory(
         &self,
         directory: &Path,
@@ -508,7 +512,7 @@ impl<'a> Finder<'a> {
     }
 
     /// Reads a source map from the user, if it is named after the script or says that it belongs to the script.
-    /// Otherwise `None`.
+    /// Otherwise `None`. `mention` is what comments in the script say about its map.
     fn read_map_if_matching(
         &self,
         path: &Path,
@@ -519,6 +523,7 @@ impl<'a> Finder<'a> {
         if path.file_name() == Some(&map_name(name)) {
             return self.read_map(path, Named::User);
         }
+        // Reads the file unless it was read before for another script. `None` if it can't be read as a source map.
         let mut about_maps = self.about_maps.borrow_mut();
         let about =
             about_maps.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
@@ -549,7 +554,8 @@ impl<'a> Finder<'a> {
 
     /// Finds the source map that a script refers to, or else the one next to the script. `None` if there is neither. A
     /// file is used only if it is in the script's directory or below it, because anybody may have written the script.
-    /// If the script refers to another place, and there is no map next to it, returns the reason as an error.
+    /// If the script refers to another place, and there is no map next to it, returns the reason as an error. `mention`
+    /// is what comments in the script say about the map.
     fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);

@@ -259,19 +259,20 @@ impl SourceMaps {
         account: &mut MapAccount,
     ) {
         self.names.reserve(functions.len());
-        for (((_, function), names), answer) in functions.iter().zip(answers) {
+        for (((_, function), spellings), answer) in functions.iter().zip(answers) {
             match answer {
                 Ok(Some((AuthoredPlace { file, line, column, is_third_party }, authored))) => {
                     account.placed += 1;
                     account.renamed += usize::from(authored.is_some());
                     account.third_party += usize::from(is_third_party);
                     let authored = authored.as_deref().unwrap_or(function);
-                    for name in names {
+                    for name in spellings {
                         self.names.insert(name.whole.into(), name.spell(authored, file, line, column));
                     }
                 }
                 // The map doesn't cover the function, which keeps its name.
                 Ok(None) => {}
+                // Script, map and profile contradict each other about the function.
                 Err(_) => account.contradicted += 1,
             }
         }

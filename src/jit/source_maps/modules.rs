@@ -74,8 +74,8 @@ impl Finder<'_> {
             }
         }
         let Some((first, indices)) = matching.first() else {
-            // A file at the module's own URL should match, so the user is told that it doesn't. Other files are only
-            // tried in case they do.
+            // A file at the module's own URL should match, so the user is told that it doesn't. Nobody expects that of
+            // other files, so nothing is said about them.
             return match candidates.first() {
                 Some(file) if !is_v8_url => {
                     refuse(file, "it is not the module that ran (its functions start elsewhere)")
@@ -83,6 +83,7 @@ impl Finder<'_> {
                 _ => Lookup::Nothing,
             };
         };
+        // Files with the same code are the same module, perhaps with more or fewer names.
         if let Some((other, _)) = matching.iter().find(|(other, _)| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
@@ -121,6 +122,7 @@ impl Finder<'_> {
             }
         }
         let Some(&first) = matching.first() else { return first_refusal.unwrap_or(Lookup::Nothing) };
+        // Files with the same code are the same module, perhaps with more or fewer names.
         if let Some(other) = matching.iter().find(|other| !other.module.has_code_of(&first.module)) {
             return refuse(first, &format!("{} matches too, with other code", other.path.display()));
         }
@@ -165,10 +167,10 @@ impl Finder<'_> {
             let mut files: Vec<ModuleFile> = Vec::new();
             let mut bytes_left = MAX_SIZE;
             let mut known: FxHashSet<PathBuf> = FxHashSet::default();
-            for path in self.module_paths() {
+            for candidate in self.module_paths() {
                 if files.len() < MAX_MAPS
-                    && known.insert(path.path.clone())
-                    && let Some(file) = self.read_module(path)
+                    && known.insert(candidate.path.clone())
+                    && let Some(file) = self.read_module(candidate)
                     && let Some(rest) = bytes_left.checked_sub(file.module.file.bytes().len() as u64)
                 {
                     bytes_left = rest;
@@ -282,8 +284,8 @@ fn find_mismatch(module: &WasmModule, functions: &BTreeSet<(u32, Option<&str>)>)
     Some(*index)
 }
 
-/// True if the module has a function with this index, and this function has the given name. If one of the two names is
-/// unknown, they count as equal.
+/// True if the module has a function with this index, and this function has the given name. Only the index has to match
+/// if `name` is `None`, or if the module doesn't name the function.
 fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
     if module.body(index).is_none() {
         return false;

@@ -58,7 +58,8 @@ impl<'data> Core<'data> {
             return Err(Error::new("is a core dump of a 32-bit process, which jitgraft does not read"));
         }
         let endian = if bytes[5] == elf::ELFDATA2LSB.0 { Endian::Little } else { Endian::Big };
-        // `e_ident` has 16 bytes, and `e_type` has 2.
+        // The header is read from `e_machine` on: `e_ident` has 16 bytes, and `e_type` has 2. `bytes` skips fields that
+        // aren't needed.
         let mut header = Cursor::new(&bytes[18..], 18, endian);
         let machine = header.u16("e_machine")?;
         header.bytes(12, "e_version and e_entry")?;
@@ -122,11 +123,11 @@ impl<'data> Core<'data> {
     /// Reads notes: the process ID, and the mapped files.
     fn read_notes(&mut self, mut notes: Cursor<'data>) -> Result<()> {
         while !notes.is_empty() {
-            let (name, size, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);
-            notes.bytes(u64::from(name).next_multiple_of(4), "n_name")?;
-            let mut description = notes.part(u64::from(size), "n_desc")?;
+            let (name_len, len, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);
+            notes.bytes(u64::from(name_len).next_multiple_of(4), "n_name")?;
+            let mut description = notes.part(u64::from(len), "n_desc")?;
             // The last note need not be padded.
-            notes.bytes(u64::from(size.next_multiple_of(4) - size).min(notes.left() as u64), "padding")?;
+            notes.bytes(u64::from(len.next_multiple_of(4) - len).min(notes.left() as u64), "padding")?;
             match elf::NoteType(kind) {
                 elf::NT_PRPSINFO => self.pid = parse_pid(description),
                 elf::NT_FILE => self.read_mapped_files(&mut description)?,
@@ -180,14 +181,14 @@ impl<'data> Core<'data> {
     /// contain all of them, or doesn't contain them in one piece.
     pub(super) fn range(&self, addr: u64, size: u64) -> Option<Range<usize>> {
         let end = addr.checked_add(size)?;
-        let after = self.segments.partition_point(|segment| segment.addr.start <= addr);
-        let first = &self.segments[after.checked_sub(1)?];
+        let next_index = self.segments.partition_point(|segment| segment.addr.start <= addr);
+        let first = &self.segments[next_index.checked_sub(1)?];
         let start = first.offset.checked_add(usize::try_from(addr - first.addr.start).ok()?)?;
         // Memory with different access rights is a segment of its own. So the bytes may go on in the following
         // segments, if these are adjacent both in memory and in the file.
         let mut segment_end = first.addr.end;
         let mut file_end = first.file_end()?;
-        for segment in &self.segments[after..] {
+        for segment in &self.segments[next_index..] {
             if segment_end >= end || segment.addr.start != segment_end || segment.offset != file_end {
                 break;
             }

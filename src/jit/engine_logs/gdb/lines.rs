@@ -114,6 +114,7 @@ impl ObjectLines {
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
+        // Removes inlined calls that are nested too deeply. The result is their number.
         let too_deep = limit_sections(&mut sections, endian, MOST_INLINED);
         let dwarf = sections.borrow(|bytes| EndianSlice::new(bytes, endian));
         // The start and end addresses of inlined calls are read first, because addr2line's context takes ownership of
@@ -203,14 +204,14 @@ impl LineProgramReader<'_> {
         let mut lines = FunctionLines::default();
         let mut call_indices = FxHashMap::default();
         for addr in self.change_points(function) {
-            let before = lines.rows.len() + lines.calls.len();
+            let count_before = lines.rows.len() + lines.calls.len();
             let row = self.read_row(addr, addr - function.addr, &mut lines, &mut call_indices);
             let is_change =
                 lines.rows.last().is_none_or(|last| last.location != row.location || last.inlined != row.inlined);
             if is_change {
                 lines.rows.push(row);
             }
-            let added = lines.rows.len() + lines.calls.len() - before;
+            let added = lines.rows.len() + lines.calls.len() - count_before;
             let Some(room) = self.room.checked_sub(added) else { break };
             self.room = room;
         }
@@ -221,12 +222,12 @@ impl LineProgramReader<'_> {
     fn change_points(&self, function: &Function<'_>) -> Vec<u64> {
         let range = function.addr..function.addr.saturating_add(function.size);
         let mut points = vec![range.start];
-        let first = self.edges.partition_point(|edge| *edge < range.start);
-        points.extend(self.edges[first..].iter().take_while(|edge| **edge < range.end));
+        let first_edge = self.edges.partition_point(|edge| *edge < range.start);
+        points.extend(self.edges[first_edge..].iter().take_while(|edge| **edge < range.end));
         if let Ok(rows) = self.context.find_location_range(range.start, range.end) {
-            let edges = rows.flat_map(|(addr, len, _)| [addr, addr.saturating_add(len)]);
+            let row_edges = rows.flat_map(|(addr, len, _)| [addr, addr.saturating_add(len)]);
             // A function can't have more rows than the object has room for; see `room`.
-            points.extend(edges.filter(|addr| range.contains(addr)).take(self.room));
+            points.extend(row_edges.filter(|addr| range.contains(addr)).take(self.room));
         }
         points.sort_unstable();
         points.dedup();

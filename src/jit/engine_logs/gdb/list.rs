@@ -87,9 +87,10 @@ struct Descriptor {
     first_entry: u64,
 }
 
-/// Finds the descriptors in a range of memory whose first entry refers to an object. `chunk` is scratch memory.
+/// Finds descriptors in a range of memory; only those count whose first entry refers to an object. `chunk` is scratch
+/// memory.
 fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) -> Vec<Descriptor> {
-    let mut found = Vec::new();
+    let mut descriptors = Vec::new();
     let mut chunk_start = range.start.next_multiple_of(8);
     while chunk_start < range.end {
         // Chunks overlap, so that a descriptor that begins in one chunk is read completely.
@@ -103,13 +104,13 @@ fn find_descriptors(memory: &impl Memory, range: &Range<u64>, chunk: &mut [u8]) 
                 if let Some(first_entry) = parse_descriptor(bytes, memory.endian())
                     && leads_to_object(memory, first_entry)
                 {
-                    found.push(Descriptor { addr: chunk_start + offset as u64, first_entry });
+                    descriptors.push(Descriptor { addr: chunk_start + offset as u64, first_entry });
                 }
             }
         }
         chunk_start = chunk_start.saturating_add(CHUNK as u64);
     }
-    found
+    descriptors
 }
 
 /// Returns the address of the first entry if these bytes can be a descriptor: version 1, a valid action, and an entry.

@@ -78,8 +78,8 @@ impl MemoryPages {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
         let Some(end) = end.filter(|end| end - start <= self.bytes_left) else { return };
-        // Consecutive requests are usually for the same pages, so only the last range is compared. `merge` joins the
-        // others.
+        // Consecutive requests are usually for the same pages, so only the last range is compared. `merge` removes all
+        // other overlaps.
         if self.ranges.last().is_some_and(|last| last.start <= start && end <= last.end) {
             return;
         }
@@ -129,6 +129,7 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
     let header_count = segments.len() + 1;
     let mut out = ByteWriter::new(memory.endian());
     let data = if memory.endian() == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
+    // e_ident: magic bytes, class, byte order, version 1, padding
     out.bytes(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     // e_type, e_machine, e_version, e_entry, e_phoff, e_shoff, e_flags
     out.u16(elf::ET_CORE.0).u16(process.machine).u32(1).u64(0).u64(HEADER as u64).u64(0).u32(0);
@@ -138,8 +139,8 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
     write_program_header(&mut out, elf::PT_NOTE, 0, 0, offset..offset + NOTE);
     offset += NOTE;
     for (range, bytes) in &segments {
-        let is_data = descriptors.iter().any(|addr| range.contains(addr));
-        let flags = if is_data { elf::PF_R.0 | elf::PF_W.0 } else { elf::PF_R.0 };
+        let has_descriptor = descriptors.iter().any(|addr| range.contains(addr));
+        let flags = if has_descriptor { elf::PF_R.0 | elf::PF_W.0 } else { elf::PF_R.0 };
         write_program_header(&mut out, elf::PT_LOAD, flags, range.start, offset..offset + bytes.len());
         offset += bytes.len();
     }

@@ -103,7 +103,7 @@ impl<'data> Symfile<'data> {
             let start = usize::try_from(offset).ok()?;
             let field = out.to_mut().get_mut(start..start.checked_add(width)?)?;
             let endian = self.endian();
-            // On some machines, the addend is in the field itself.
+            // On some machines, the addend is in the field itself, which has 4 or 8 bytes.
             let implicit_addend = match *field {
                 _ if !relocation.has_implicit_addend() => 0,
                 [a, b, c, d] => endian.u32([a, b, c, d]).into(),
@@ -153,8 +153,9 @@ impl<'data> Symfile<'data> {
         (size > 0).then_some(Function { name, addr, size })
     }
 
-    /// The address of a symbol in a section. A value outside the section's addresses is taken as relative to the
-    /// section.
+    /// The address of a symbol in a section, given the symbol's value. The value is relative to the section in
+    /// relocatable objects, and is taken as relative in other objects if it is outside the section's addresses. `None`
+    /// if the address overflows.
     fn symbol_address(&self, value: u64, section: &object::Section<'data, '_>) -> Option<u64> {
         let start = section.address();
         let is_address = self.file.kind() != ObjectKind::Relocatable

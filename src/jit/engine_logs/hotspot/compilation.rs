@@ -95,11 +95,12 @@ struct LoadedBlob {
 impl CompilationReader {
     /// Reads all `nmethod` elements, which describe compiled methods.
     fn read_methods(&mut self, bytes: &[u8]) {
-        for name in memmem::find_iter(bytes, b"nmethod compile_id='") {
-            let start = if bytes[..name].ends_with(b"<") {
-                name - b"<".len()
-            } else if bytes[..name].ends_with(b"<relocated ") {
-                name - b"<relocated ".len()
+        for name_start in memmem::find_iter(bytes, b"nmethod compile_id='") {
+            let before = &bytes[..name_start];
+            let start = if before.ends_with(b"<") {
+                name_start - b"<".len()
+            } else if before.ends_with(b"<relocated ") {
+                name_start - b"<relocated ".len()
             } else {
                 // The search has found the text inside of another element's name or in the log's free text, so this is
                 // no `nmethod` element.

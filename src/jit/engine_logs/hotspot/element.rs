@@ -8,7 +8,8 @@ use crate::bytes::digits::hex;
 use crate::bytes::escapes::utf16_letter;
 use std::borrow::Cow;
 
-/// The text between `<`, with which `bytes` begin, and the next `>`. `None` if the line or file ends before that.
+/// The text between `<`, with which `bytes` begin, and the next `>`, without the `/` of an element such as `<bc …/>`.
+/// `None` if the line or file ends before the `>`.
 pub(super) fn tag(bytes: &[u8]) -> Option<&[u8]> {
     let end = memchr::memchr2(b'>', b'\n', bytes)?;
     (bytes[end] == b'>').then(|| bytes[1..end].strip_suffix(b"/").unwrap_or(&bytes[1..end]))

@@ -164,15 +164,16 @@ impl<'a> CompileTask<'a> {
     /// it comes to an unknown caller, the result is the caller before it.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         // The compiled method itself has index 0.
-        let mut found = 0;
+        let mut innermost_known = 0;
         for pair in callers.windows(2).rev() {
             let [callee, caller] = pair else { break };
-            match self.parsed_calls.get(&(found, callee.method, caller.bytecode)) {
-                Some(index) => found = *index,
+            // Look for the method that was inlined for this call.
+            match self.parsed_calls.get(&(innermost_known, callee.method, caller.bytecode)) {
+                Some(index) => innermost_known = *index,
                 None => break,
             }
         }
-        found
+        innermost_known
     }
 
     /// For each parsed method with inlined calls, the indices of these calls, by descending bytecode index:

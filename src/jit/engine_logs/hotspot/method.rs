@@ -45,8 +45,8 @@ impl<'a> Method<'a> {
 /// made.
 pub(super) fn compiler_mark(compiler: &[u8], level: Option<u32>) -> &'static [u8] {
     match (compiler, level) {
-        (b"c1", _) | (b"C1", _) => b" [c1]",
-        (b"c2", _) | (b"C2", _) => b" [c2]",
+        (b"c1" | b"C1", _) => b" [c1]",
+        (b"c2" | b"C2", _) => b" [c2]",
         (b"jvmci" | b"JVMCI", _) => b" [jvmci]",
         // Code lists only have the level (`CompLevel` in share/compiler/compilerDefinitions.hpp).
         (_, Some(1..=3)) => b" [c1]",
@@ -86,7 +86,7 @@ pub(super) fn spell_class(name: &[u8]) -> Vec<u8> {
     name.to_vec()
 }
 
-/// Removes the first type of a descriptor, and returns it in Java's spelling.
+/// Removes the first type of a descriptor, and returns it in Java's spelling; `None` if the descriptor is damaged.
 fn next_type(rest: &mut &[u8]) -> Option<Vec<u8>> {
     let dimensions = rest.iter().take_while(|&&byte| byte == b'[').count();
     let (&first, after) = rest[dimensions..].split_first()?;

@@ -15,7 +15,8 @@ pub(super) struct Bracket<'a> {
     pub(super) is_begin: bool,
 }
 
-/// Parses the start or end of a section. Newer versions of PyPy write the number of the thread in front (`0# `).
+/// Parses the start or end of a section. Newer versions of PyPy write the number of the thread in front (`0# `). `None`
+/// for any other line.
 pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
     let thread_len = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let line = if thread_len > 0 { line[thread_len..].strip_prefix(b"# ")? } else { line };

@@ -114,7 +114,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Ends a `jit-backend` section: the trace in it leaves the trace whose code was patched in it.
+    /// Ends a `jit-backend` section. If another trace's code was patched in the section, the section's trace is a
+    /// bridge that leaves that other trace.
     fn end_backend(&mut self) {
         let left_trace = self.patched_trace.filter(|&other| Some(other) != self.current_trace);
         if let Some(trace) = self.current_trace.and_then(|trace| self.traces.get_mut(trace)) {
@@ -153,7 +154,7 @@ impl PypyLogReader<'_> {
         if is_patch
             && let Some(block) = self.code.find_block(start)
             && let Some(&trace) = self.traces_by_block.get(&block)
-            // A patch of the current trace's own code attaches nothing.
+            // A patch of the current trace's own code doesn't attach a bridge to another trace.
             && Some(trace) != self.current_trace
         {
             self.patched_trace = Some(trace);
@@ -316,8 +317,9 @@ impl PypyLogReader<'_> {
                 TraceName { name: name.clone(), root: Some(name) }
             }
             TraceId::Bridge(guard) => {
-                // `first_point` is the first merge point among the bridge's own operations, `start_point` that of the
-                // guard at which the bridge leaves another trace. The callers come from the innermost to the outermost.
+                // Merge points are positions in the source. `first_point` is the first one among the bridge's own
+                // operations, `start_point` that of the guard at which the bridge leaves another trace. The callers
+                // come from the innermost to the outermost.
                 let outermost = self.points.with_callers(trace.first_point.or(trace.start_point)).last();
                 let root = match outermost {
                     Some(point) => Some(point.location(self.bytes).name()),

@@ -43,7 +43,7 @@ pub(super) struct Trace {
 
 impl Trace {
     /// Parses `Loop 1 (fib;…) has address 0x… to 0x… (bootstrap 0x…)` or `bridge out of Guard 0x… has address …`.
-    /// `offset` is the line's offset in the log.
+    /// `offset` is the line's offset in the log. `None` if the line has another form.
     pub(super) fn parse(line: &[u8], offset: usize, time: Option<u64>) -> Option<Self> {
         const HAS: &[u8] = b" has address 0x";
         let id_len = memmem::rfind(line, HAS)?;
@@ -129,8 +129,8 @@ pub(super) struct MergePointId(u32);
 pub(super) struct MergePoints(Vec<MergePoint>);
 
 impl MergePoints {
-    /// Adds a merge point. `last` is the one before it in the trace, from which its caller is found. `None` if there
-    /// are too many merge points.
+    /// Adds a merge point. `last` is the merge point before the new one in the trace, from which the caller of the new
+    /// one is found. `None` if there are too many merge points.
     pub(super) fn push(&mut self, text: Range<usize>, depth: u32, last: Option<MergePointId>) -> Option<MergePointId> {
         let caller = self.find_caller(last, depth);
         let id = u32::try_from(self.0.len()).ok()?;

@@ -20,6 +20,7 @@ pub(super) fn spell(creation: &Creation<'_>, builtin_kind: i64, name: &mut Vec<u
         return spell_wasm(creation, name);
     }
     name.extend_from_slice(creation.tier);
+    // V8 doesn't escape the names of functions, but all other names.
     match creation.function {
         Some(_) => spell_function(creation.name, name),
         None => unescape(creation.name, name),

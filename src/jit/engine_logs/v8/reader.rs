@@ -117,6 +117,7 @@ impl<'a> V8LogReader<'a> {
             self.builtin_kind = creation.kind;
         }
         let mut function = None;
+        // The function's ID in the record identifies the function, except for WebAssembly.
         if !is_wasm(&creation, self.builtin_kind) {
             function = self.sources.intern_function(&creation, &mut self.scratch);
         }

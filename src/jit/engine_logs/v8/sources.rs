@@ -69,8 +69,8 @@ impl Sources {
         let id = creation.function?;
         scratch.clear();
         spell_function(creation.name, scratch);
-        // The ID is an address, at which another function may be by now. It is the same function only if the name is
-        // the same, too.
+        // The ID is an address, which another function may have by now. So the function that was last seen there is the
+        // same only if its name is the same, too.
         if let Some(&current) = self.current_functions.get(&id)
             && self.texts.get(self.functions[current as usize].name) == scratch
         {
@@ -204,7 +204,8 @@ struct UnitRun {
     len: usize,
 }
 
-/// Takes the start of an escaped text: one escape sequence, or all characters before the next one.
+/// Takes the start of an escaped text: one escape sequence, or all characters before the next one. The text must not be
+/// empty.
 fn next_run(text: &[u8]) -> UnitRun {
     if text[0] == b'\\' {
         let (first_unit, len) = unit(text);
@@ -244,7 +245,7 @@ struct SourceMapDecoder<'a> {
 
 impl<'a> SourceMapDecoder<'a> {
     /// Parses the records of a code range. `entry` is the part of the log from its `code-creation` record to the end of
-    /// its `code-source-info` record. `None` if one of the two is damaged.
+    /// its `code-source-info` record. `None` if one of these two records is damaged.
     fn new(sources: &'a Sources, file: &'a [u8], entry: &'a [u8]) -> Option<Self> {
         let creation = LogRecord::parse(entry, 0)?.creation().ok()?;
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
