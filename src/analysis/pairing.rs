@@ -347,9 +347,9 @@ impl Pairs {
             for (at_long, cell) in row.iter_mut().enumerate().skip(at_short) {
                 let (earlier, later) = sides(at_short, at_long);
                 let shift = moved(at_short, at_long);
-                let mut found: Option<Alignment> = None;
+                let mut best_way: Option<Alignment> = None;
                 // Extend each way to pair the functions before this one (`before`). The first function has none before
-                // it, so its way begins empty (`start`).
+                // it, so its way begins empty (`start`), without a previous partner (`usize::MAX`, which nobody reads).
                 let previous = best.last().map_or(&[][..], Vec::as_slice);
                 let before = previous.iter().take(at_long).enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
                 let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
@@ -365,11 +365,11 @@ impl Pairs {
                         lines: alignment.lines + shift.abs_diff(last_shift),
                         previous: at_previous,
                     };
-                    if found.is_none_or(|found| next.cost() < found.cost()) {
-                        found = Some(next);
+                    if best_way.is_none_or(|best_way| next.cost() < best_way.cost()) {
+                        best_way = Some(next);
                     }
                 }
-                *cell = found;
+                *cell = best_way;
             }
             best.push(row);
         }
@@ -599,7 +599,8 @@ impl<'p> Functions<'p> {
         Self { profile, list, by_frame }
     }
 
-    /// The weights of callers and callees for each of the `wanted` functions.
+    /// The weights of callers and callees for each of the `wanted` functions. Callers and callees are identified by
+    /// their names, without what `step` ignores.
     fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
         let mut neighbors_of: FxHashMap<usize, Neighbors> =
             wanted.map(|function| (function, Neighbors::default())).collect();
@@ -614,12 +615,15 @@ impl<'p> Functions<'p> {
         let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.comparable_name(step))).collect();
         // Visit callees before callers: a callee's stack ID is larger, so its total weight is complete when it is
         // visited.
-        for (stack, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
+        let stacks: Vec<_> = self.profile.stacks().collect();
+        for (stack, (parent, frame)) in stacks.into_iter().enumerate().rev() {
+            // An outermost frame has no caller.
             let Some(parent) = parent else { continue };
             let weight = weights[stack];
             weights[parent.index()] = weights[parent.index()].saturating_add(weight);
+            let (_, parent_frame) = self.profile.stack_of(parent);
             let callee = self.by_frame[frame.index()] as usize;
-            let caller = self.by_frame[self.profile.stack_of(parent).1.index()] as usize;
+            let caller = self.by_frame[parent_frame.index()] as usize;
             if let Some(neighbors) = neighbors_of.get_mut(&callee) {
                 let sum = neighbors.entry((Side::Caller, hashes[caller])).or_default();
                 *sum = sum.saturating_add(weight);

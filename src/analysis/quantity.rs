@@ -35,7 +35,8 @@ pub fn counted(number: u64, word: &str) -> String {
 /// Formats a duration given in nanoseconds, with three significant digits and a fitting unit.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // If rounding to three digits would give 1000 of a unit (from 999.5 on), use the next larger unit.
+    // If rounding to three digits would give 1000 of a unit, use the next larger unit. That is the case from 999.5 on,
+    // which is 1999 / 2000 of the larger unit.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;

@@ -159,8 +159,12 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
         let lane_distances = times.windows(2).map(|pair| pair[1] - pair[0]);
         distances.extend(lane_distances.filter(|distance| *distance > 0));
     }
+    if distances.is_empty() {
+        return USUAL;
+    }
     let middle = distances.len() / 2;
-    if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
+    let (_shorter, median, _longer) = distances.select_nth_unstable(middle);
+    *median
 }
 
 /// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers. The first

@@ -121,8 +121,9 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Builds the tree and returns the node of each row. Weights aren't added yet. Rows are processed root by root, so
-    /// that nodes need to be remembered for one root at a time only.
+    /// Builds the tree and returns the node of each row. Weights aren't added yet. A root is the list of labels (such
+    /// as process and thread) that come before the outermost frame. Rows are processed root by root, so that nodes need
+    /// to be remembered for one root at a time only.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
         // For each row: its root, its index, and its stack.
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
@@ -130,6 +131,7 @@ impl<'a> TreeBuilder<'a> {
             wanted.push((self.root(row.track), index, row.stack));
         }
         if self.roots.len() == 1 && !self.spelling.reversed {
+            // The only root has number 0.
             let nodes = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
             return (self.tree, nodes);
         }
@@ -180,8 +182,11 @@ impl<'a> TreeBuilder<'a> {
         // Mark the callers, too. A caller's stack ID is smaller than those of its callees, so one pass over the stacks
         // is enough, from the last to the first.
         for stack in (0..wanted.len()).rev() {
-            if let (true, (Some(parent), _)) = (wanted[stack], profile.stack_of(StackId(stack as u32))) {
-                wanted[parent.index()] = true;
+            let (caller, _) = profile.stack_of(StackId(stack as u32));
+            if wanted[stack]
+                && let Some(caller) = caller
+            {
+                wanted[caller.index()] = true;
             }
         }
         let root_node = self.hang_root(ROOT, root);

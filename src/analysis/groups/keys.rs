@@ -280,8 +280,8 @@ fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed:
         Key::Kind => Value::Text(kind(category).into()),
         Key::Tier => Value::Text(category.name().into()),
         Key::Line => {
-            let place = profile.place_of(frame);
-            place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
+            let Some((file, line_number)) = profile.place_of(frame) else { return Value::None };
+            Value::Text(line(text_of(profile.name_of(file)), line_number).into())
         }
         // `Key::Function`. The remaining keys depend on threads.
         _ => Value::Text(match unnamed {
