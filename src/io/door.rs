@@ -325,9 +325,10 @@ fn head(file: &File) -> Result<Vec<u8>> {
 impl Place {
     /// Opens the very file that was checked, even if its path leads to another file by now.
     fn open_for_reading(&self) -> Result<File> {
-        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        // This path leads to the file that is already open, without looking up its name again.
+        let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = rustix::fs::open(own, flags, Mode::empty()).map_err(|error| match error {
+        let file = rustix::fs::open(descriptor, flags, Mode::empty()).map_err(|error| match error {
             rustix::io::Errno::NOENT => Error::new("cannot be opened without /proc, which is not mounted here"),
             error => unopened::unnamed_file_error(error.into()),
         })?;

@@ -212,6 +212,7 @@ fn available() -> Option<u64> {
 /// (version 2) or `9:memory:/a/b` (version 1). `None` if there is no limit.
 fn group_memory_limit(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
+    // Skip the first field, a number.
     let (controllers, group) = (fields.nth(1)?, fields.next()?);
     let (root, file) = match controllers {
         "" => ("/sys/fs/cgroup", "memory.max"),
@@ -406,13 +407,14 @@ fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
 fn find_path(line: &[u8], addr: usize) -> Option<usize> {
     let dash = line.iter().position(|byte| *byte == b'-')?;
     let space = line.iter().position(|byte| *byte == b' ')?;
-    let number = |digits: &[u8]| {
+    let parse_hex = |digits: &[u8]| {
         digits.iter().try_fold(0_usize, |number, digit| {
             let digit = char::from(*digit).to_digit(16)?;
             Some((number << 4) | digit as usize)
         })
     };
-    let range = number(line.get(..dash)?)?..number(line.get(dash + 1..space)?)?;
+    // A line begins with the mapping's start and end address, such as `7f00-7f80 `.
+    let range = parse_hex(line.get(..dash)?)?..parse_hex(line.get(dash + 1..space)?)?;
     let path = line.iter().position(|byte| *byte == b'/')?;
     range.contains(&addr).then_some(path)
 }

@@ -81,7 +81,9 @@ impl Destination {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),
             DestinationKind::Open(file, place) => {
-                place.as_ref().map_or(Ok(()), |place| self.run.check(place)).map_err(io::Error::other)?;
+                if let Some(place) = place {
+                    self.run.check(place).map_err(io::Error::other)?;
+                }
                 Ok(file)
             }
         }
@@ -178,7 +180,9 @@ impl DestinationKind {
         // No new file is created for these outputs: bytes are written right away. They are still claimed, because the
         // file behind the descriptor may be an input or the target of another output.
         let place = OutputPlace::open(&file);
-        place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
+        if let Some(place) = &place {
+            run.claim(place)?;
+        }
         Ok(Self::Open(file, place))
     }
 
@@ -191,7 +195,9 @@ impl DestinationKind {
         // Nobody else may open the new file before it has the attributes of the file that it replaces.
         let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
         let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
-        replaced.map_or(Ok(()), |replaced| replaced.apply_to(&file))?;
+        if let Some(replaced) = replaced {
+            replaced.apply_to(&file)?;
+        }
         Ok(Self::New(PendingFile { file, name, content, replaces }))
     }
 }

@@ -44,6 +44,7 @@ pub fn temporary() -> Result<Spool> {
     Ok(Spool { file, unchecked_bytes: 0, room: room_of })
 }
 
+/// The remedy if a temporary file can't be created or written.
 fn elsewhere() -> Option<String> {
     Some("set TMPDIR to another directory".to_owned())
 }
@@ -146,6 +147,7 @@ impl Write for Spool {
             io::ErrorKind::Interrupted => error,
             _ => {
                 let message = format!("a temporary file in {} cannot be written", std::env::temp_dir().display());
+                // The remedy: another directory for temporary files.
                 io::Error::other(Error::new(message).because(error).with_remedy(elsewhere()))
             }
         })

@@ -15,8 +15,9 @@ use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The maximum number of ancestors of a process; a longer line of ancestors ends here. It comes from damage, or from an
-/// attempt to make every lookup slow: a genuine one would need this many forks in a row without an exec.
+/// The maximum number of ancestors of a process. A longer line of ancestors is cut off at this length: it comes from
+/// damage, or from an attempt to make every lookup slow. A genuine one would need this many forks in a row without an
+/// exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
 /// The forks of a recording, prepared for many lookups.
@@ -104,6 +105,7 @@ impl Ancestry {
         ancestry.forks.reserve(processes.by_pid.len());
         for (&pid, process) in &processes.by_pid {
             let Some((parent, at)) = process.forked else { continue };
+            // In damaged recordings, a process may be its own parent.
             if parent == pid {
                 continue;
             }
@@ -197,8 +199,11 @@ impl Ancestry {
     pub fn inherited_code_period(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
+            // Since the exec, the process has nothing inherited any more.
             Some(exec) if time >= exec => exec..Nanos(u64::MAX),
+            // Since the fork, until the exec (if there is one), it has what its parent had at the fork.
             _ if time >= at => at..exec.unwrap_or(Nanos(u64::MAX)),
+            // Before the fork.
             _ => time..Nanos(time.0.saturating_add(1)),
         }
     }

@@ -70,10 +70,11 @@ impl Threads {
         // The sort is stable, so each thread's changes stay in the order of time.
         changes.sort_by_key(|(tid, ..)| *tid);
         self.threads.reserve(current.len());
-        for names in changes.chunk_by(|(one, ..), (other, ..)| one == other) {
+        for of_thread in changes.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let (tid, ..) = of_thread[0];
             let start = self.names.len() as u32;
-            self.names.extend(names.iter().map(|&(_, time, name)| (time, name)));
-            self.threads.insert(names[0].0, (start, self.names.len() as u32));
+            self.names.extend(of_thread.iter().map(|&(_, time, name)| (time, name)));
+            self.threads.insert(tid, (start, self.names.len() as u32));
         }
     }
 

@@ -243,8 +243,8 @@ impl Walk {
                 return Ok(OutputName { directory, name, existing });
             }
             // The last component may be a descriptor's number in a directory such as /proc/self/fd.
-            if let (Some(name), true) = (walk.remaining.last(), walk.remaining.len() == 1)
-                && let Some(number) = descriptor(walk.here()?, name)
+            if let [last] = &walk.remaining[..]
+                && let Some(number) = descriptor(walk.here()?, last)
             {
                 return Err(Stop::Descriptor(number));
             }
@@ -295,20 +295,17 @@ impl Walk {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A component before the last one must be a directory. With DIRECTORY, the kernel mounts it first if it is an
         // automount point.
-        let found = match is_last {
-            true => openat(here, name, flags, Mode::empty()),
-            false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
-        };
-        let found = match found {
+        let expected = if is_last { flags } else { flags | OFlags::DIRECTORY };
+        let entry = match openat(here, name, expected, Mode::empty()) {
             // The entry may be a link to a directory. It is returned, for the caller to follow.
             Err(Errno::NOTDIR) if !is_last => {
-                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
-                if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
+                let link = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
+                if link.about.is_symlink() { Ok(link) } else { Err(Errno::NOTDIR.into()) }
             }
-            found => Place::new(found?, is_reachable),
+            opened => Place::new(opened?, is_reachable),
         };
         self.is_reachable = is_reachable;
-        found
+        entry
     }
 
     /// Walks to the parent directory, for the component `..`. At the root, or at the directory that acts as the root,

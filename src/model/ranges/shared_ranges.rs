@@ -108,18 +108,18 @@ impl<V: Copy> SharedRanges<V> {
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
     let RangeNode { entry, rank, left, right } = Arc::unwrap_or_clone(node);
-    let tree = |entry, left, right| Some(Arc::new(RangeNode { entry, rank, left, right }));
+    let new_root = |entry, left, right| Some(Arc::new(RangeNode { entry, rank, left, right }));
     if entry.end <= addr {
         let (low, high) = split(right, addr);
-        (tree(entry, left, low), high)
+        (new_root(entry, left, low), high)
     } else if addr <= entry.start {
         let (low, high) = split(left, addr);
-        (low, tree(entry, high, right))
+        (low, new_root(entry, high, right))
     } else {
         let low_part = Entry { end: addr, ..entry };
         // `skipped` is how far the part's start is from that of the whole entry.
         let high_part = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
-        (tree(low_part, left, None), tree(high_part, None, right))
+        (new_root(low_part, left, None), new_root(high_part, None, right))
     }
 }
 
