@@ -73,6 +73,8 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
 /// Reads a field's key: its number and wire type. For speed, keys of one byte are handled first; in profiles, most are.
 #[inline]
 fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
+    // The lowest three bits are the wire type, the others the field's number, which is at least 1. So the lowest key
+    // is 8.
     let wire = match *bytes {
         [key @ 8..0x80, ..] if key & 7 == WireType::Varint as u8 => WireType::Varint,
         [key @ 8..0x80, ..] if key & 7 == WireType::LengthDelimited as u8 => WireType::LengthDelimited,

@@ -97,17 +97,19 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
 /// `instead`.
 fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    let (there, owned) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
-    let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
-    let what = if there == path { "it".to_owned() } else { there.display().to_string() };
-    let mode = owned.mode() & 0o7777;
-    Some(format!("{what} belongs to {owner} (mode {mode:04o}), and jitgraft runs as {us}; {instead}"))
+    // Nothing in a directory that can't be searched has metadata, so this is then the directory.
+    let (nearest, about) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
+    let (owner, current_user) = (user(about.uid()), user(rustix::process::geteuid().as_raw()));
+    let what = if nearest == path { "it".to_owned() } else { nearest.display().to_string() };
+    let mode = about.mode() & 0o7777;
+    Some(format!("{what} belongs to {owner} (mode {mode:04o}), and jitgraft runs as {current_user}; {instead}"))
 }
 
 /// A user's name, or the numeric ID if it has none on this machine.
 fn user(uid: u32) -> String {
     let passwd = read_system_text(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {
+        // The fields of a line: name, password, user ID, and so on.
         let mut fields = line.split(':');
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())

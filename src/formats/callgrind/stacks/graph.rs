@@ -281,7 +281,8 @@ impl GraphReader {
                 {
                     thread.lines[index].entry((file, line)).or_default().add(&self.line_costs);
                 }
-                thread.costs[index].1.add(&self.line_costs);
+                let (_, self_costs) = &mut thread.costs[index];
+                self_costs.add(&self.line_costs);
                 check_excess_costs(fits_events)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {

@@ -148,18 +148,18 @@ impl<'g> ThreadGraph<'g> {
         for (callee, weight) in callees.items_mut() {
             *weight /= sums[*callee as usize];
         }
-        for (uncalled, sum) in uncalled.iter_mut().zip(&sums) {
-            // A function that no cost reaches by a call begins its own stacks.
-            *uncalled = if *sum > 0.0 { *uncalled / sum } else { 1.0 };
+        for (uncalled_cost, sum) in uncalled.iter_mut().zip(&sums) {
+            // A function that no cost reaches begins its own stacks.
+            *uncalled_cost = if *sum > 0.0 { *uncalled_cost / sum } else { 1.0 };
         }
         let self_costs: Vec<f64> =
             (0..count).map(|function| self.self_cost(event, function).unsigned_abs() as f64).collect();
         let mut inclusive = self_costs.clone();
         // Callees come after their callers in `order`, so in reverse order the callees' inclusive costs are complete.
         for &function in self.order.iter().rev() {
-            let callees = callees[function as usize].iter();
-            let called: f64 = callees.map(|&(callee, share)| inclusive[callee as usize] * share).sum();
-            inclusive[function as usize] += called;
+            let called = callees[function as usize].iter();
+            let cost_of_calls: f64 = called.map(|&(callee, share)| inclusive[callee as usize] * share).sum();
+            inclusive[function as usize] += cost_of_calls;
         }
         EventFlow { self_costs, inclusive, uncalled, callees }
     }

@@ -32,7 +32,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
                 // Creates the entry even for a cost of 0, so that the function is in the file.
-                sums.self_costs_mut(profile.stack_of(stack).1);
+                let (_, frame) = profile.stack_of(stack);
+                sums.self_costs_mut(frame);
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
@@ -205,7 +206,7 @@ impl<'a> CostSums<'a> {
         walk.run(|walk, step| match step {
             Step::Enter(stack) => {
                 let (self_sum, total) = walk.sums(stack);
-                let frame = self.profile.stack_of(stack).1;
+                let (_, frame) = self.profile.stack_of(stack);
                 self.add_self_cost(event, frame, self_sum);
                 self.enter(event, frame, total, &mut open);
             }
