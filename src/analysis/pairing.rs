@@ -232,6 +232,7 @@ impl Pairs {
         let mut groups = BTreeMap::<_, Vec<(usize, Option<usize>)>>::new();
         for (index, function) in old.list.iter().enumerate() {
             let identical = new_indexes.get(&function.identity()).copied();
+            // Functions with the same name, module and file name are in the same group.
             groups.entry(function.group(Step::Exact)).or_default().push((index, identical));
         }
         for group in groups.into_values() {
@@ -434,8 +435,9 @@ struct Alignment {
     /// How often a function moved up relative to the one above it, although the later profile has more functions; or
     /// down, although it has fewer.
     contrary: u32,
-    /// How often a function moved by another number of lines than the one above it, and by how many lines altogether.
+    /// How often a function moved by another number of lines than the one above it.
     changes: u32,
+    /// By how many lines these functions moved farther or less far than the ones above them, all added up.
     lines: u64,
     /// The partner of the last function but one, as an index in the longer list.
     previous: usize,
@@ -464,9 +466,9 @@ fn common_ending(one: &[u8], other: &[u8]) -> usize {
 /// The result of [`similarity`] for functions with the same callers and callees.
 const MOST_SIMILAR: u32 = 8;
 
-/// Compares the callers and callees of two functions. Returns a number from 0 (nothing in common) to [`MOST_SIMILAR`]
-/// (the same callers and callees, with the same shares of the weight). The number is rounded, because finer differences
-/// would be chance.
+/// Compares the callers and callees of two functions, which are given as weights by side (caller or callee) and hash of
+/// the name. Returns a number from 0 (nothing in common) to [`MOST_SIMILAR`] (the same callers and callees, with the
+/// same shares of the weight). The number is rounded, because finer differences would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {

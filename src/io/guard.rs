@@ -201,6 +201,7 @@ pub fn end_by(signal: i32) -> ! {
 /// less. `None` if unknown.
 fn available() -> Option<u64> {
     let machine = read_system_text(Path::new("/proc/meminfo")).ok().and_then(|text| {
+        // The line is, for example, `MemTotal:       16309432 kB`.
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     });

@@ -34,8 +34,8 @@ struct Destination {
 enum DestinationKind {
     /// A new file, which gets its name only when it is complete.
     New(PendingFile),
-    /// A file that is already open and is written to directly, such as standard output. The place is `None` if it isn't
-    /// a regular file. Written bytes can't be taken back, so writing fails as soon as the same file is opened as an
+    /// A file that is already open and is written to directly, such as standard output. The place is `None` for a
+    /// device or pipe. Written bytes can't be taken back, so writing fails as soon as the same file is opened as an
     /// input.
     Open(File, Option<OutputPlace>),
 }

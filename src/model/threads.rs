@@ -99,6 +99,7 @@ impl Threads {
         }
         let Some(tid) = tid.or(pid.map(|pid| Tid(pid.0))) else { return Cow::Borrowed(b"") };
         let names = self.names(pid, Some(tid));
+        // The index of the first name after `time`; the number of names if there is no `time`.
         let next = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
         // If `time` is before the first name, `next` is 0, and the first name is taken.
         if let Some((_, name)) = names.get(next.saturating_sub(1)) {

@@ -244,7 +244,7 @@ impl<'a> TreeBuilder<'a> {
     /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last
     /// label.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
-        let labels = &self.roots[root as usize].0;
+        let (labels, _) = &self.roots[root as usize];
         let tree = &mut self.tree;
         if self.spelling.reversed {
             labels.iter().rev().fold(node, |node, &label| tree.child(node, label))
@@ -275,7 +275,8 @@ impl<'a> TreeBuilder<'a> {
     /// The label ID of a frame. Each frame is spelled only once.
     fn label_of(&mut self, frame: FrameId, root: u32) -> u32 {
         // Whether Java's naming rules apply depends on the thread, and so on the root.
-        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
+        let (_, java) = self.roots[root as usize];
+        let (profile, spelling) = (self.profile, self.spelling);
         let label_id = &mut self.labels_by_frame[usize::from(java)][frame.index()];
         if *label_id == NO_LABEL {
             let frame = profile.frame_of(frame);

@@ -205,14 +205,14 @@ fn sum_frames(
     // The walk enters each stack after its callers, and leaves it after its callees.
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let frame = profile.stack_of(stack).1;
+        let (_, frame) = profile.stack_of(stack);
         let part = grouping.frame_part_ids()[frame.index()];
         let index = &mut indices[part as usize];
         if *index == u32::MAX {
             *index = groups.len() as u32;
             groups.push((part, GatheredGroup::default()));
         }
-        let gathered = &mut groups[*index as usize].1;
+        let (_, gathered) = &mut groups[*index as usize];
         if step == Step::Leave(stack) {
             // `open` is the number of the group's frames on the current path. `enter` has counted this frame.
             gathered.open -= 1;

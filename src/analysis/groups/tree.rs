@@ -39,7 +39,10 @@ impl GroupTree {
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
-        let part_of = |stack: StackId| grouping.frame_part_ids()[profile.stack_of(stack).1.index()];
+        let part_of = |stack: StackId| {
+            let (_, frame) = profile.stack_of(stack);
+            grouping.frame_part_ids()[frame.index()]
+        };
         let mut tree = Self::default();
         match roots {
             Roots::Callers(groups) => tree.add_callers(profile, &mut walk, groups, part_of),

@@ -102,7 +102,8 @@ impl<'a> Walk<'a> {
         while let Some(unlisted) = next.filter(|stack| !self.nodes[stack.index()].is_listed) {
             self.nodes[unlisted.index()].is_listed = true;
             self.listed.push(unlisted.0);
-            next = self.profile.stack_of(unlisted).0;
+            let (caller, _) = self.profile.stack_of(unlisted);
+            next = caller;
         }
     }
 
@@ -133,7 +134,8 @@ impl<'a> Walk<'a> {
         loop {
             step(self, Step::Leave(StackId(stack)));
             let next = self.nodes[stack as usize].next_sibling;
-            match self.profile.stack_of(StackId(stack)).0 {
+            let (caller, _) = self.profile.stack_of(StackId(stack));
+            match caller {
                 Some(caller) if next == NONE => stack = caller.0,
                 _ => return next,
             }
@@ -149,7 +151,8 @@ impl<'a> Walk<'a> {
             let node = &mut self.nodes[stack as usize];
             node.total += node.own;
             let total = node.total;
-            let first_sibling = match self.profile.stack_of(StackId(stack)).0 {
+            let (caller, _) = self.profile.stack_of(StackId(stack));
+            let first_sibling = match caller {
                 Some(caller) => {
                     self.nodes[caller.index()].total += total;
                     &mut self.nodes[caller.index()].first_callee

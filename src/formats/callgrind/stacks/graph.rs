@@ -172,7 +172,8 @@ impl CallGraph {
         }
         for (name, _) in remaining {
             let name = String::from_utf8_lossy(&name);
-            skipped.add(Error::new(format!("the formula of event {name} uses events that are not in the file")));
+            let message = format!("the formula of event {name} is malformed, or uses events that are not in the file");
+            skipped.add(Error::new(message));
         }
     }
 

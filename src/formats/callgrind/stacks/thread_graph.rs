@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// The functions that a thread ran, and the calls between them.
 pub(super) struct ThreadGraph<'g> {
-    /// For each function, its number in the file's graph.
+    /// For each function, its number in the graph of the whole callgrind file.
     pub(super) functions: Vec<u32>,
     /// All calls, sorted by caller and callee.
     pub(super) calls: Vec<CallEdge<'g>>,
@@ -29,7 +29,7 @@ pub(super) struct CallEdge<'g> {
 /// The self cost of a line in a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineCost {
-    /// Number of the file's name in the file's graph.
+    /// The source file's name, as a number among the texts of the call graph.
     pub(super) file: u32,
     pub(super) line: u32,
     /// The absolute value of the cost.
