@@ -196,7 +196,9 @@ const STACK: usize = 8 << 20;
 /// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
 /// larger one.
 pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
-    if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64) {
+    let is_large_enough = getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64);
+    if is_large_enough {
+        // If the address space is limited (`ulimit -v`), there may be no memory left when the stack grows later.
         if getrlimit(Resource::As).current.is_some() {
             use_stack_early();
         }

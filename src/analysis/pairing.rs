@@ -498,6 +498,7 @@ impl<'p> Function<'p> {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
         let module = match key.module {
+            // The module of JIT code is named after the process, so its name can't be compared.
             _ if key.is_jit => b"[JIT]",
             Some(module) => base_name(profile.name_of(module)),
             None => b"",

@@ -18,13 +18,13 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
 /// What the rows of an event are called, in the singular: `sample` or `span`. `None` if the rows are costs of recorded
 /// calls, which are exact amounts rather than samples.
 pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
-    match profile {
-        _ if !profile.calls.is_empty() => None,
-        // A trace may contain samples beside its spans. The event of the samples isn't measured exactly, so that its
-        // rows aren't called spans.
-        _ if (profile.cut_to_time || profile.rows_have_durations) && series.counting == Counting::Exact => Some("span"),
-        _ => Some("sample"),
+    if !profile.calls.is_empty() {
+        return None;
     }
+    let is_trace = profile.cut_to_time || profile.rows_have_durations;
+    // A trace may contain samples beside its spans. The event of the samples isn't measured exactly, so that its rows
+    // aren't called spans.
+    Some(if is_trace && series.counting == Counting::Exact { "span" } else { "sample" })
 }
 
 /// Formats a number with a noun whose plural ends in `s`: `1 sample`, `2 samples`.

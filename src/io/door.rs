@@ -193,7 +193,8 @@ impl Door<'_> {
     }
 
     /// The entries of a directory whose names `wanted` accepts, with metadata. Links aren't followed. `None` if there
-    /// is no such directory. This is the only place where jitgraft reads directories.
+    /// is no such directory. Except for directories that the user typed (`typed_names`), jitgraft reads directories
+    /// only here.
     pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -271,8 +272,8 @@ impl Door<'_> {
         if is_anybodys || is_its_own || is_trusted(owner) {
             return Ok(());
         }
-        let us = rustix::process::geteuid().as_raw();
-        let message = format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it");
+        let current_user = rustix::process::geteuid().as_raw();
+        let message = format!("belongs to user {owner}, not to root or to you ({current_user}); use -f to trust it");
         Err(Error::new(message).with_refusal(RefusalReason::Owner))
     }
 

@@ -97,7 +97,7 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
 /// `instead`.
 fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    // Nothing in a directory that can't be searched has metadata, so this is then the directory.
+    // The file or, if that is in a directory that can't be searched, the directory: the nearest path with metadata.
     let (nearest, about) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
     let (owner, current_user) = (user(about.uid()), user(rustix::process::geteuid().as_raw()));
     let what = if nearest == path { "it".to_owned() } else { nearest.display().to_string() };

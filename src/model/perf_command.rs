@@ -115,7 +115,8 @@ pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
     ];
     /// Options that select what is recorded instead of the program on the command line.
     const OTHERS: &[&str] = &["-a", "-p", "-t", "--app", "--system-wide"];
-    if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
+    let is_record = is_simpleperf(words) && words.get(1).is_some_and(|word| word == b"record");
+    if !is_record {
         return None;
     }
     let (mut index, mut records_others) = (2, false);

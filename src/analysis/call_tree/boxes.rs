@@ -125,7 +125,10 @@ impl CallTree {
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.items().iter().map(simplify).zip(0..).collect();
         // By name, but with `[truncated]` (`is_cut`) after all other names.
-        order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
+        order.sort_unstable_by(|one, other| {
+            let is_last = |(label, _): &(FrameLabel, u32)| is_cut(label);
+            is_last(one).cmp(&is_last(other)).then_with(|| one.cmp(other))
+        });
         let mut ranks = vec![0; order.len()];
         for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
             for &(_, label) in same_label {

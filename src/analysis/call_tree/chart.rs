@@ -201,10 +201,10 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
             });
         }
         for &node in &path[shared..] {
-            let label = Some(tree.nodes.get(node).1);
+            let (_, label) = tree.nodes.get(node);
             let depth = open.len() as u32;
             open.push(boxes.len());
-            boxes.push(PlacedBox { node, label, depth, start, end });
+            boxes.push(PlacedBox { node, label: Some(label), depth, start, end });
         }
         // The functions of this sample, including those shared with the previous one, run to the end of this sample.
         for &index in &open {

@@ -264,7 +264,8 @@ impl<'a> TreeBuilder<'a> {
         }
         // `run` is how many unnamed frames in a row the last node so far stands for; 0 if the last frame has a name.
         // `add_run` remembers the longest run of a node, which is shown with its label.
-        if place.run > 0 && tree.nodes.get(place.node).1 == label {
+        let (_, last_label) = tree.nodes.get(place.node);
+        if place.run > 0 && last_label == label {
             let run = place.run + 1;
             tree.add_run(place.node, run);
             return StackPlace { run, ..place };

@@ -230,8 +230,9 @@ impl Timeline {
         }
     }
 
-    /// Like [`nest`](Self::nest), but requires that each thread's slices are sorted by time, outer ones first. Returns
-    /// the number of spans that overlap without being nested; `None` if the slices aren't sorted.
+    /// Like [`nest`](Self::nest) (only for the threads for which `threads` is true), but requires that each thread's
+    /// slices are sorted by time, outer ones first. Returns the number of spans that overlap without being nested;
+    /// `None` if the slices aren't sorted.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
         let mut overlaps = 0;
@@ -241,7 +242,7 @@ impl Timeline {
             }
             let nesting = &mut nesting[slice.track as usize];
             if nesting.last.is_some_and(|last| last > slice.outer_first()) {
-                // `nest` then sets all depths again, also those that were set here.
+                // The slice is out of order. `nest` then sets all depths again, also those that were set here.
                 return None;
             }
             overlaps += u64::from(nesting.place(slice));

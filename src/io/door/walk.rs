@@ -314,6 +314,7 @@ impl Walk {
         if self.directories.len() > 1 {
             self.directories.pop();
         } else if !self.is_inside {
+            // The walk may leave the directory where it started.
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let above = File::from(openat(self.here()?, "..", flags, Mode::empty())?);
             self.directories = vec![above];
@@ -405,13 +406,12 @@ fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
 
 /// True if the directory has an access control list, or if that can't be found out.
 fn has_access_list(directory: &File) -> bool {
-    let own = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut list = [0; 1 << 10];
+    let read = rustix::fs::getxattr(path, c"system.posix_acl_access", &mut list[..]);
     // Any other error, such as that the list is too long for the buffer, counts as a list, too.
-    !matches!(
-        rustix::fs::getxattr(own, c"system.posix_acl_access", &mut list[..]),
-        Err(Errno::NODATA | Errno::OPNOTSUPP)
-    )
+    let has_none = matches!(read, Err(Errno::NODATA | Errno::OPNOTSUPP));
+    !has_none
 }
 
 /// True for a link in /proc that stands for an open file, or for the root or current directory of a process: following

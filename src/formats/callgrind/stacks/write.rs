@@ -387,6 +387,7 @@ impl GraphWriter<'_> {
         for ((site, callee), CallCosts { count, costs }) in &function.calls {
             self.switch_file(&mut file, site.file, frame);
             self.write_callee(*callee, frame);
+            // The position of the callee. The position of the call is on the next line, with the cost.
             self.put(&format!("calls={count} "));
             let (entry, entry_line) = self.sums.functions[*callee].entry;
             encoder.write_target(self.position(entry, entry_line), &mut self.text);
