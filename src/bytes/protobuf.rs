@@ -48,13 +48,13 @@ impl<'d> FieldValue<'d> {
     /// The numbers in one occurrence of a repeated 64-bit fixed-width field, which holds either one number or a packed
     /// list.
     pub fn fixed(self) -> impl ExactSizeIterator<Item = u64> + 'd {
-        let (one, packed) = match self {
+        let (single, packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
             Self::Bytes(bytes) => (None, bytes),
         };
         let (packed, _) = packed.as_chunks::<8>();
-        let count = packed.len() + usize::from(one.is_some());
-        (0..count).map(move |at| one.unwrap_or_else(|| u64::from_le_bytes(packed[at])))
+        let count = packed.len() + usize::from(single.is_some());
+        (0..count).map(move |index| single.unwrap_or_else(|| u64::from_le_bytes(packed[index])))
     }
 }
 

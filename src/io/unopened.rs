@@ -59,8 +59,8 @@ fn hint_for_missing(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     // Comparing names takes time, so only a limited number of them is considered.
     let names = typed_names(directory).into_iter().flatten().take(NAMES);
-    if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
-        return Some(format!("did you mean {}?", path.with_file_name(near).display()));
+    if let Some(similar) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
+        return Some(format!("did you mean {}?", path.with_file_name(similar).display()));
     }
     if name == "perf.data.old" {
         return Some(
@@ -82,15 +82,15 @@ const NAMES: usize = 10_000;
 /// name. Nothing is similar to a name with fewer than three characters.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
-    let mut near = Vec::new();
-    for other in names {
-        // A longer name that starts with this one counts as one difference, however much longer it is.
-        let distance = if other.starts_with(name) { 1 } else { strsim::levenshtein(name, &other) };
+    let mut similar = Vec::new();
+    for candidate in names {
+        // A longer name that starts with `name` counts as one difference, however much longer it is.
+        let distance = if candidate.starts_with(name) { 1 } else { strsim::levenshtein(name, &candidate) };
         if distance <= longest_distance {
-            near.push((distance, other));
+            similar.push((distance, candidate));
         }
     }
-    near.into_iter().min().map(|(_, other)| other)
+    similar.into_iter().min().map(|(_, candidate)| candidate)
 }
 
 /// The remedy for missing permissions: says who owns the file, or the directory that can't be searched, and suggests

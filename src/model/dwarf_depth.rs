@@ -319,6 +319,7 @@ pub(crate) fn read_uleb(bytes: &[u8], position: &mut usize) -> Option<u64> {
         *position += 1;
         value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
         shift += 7;
+        // The highest bit says that more bytes follow.
         if byte & 0x80 == 0 {
             return Some(value);
         }

@@ -87,7 +87,8 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut open = vec![0u32; profile.frame_count()];
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let function_index = function_at[profile.stack_of(stack).1.index()];
+        let (_, innermost_frame) = profile.stack_of(stack);
+        let function_index = function_at[innermost_frame.index()];
         if step == Step::Leave(stack) {
             open[function_index] -= 1;
             return;

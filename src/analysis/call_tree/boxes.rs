@@ -87,7 +87,10 @@ impl CallTree {
 
     /// All nodes except the root, with their labels. Parents come before their children.
     pub fn labeled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
+        (1..self.nodes.len() as u32).map(|node| {
+            let (_, label) = self.nodes.get(node);
+            (node, label)
+        })
     }
 
     /// The root's children, with their labels: the outermost frames, or the innermost ones if the tree is reversed.
@@ -181,7 +184,8 @@ impl CallTree {
     }
 
     fn node_label(&self, node: u32) -> Option<u32> {
-        Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+        let (_, label) = self.nodes.get(node);
+        (label != NO_LABEL).then_some(label)
     }
 }
 

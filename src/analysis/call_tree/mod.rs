@@ -150,7 +150,10 @@ impl CallTree {
         }
         if nodes.len() > 1 {
             // Sort the new steps in reverse order, because the last step is popped first.
-            let label = |node: u32| self.nodes.get(node).1 as usize;
+            let label = |node: u32| {
+                let (_, label) = self.nodes.get(node);
+                label as usize
+            };
             todo[first_new..].sort_unstable_by_key(|step| match *step {
                 TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
                 TreeStep::Enter(node, _) => Reverse(order.entered[label(node)]),

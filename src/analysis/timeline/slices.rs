@@ -387,6 +387,7 @@ impl Timeline {
             (track(slice), slice.outer_first(), *index)
         });
         let mut self_times = vec![0; self.slices.len()];
+        // The spans around the current one, outermost first.
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];

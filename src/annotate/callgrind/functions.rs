@@ -128,8 +128,9 @@ impl CallgrindCosts<'_> {
         for (dso, addresses) in by_file {
             // `Linked(0)`: callgrind's addresses are as linked already.
             let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
-            let found = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
-            for (&addr, extent) in request.offsets.iter().zip(found) {
+            // One result for each offset; `None` where no symbol covers it.
+            let results = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
+            for (&addr, extent) in request.offsets.iter().zip(results) {
                 if let Some(extent) = extent {
                     all.insert((dso, addr), extent);
                 }

@@ -127,7 +127,8 @@ fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
 fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
     let (low, high) = match (low, high) {
         (Some(low), Some(high)) => (low, high),
-        (one, other) => return one.or(other),
+        // At least one of the trees is empty.
+        (low, high) => return low.or(high),
     };
     // The node with the smaller rank becomes the root.
     if low.rank <= high.rank {
