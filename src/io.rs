@@ -254,8 +254,8 @@ fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
 /// unknown.
 fn remember_stdin(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
-    let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    opened::remember(&about, modes::mode_of_typed(&own, &about));
+    let link_to_file = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    opened::remember(&about, modes::mode_of_typed(&link_to_file, &about));
     Ok(())
 }
 

@@ -164,9 +164,9 @@ impl<'a> TreeBuilder<'a> {
             labels.push(self.tree.labels.intern(FrameLabel { text, start: None, category: None }));
         }
         let labels: Box<[u32]> = labels.into_boxed_slice();
-        let next = self.roots.len() as u32;
-        let root = *self.root_by_labels.entry(labels.clone()).or_insert(next);
-        if root == next {
+        let new_root = self.roots.len() as u32;
+        let root = *self.root_by_labels.entry(labels.clone()).or_insert(new_root);
+        if root == new_root {
             self.roots.push((labels, is_java(&track.comm)));
         }
         self.root_by_track.insert(id, root);

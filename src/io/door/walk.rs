@@ -429,7 +429,7 @@ fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
 /// `None`.
 fn descriptor(directory: &File, name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.parse().ok()?;
-    let shown = shown(directory);
-    let own = |path: &str| Path::new(path).canonicalize().is_ok_and(|own| own == shown);
-    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(own).then_some(number)
+    let directory_path = shown(directory);
+    let is_directory = |path: &str| Path::new(path).canonicalize().is_ok_and(|path| path == directory_path);
+    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(is_directory).then_some(number)
 }
