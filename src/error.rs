@@ -482,7 +482,7 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Starts with nothing skipped. Warnings call the skipped things records.
+    /// Starts with nothing skipped. In warnings, what is skipped is called a "record".
     fn default() -> Self {
         Self::new("record")
     }

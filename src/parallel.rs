@@ -20,7 +20,7 @@ impl Pool {
     /// Starts `threads` workers; `None` means one for each CPU that this process may use. If the system doesn't allow
     /// that many threads (`ulimit -u`, `ulimit -v`, `pids.max` of a control group), there are fewer.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
-        /// More threads per CPU would only wait for each other and for their own start.
+        /// The maximum number of threads per CPU. More would only wait for each other and for their own start.
         const PER_PROCESSOR: usize = 8;
         /// Up to this many threads are always allowed, so that tests can show that results don't depend on their
         /// number.

@@ -120,7 +120,8 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
             name,
             module,
             kind,
-            // The executed line usually is in the file where the function starts, so that file gets the partner's path.
+            // The file of the executed line. It is usually the one where the function starts, so use the path that the
+            // partner has for that.
             file: start_file.or(own_file),
             start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
@@ -437,7 +438,7 @@ struct Alignment {
     contrary: u32,
     /// How often a function moved by another number of lines than the one above it.
     changes: u32,
-    /// By how many lines these functions moved farther or less far than the ones above them, all added up.
+    /// By how many lines functions moved farther or less far than the ones above them, all added up.
     lines: u64,
     /// The partner of the last function but one, as an index in the longer list.
     previous: usize,

@@ -277,9 +277,9 @@ impl Door<'_> {
         Err(Error::new(message).with_refusal(RefusalReason::Owner))
     }
 
-    /// True if only root and the current user can truncate the file, so that it can be mapped instead of copied. Not
-    /// for files in a process's root directory, because root in that container could truncate them. Files in an input
-    /// directory are trusted as much as the input itself.
+    /// True if only root and the current user can truncate the file, so that it can be mapped instead of copied. False
+    /// for files in a process's root directory: the process may be in a container, whose root user could truncate them.
+    /// Files in an input directory are trusted as much as the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside

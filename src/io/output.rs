@@ -64,7 +64,7 @@ fn first_write(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(MAX_WRITE)]
 }
 
-/// As many of the first slices as have at most [`MAX_WRITE`] bytes together. Empty if the first slice alone is longer.
+/// The slices to write first: as many as fit into [`MAX_WRITE`] bytes. Empty if the first slice alone is longer.
 fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
     let mut len = 0;
     let fits = |slice: &&IoSlice<'_>| {

@@ -147,7 +147,7 @@ impl Write for Spool {
             io::ErrorKind::Interrupted => error,
             _ => {
                 let message = format!("a temporary file in {} cannot be written", std::env::temp_dir().display());
-                // The remedy: another directory for temporary files.
+                // `elsewhere` is the remedy: it suggests another directory for temporary files.
                 io::Error::other(Error::new(message).because(error).with_remedy(elsewhere()))
             }
         })

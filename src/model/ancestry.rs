@@ -195,15 +195,15 @@ impl Ancestry {
     }
 
     /// The time range around `time` in which [`inherited_code`](Self::inherited_code) returns the same ancestors.
-    /// Before the fork it is only `time` itself, because each time then has a different answer.
+    /// For a time before the fork, it is only `time` itself, because each time then has a different answer.
     pub fn inherited_code_period(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
-            // Since the exec, the process has nothing inherited any more.
+            // After the exec, the process has none of the code that it inherited.
             Some(exec) if time >= exec => exec..Nanos(u64::MAX),
-            // Since the fork, until the exec (if there is one), it has what its parent had at the fork.
+            // From the fork until the exec (if there is one), the process has what its parent had at the fork.
             _ if time >= at => at..exec.unwrap_or(Nanos(u64::MAX)),
-            // Before the fork.
+            // The time is before the fork.
             _ => time..Nanos(time.0.saturating_add(1)),
         }
     }
@@ -266,8 +266,8 @@ impl Ancestry {
                 if line.contains(&visited) {
                     self.cut(visited);
                 }
-                // If the line is a cycle, this is still 0: `visited` was just cut from its parent, so it has no
-                // ancestors.
+                // If the line is a cycle, the depth of `visited` is still 0. That is right: `visited` was just cut from
+                // its parent, so it has no ancestors.
                 depth = depths[&visited];
             }
             // Go back from the oldest ancestor to `pid`, counting.

@@ -237,7 +237,7 @@ fn is_kernel_file(path: &[u8]) -> bool {
     }
     let release = base.strip_prefix(b"vmlinux").or_else(|| base.strip_prefix(b"vmlinuz"));
     release.is_some_and(|release| release.is_empty() || release.starts_with(b"-") || release.starts_with(b"."))
-        // Also files that somebody renamed, such as `6.1-vmlinux`.
+        // Kernel images that somebody renamed count, too, such as `6.1-vmlinux`.
         || path.ends_with(b"vmlinux")
 }
 

@@ -125,7 +125,7 @@ pub fn list_some(values: impl Iterator<Item = String>) -> String {
     const LISTED: usize = 5;
     let mut listed: Vec<String> = Vec::new();
     for value in values {
-        // In quotes, so that its comma isn't taken for the end of the value.
+        // Quote a value that contains a comma, so that the comma isn't taken for the end of the value.
         let value = if value.contains(", ") { format!("'{value}'") } else { value };
         if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
             listed.push(value);

@@ -90,8 +90,8 @@ pub(super) struct TreeBuilder<'a> {
     /// the location in a field of its own ([`Spelling::by_start`]).
     namesakes: Option<Namesakes>,
     tree: CallTree,
-    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
-    /// hasn't been needed yet.
+    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if
+    /// the label hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
     /// For each stack, the root below which it was placed last, and its place there. Empty if all stacks are placed in
     /// one pass: in a tree with a single root that isn't reversed.

@@ -40,7 +40,7 @@ impl SliceNames {
         self.texts.len()
     }
 
-    /// True if it is empty.
+    /// True if there are no names.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }

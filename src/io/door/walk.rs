@@ -34,8 +34,8 @@ pub(in super::super) enum Links {
 pub(in super::super) struct Place {
     pub(in super::super) file: File,
     pub(in super::super) about: Metadata,
-    /// True if everybody may search the directories that the walk went through. It starts at the root, in the current
-    /// directory, or at a directory that the user typed.
+    /// True if everybody may search the directories that the walk went through. A walk starts at the root, in the
+    /// current directory, or at a directory that the user typed.
     is_reachable: bool,
     /// True if everybody may search the directories above the one in which the walk started.
     is_start_reachable: bool,
@@ -74,8 +74,8 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). The correct value is
-    /// set when the walk has ended.
+    /// Creates the place for a file that a walk has reached. The value of the field `is_start_reachable` is only a
+    /// guess (true). The correct value is set when the walk has ended.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;

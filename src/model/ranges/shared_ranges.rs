@@ -20,7 +20,7 @@ type Tree<V> = Option<Arc<RangeNode<V>>>;
 #[derive(Debug, Clone)]
 struct RangeNode<V> {
     entry: Entry<V>,
-    /// A random number; not larger than the ranks of both children.
+    /// A random number, which isn't larger than the rank of either child.
     rank: u64,
     /// The entries at lower addresses.
     left: Tree<V>,
