@@ -422,7 +422,7 @@ impl Stream {
     }
 
     /// Reads until `head` has at least `least` bytes or the input ends. `head` never gets more than `most` bytes.
-    /// Returns those of its bytes that weren't consumed. After an error, what was read before it is kept.
+    /// Returns the bytes of `head` that weren't consumed. After an error, what was read before it is kept.
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         if self.head.len() < least {
             let mut filled = self.head.len();

@@ -300,6 +300,7 @@ impl Door<'_> {
         match (len, end) {
             // Files in /proc have contents although their length is 0.
             (0, _) if self.named == Named::User => spool(file),
+            // The file is empty, or nothing but a hole.
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => whole::contents_to(file, end),
         }

@@ -89,7 +89,7 @@ static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 /// are those that it was started with, because the other program inherits them.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
-    let own_limit = getrlimit(Resource::Data);
+    let lowered_limit = getrlimit(Resource::Data);
     // This can't fail: only the soft limit was lowered, and a process may raise it again up to the hard limit.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
     // SAFETY: the default action, and ignoring a signal, run no code of this program.
@@ -97,7 +97,7 @@ pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
     let started = start();
     // SAFETY: ignoring a signal runs no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own_limit));
+    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, lowered_limit));
     started
 }
 

@@ -22,6 +22,7 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
         while let Some((function, next)) = path.last_mut() {
             let caller = *function;
             let Some(&callee) = callees[caller as usize].get(*next) else {
+                // All callees of this function have been visited, so its own visit ends.
                 path.pop();
                 let above = path.last().map(|(function, _)| *function);
                 search.leave(caller, above);

@@ -259,7 +259,9 @@ impl LineOrder {
         // Labels with the same text, which only differ in category or start, get the same rank.
         let mut rank = 0;
         for (index, line) in lines.iter().enumerate() {
-            rank += u32::from(index > 0 && lines[index - 1].cmp(line).is_ne());
+            if index > 0 && lines[index - 1].cmp(line).is_ne() {
+                rank += 1;
+            }
             let ranks = if line.end.is_none() { &mut order.own } else { &mut order.entered };
             ranks[line.label_id] = rank;
         }

@@ -106,6 +106,7 @@ pub(super) struct TreeBuilder<'a> {
 }
 
 impl<'a> TreeBuilder<'a> {
+    /// Starts with an empty tree. [`Self::place`] adds the stacks.
     pub(super) fn new(profile: &'a Profile, spelling: Spelling) -> Self {
         let no_labels = || vec![NO_LABEL; profile.frame_count()];
         Self {

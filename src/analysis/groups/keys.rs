@@ -135,7 +135,8 @@ impl ValueParts {
         let (hash, width) = (hash_of(&(new, function)), new.len());
         let existing = self.ids.find(hash, |id| {
             let id = id as usize;
-            self.functions[id] == function && earlier[id * width..][..width] == *new
+            let values = &earlier[id * width..][..width];
+            self.functions[id] == function && values == new
         });
         let id = match existing {
             Some(id) => {

@@ -142,11 +142,12 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Computes total weights and links siblings in ID order. Returns the first stack without a caller, or `NONE` if no
-    /// stack has weight.
+    /// Computes total weights and links siblings in ID order. `listed` must be sorted. Returns the first stack without
+    /// a caller, or `NONE` if no stack has weight.
     fn link(&mut self) -> u32 {
         let mut first_root = NONE;
-        // Callees come before their callers, so that their totals are complete.
+        // From the last ID to the first, callees come before their callers. So a stack's total is complete when the
+        // loop gets to the stack.
         for &stack in self.listed.iter().rev() {
             let node = &mut self.nodes[stack as usize];
             node.total += node.own;

@@ -112,10 +112,11 @@ impl Innermost {
             let (first, last) = self.begins[node];
             first <= span.start || last >= span.end
         };
-        let mut node = self.lanes + lane;
         if lane >= self.lanes {
             return None;
         }
+        // In the tree, lane N is node `self.lanes` + N, and the parent of node N is node N / 2.
+        let mut node = self.lanes + lane;
         while !may_have(node) {
             // Go to the next subtree on the right. From a right child (an odd number), go up first. At the right edge
             // of the tree, this goes up beyond the root, to 0.

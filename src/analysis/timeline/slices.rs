@@ -444,6 +444,7 @@ impl Timeline {
                 continue;
             }
             let lanes = &mut lanes[slice.track as usize];
+            // `place` counts a span that overlaps another one without being nested.
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
         }

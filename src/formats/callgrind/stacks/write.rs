@@ -343,6 +343,7 @@ impl GraphWriter<'_> {
 
     /// Writes the header of the file.
     fn write_header(&self, out: &mut dyn Write) -> Result<()> {
+        // The names of all threads, for the `cmd:` line.
         let comms = self.profile.tracks().iter().map(|track| String::from_utf8_lossy(&track.comm));
         let mut comms: Vec<String> =
             comms.filter(|comm| !comm.is_empty()).map(|comm| comm.replace(['\n', '\r'], " ")).collect();
