@@ -144,8 +144,8 @@ impl Error {
         }
         let mut cause = std::error::Error::source(self);
         while let Some(error) = cause {
-            if let Some(own) = error.downcast_ref::<Self>() {
-                return own.kind();
+            if let Some(own_error) = error.downcast_ref::<Self>() {
+                return own_error.kind();
             }
             if let Some(io) = error.downcast_ref::<std::io::Error>() {
                 return match io.kind() {
@@ -277,17 +277,16 @@ impl Error {
 pub fn strip_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
-    let Some((what, rest)) = QUOTING.iter().find_map(|what| Some((*what, text.strip_prefix(what)?))) else {
-        return text;
-    };
+    let split = QUOTING.iter().find_map(|problem| Some((*problem, text.strip_prefix(problem)?)));
+    let Some((problem, details)) = split else { return text };
     // What precedes the quoted value, such as `string`; empty for names of fields and variants.
-    let kind = rest.split(['`', '"', '\'', ',']).next().unwrap_or_default().trim_end();
-    if let Some((_, expected)) = rest.rsplit_once(", expected ") {
-        return format!("{}, expected {expected}", format!("{what}{kind}").trim_end());
+    let kind = details.split(['`', '"', '\'', ',']).next().unwrap_or_default().trim_end();
+    if let Some((_, expected)) = details.rsplit_once(", expected ") {
+        return format!("{}, expected {expected}", format!("{problem}{kind}").trim_end());
     }
     match text.rsplit_once(" at line ") {
-        Some((_, place)) => format!("{} at line {place}", what.trim_end()),
-        None => what.trim_end().to_owned(),
+        Some((_, position)) => format!("{} at line {position}", problem.trim_end()),
+        None => problem.trim_end().to_owned(),
     }
 }
 
@@ -482,7 +481,7 @@ pub struct Skipped {
 }
 
 impl Default for Skipped {
-    /// Starts with nothing skipped. Warnings call the skipped things records.
+    /// Starts with nothing skipped. In warnings, what is skipped is called a "record".
     fn default() -> Self {
         Self::new("record")
     }

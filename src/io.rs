@@ -254,8 +254,8 @@ fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
 /// unknown.
 fn remember_stdin(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
-    let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    opened::remember(&about, modes::mode_of_typed(&own, &about));
+    let link_to_file = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    opened::remember(&about, modes::mode_of_typed(&link_to_file, &about));
     Ok(())
 }
 
@@ -422,7 +422,7 @@ impl Stream {
     }
 
     /// Reads until `head` has at least `least` bytes or the input ends. `head` never gets more than `most` bytes.
-    /// Returns those of its bytes that weren't consumed. After an error, what was read before it is kept.
+    /// Returns the bytes of `head` that weren't consumed. After an error, what was read before it is kept.
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         if self.head.len() < least {
             let mut filled = self.head.len();

@@ -115,9 +115,9 @@
 //! People who change jitgraft find the map of its code further down in `src/lib.rs`.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
-// Without the commands, much of the code in the rooms is unused, and nothing outside sees it.
+// Without the commands, much of the code in the internal modules is unused, and nothing outside the crate can reach it.
 #![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, unreachable_pub))]
-// Items that are public within the rooms explain themselves by private ones, and the map names rooms that aren't public.
+// Documentation in the internal modules links to private items, and the map of the code below links to these modules.
 #![allow(rustdoc::private_intra_doc_links)]
 #![cfg_attr(not(feature = "cli"), allow(rustdoc::broken_intra_doc_links))]
 
@@ -126,8 +126,8 @@ mod api;
 #[doc(hidden)]
 pub mod commands;
 
-/// The rooms below the public ones. They are public in here for `internals`, and private otherwise. This page is for
-/// people who change jitgraft.
+/// The internal modules, called rooms below. They are public in here for `internals`, and private otherwise. This page
+/// is for people who change jitgraft.
 ///
 /// # The map of the code
 ///
@@ -212,7 +212,7 @@ use rooms::{
 #[cfg(feature = "cli")]
 use rooms::{annotate, doctor};
 
-/// The rooms, for the program, its benchmarks and fuzz targets. Anything in here may change in any version.
+/// The internal modules, for the program, its benchmarks and fuzz targets. Anything in here may change in any version.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod internals {

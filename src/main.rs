@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     with_enough_stack(run)
 }
 
+/// Parses the command line, runs the command, and prints the error if it fails.
 fn run() -> ExitCode {
     let cli = match Cli::from_words(std::env::args_os()) {
         Ok(cli) => cli,

@@ -20,7 +20,7 @@ impl Pool {
     /// Starts `threads` workers; `None` means one for each CPU that this process may use. If the system doesn't allow
     /// that many threads (`ulimit -u`, `ulimit -v`, `pids.max` of a control group), there are fewer.
     pub fn new(threads: Option<NonZeroUsize>) -> Result<Self> {
-        /// More threads per CPU would only wait for each other and for their own start.
+        /// The maximum number of threads per CPU. More would only wait for each other and for their own start.
         const PER_PROCESSOR: usize = 8;
         /// Up to this many threads are always allowed, so that tests can show that results don't depend on their
         /// number.
@@ -196,7 +196,9 @@ const STACK: usize = 8 << 20;
 /// Runs `f` on this thread or, if its stack is smaller than any input may need (`ulimit -s`), on a new thread with a
 /// larger one.
 pub fn with_enough_stack<O: Send>(f: impl Fn() -> O + Sync) -> O {
-    if getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64) {
+    let is_large_enough = getrlimit(Resource::Stack).current.is_none_or(|limit| limit >= STACK as u64);
+    if is_large_enough {
+        // If the address space is limited (`ulimit -v`), there may be no memory left when the stack grows later.
         if getrlimit(Resource::As).current.is_some() {
             use_stack_early();
         }

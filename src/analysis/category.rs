@@ -103,7 +103,8 @@ impl Category {
     }
 
     /// The category of a frame for tables, which name it. `are_known` is what [`are_known`](Self::are_known) says of
-    /// the profile. If it is false, nothing is known of frames that only seem to be native, unless they have a module.
+    /// the profile. If it is false, all code looks native, so a frame that looks native is only counted as native if
+    /// it has a module; otherwise its category is unknown.
     pub fn for_table(frame: &Frame, are_known: bool) -> Self {
         match Self::from_frame(frame) {
             Self::Native | Self::NativeUnnamed if !are_known && frame.module.is_none() => Self::Unknown,

@@ -90,6 +90,8 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl fmt::Display for CodeShares {
+    /// Writes the shares as percentages. Those of JIT code and of memory without a file are only written if there is
+    /// any.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.2}% in functions with a name", percent(self.named, self.whole))?;
         if self.jit > 0 {

@@ -60,6 +60,7 @@ impl Filter {
 
     /// Removes the rows of the profile that the filter rejects.
     pub fn apply(&self, profile: &mut Profile) {
+        // The default filter allows everything.
         if *self == Self::default() {
             return;
         }

@@ -92,6 +92,7 @@ pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     // theirs, so that they are recognized when our output is read again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
+    // If neither name nor ID of the process or thread is asked for, no frame identifies it.
     if by == RootFrame::Nothing && !annotate.pid && !annotate.tid {
         return roots;
     }
@@ -306,16 +307,16 @@ pub fn is_unnamed(label: &str) -> bool {
 fn without_arguments(name: &str) -> &str {
     let mut depth = 0i32;
     let bytes = name.as_bytes();
-    for (at, &byte) in bytes.iter().enumerate() {
+    for (position, &byte) in bytes.iter().enumerate() {
         match byte {
             b'<' | b'{' | b'[' => depth += 1,
             b'>' | b'}' | b']' | b')' => depth -= 1,
             b'(' => {
                 // Go's receivers, such as `(*Client)` in `http.(*Client).Do`.
-                let is_receiver = at > 0 && bytes[at - 1] == b'.';
-                let is_namespace = name[at..].starts_with("(anonymous namespace)");
-                if depth == 0 && at > 0 && !is_receiver && !is_namespace {
-                    return &name[..at];
+                let is_receiver = position > 0 && bytes[position - 1] == b'.';
+                let is_namespace = name[position..].starts_with("(anonymous namespace)");
+                if depth == 0 && position > 0 && !is_receiver && !is_namespace {
+                    return &name[..position];
                 }
                 depth += 1;
             }

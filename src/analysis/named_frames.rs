@@ -121,8 +121,8 @@ impl LocationFrames {
     }
 
     /// Adds the location with the ID `number`. `lines` are its functions, innermost first; all but the outermost were
-    /// inlined. `without_lines` describes the location apart from its functions. If `lines` is empty, it becomes the
-    /// location's only frame. Otherwise the outermost function gets its kind of code, and the rest of it isn't used.
+    /// inlined. `without_lines` describes the location apart from its functions. It becomes the location's only frame
+    /// if `lines` is empty. Otherwise only its kind of code is used: the outermost function gets that kind.
     pub fn add<'a>(
         &mut self,
         number: u64,

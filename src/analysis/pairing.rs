@@ -120,7 +120,8 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
             name,
             module,
             kind,
-            // The executed line usually is in the file where the function starts, so that file gets the partner's path.
+            // The file of the executed line. It is usually the one where the function starts, so use the path that the
+            // partner has for that.
             file: start_file.or(own_file),
             start: FunctionStart { file: start_file, ..partner.start },
             build: frame.build.map(|build| aligned.name(before.name_of(build))),
@@ -232,6 +233,7 @@ impl Pairs {
         let mut groups = BTreeMap::<_, Vec<(usize, Option<usize>)>>::new();
         for (index, function) in old.list.iter().enumerate() {
             let identical = new_indexes.get(&function.identity()).copied();
+            // Functions with the same name, module and file name are in the same group.
             groups.entry(function.group(Step::Exact)).or_default().push((index, identical));
         }
         for group in groups.into_values() {
@@ -347,9 +349,9 @@ impl Pairs {
             for (at_long, cell) in row.iter_mut().enumerate().skip(at_short) {
                 let (earlier, later) = sides(at_short, at_long);
                 let shift = moved(at_short, at_long);
-                let mut found: Option<Alignment> = None;
+                let mut best_way: Option<Alignment> = None;
                 // Extend each way to pair the functions before this one (`before`). The first function has none before
-                // it, so its way begins empty (`start`).
+                // it, so its way begins empty (`start`), without a previous partner (`usize::MAX`, which nobody reads).
                 let previous = best.last().map_or(&[][..], Vec::as_slice);
                 let before = previous.iter().take(at_long).enumerate().filter_map(|(at, cell)| Some((at, (*cell)?)));
                 let start = if at_short == 0 { Some((usize::MAX, Alignment::default())) } else { None };
@@ -365,11 +367,11 @@ impl Pairs {
                         lines: alignment.lines + shift.abs_diff(last_shift),
                         previous: at_previous,
                     };
-                    if found.is_none_or(|found| next.cost() < found.cost()) {
-                        found = Some(next);
+                    if best_way.is_none_or(|best_way| next.cost() < best_way.cost()) {
+                        best_way = Some(next);
                     }
                 }
-                *cell = found;
+                *cell = best_way;
             }
             best.push(row);
         }
@@ -434,8 +436,9 @@ struct Alignment {
     /// How often a function moved up relative to the one above it, although the later profile has more functions; or
     /// down, although it has fewer.
     contrary: u32,
-    /// How often a function moved by another number of lines than the one above it, and by how many lines altogether.
+    /// How often a function moved by another number of lines than the one above it.
     changes: u32,
+    /// By how many lines functions moved farther or less far than the ones above them, all added up.
     lines: u64,
     /// The partner of the last function but one, as an index in the longer list.
     previous: usize,
@@ -464,9 +467,9 @@ fn common_ending(one: &[u8], other: &[u8]) -> usize {
 /// The result of [`similarity`] for functions with the same callers and callees.
 const MOST_SIMILAR: u32 = 8;
 
-/// Compares the callers and callees of two functions. Returns a number from 0 (nothing in common) to [`MOST_SIMILAR`]
-/// (the same callers and callees, with the same shares of the weight). The number is rounded, because finer differences
-/// would be chance.
+/// Compares the callers and callees of two functions, which are given as weights by side (caller or callee) and hash of
+/// the name. Returns a number from 0 (nothing in common) to [`MOST_SIMILAR`] (the same callers and callees, with the
+/// same shares of the weight). The number is rounded, because finer differences would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {
@@ -496,6 +499,7 @@ impl<'p> Function<'p> {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
         let module = match key.module {
+            // The module of JIT code is named after the process, so its name can't be compared.
             _ if key.is_jit => b"[JIT]",
             Some(module) => base_name(profile.name_of(module)),
             None => b"",
@@ -599,7 +603,8 @@ impl<'p> Functions<'p> {
         Self { profile, list, by_frame }
     }
 
-    /// The weights of callers and callees for each of the `wanted` functions.
+    /// The weights of callers and callees for each of the `wanted` functions. Callers and callees are identified by
+    /// their names, without what `step` ignores.
     fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
         let mut neighbors_of: FxHashMap<usize, Neighbors> =
             wanted.map(|function| (function, Neighbors::default())).collect();
@@ -614,12 +619,15 @@ impl<'p> Functions<'p> {
         let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.comparable_name(step))).collect();
         // Visit callees before callers: a callee's stack ID is larger, so its total weight is complete when it is
         // visited.
-        for (stack, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
+        let stacks: Vec<_> = self.profile.stacks().collect();
+        for (stack, (parent, frame)) in stacks.into_iter().enumerate().rev() {
+            // An outermost frame has no caller.
             let Some(parent) = parent else { continue };
             let weight = weights[stack];
             weights[parent.index()] = weights[parent.index()].saturating_add(weight);
+            let (_, parent_frame) = self.profile.stack_of(parent);
             let callee = self.by_frame[frame.index()] as usize;
-            let caller = self.by_frame[self.profile.stack_of(parent).1.index()] as usize;
+            let caller = self.by_frame[parent_frame.index()] as usize;
             if let Some(neighbors) = neighbors_of.get_mut(&callee) {
                 let sum = neighbors.entry((Side::Caller, hashes[caller])).or_default();
                 *sum = sum.saturating_add(weight);

@@ -18,13 +18,13 @@ pub fn quantity(weight: u64, unit: &Unit, kind: Weight) -> String {
 /// What the rows of an event are called, in the singular: `sample` or `span`. `None` if the rows are costs of recorded
 /// calls, which are exact amounts rather than samples.
 pub fn row_word(profile: &Profile, series: &Series) -> Option<&'static str> {
-    match profile {
-        _ if !profile.calls.is_empty() => None,
-        // A trace may contain samples beside its spans. The event of the samples isn't measured exactly, so that its
-        // rows aren't called spans.
-        _ if (profile.cut_to_time || profile.rows_have_durations) && series.counting == Counting::Exact => Some("span"),
-        _ => Some("sample"),
+    if !profile.calls.is_empty() {
+        return None;
     }
+    let is_trace = profile.cut_to_time || profile.rows_have_durations;
+    // A trace may contain samples beside its spans. The event of the samples isn't measured exactly, so that its rows
+    // aren't called spans.
+    Some(if is_trace && series.counting == Counting::Exact { "span" } else { "sample" })
 }
 
 /// Formats a number with a noun whose plural ends in `s`: `1 sample`, `2 samples`.
@@ -35,7 +35,8 @@ pub fn counted(number: u64, word: &str) -> String {
 /// Formats a duration given in nanoseconds, with three significant digits and a fitting unit.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // If rounding to three digits would give 1000 of a unit (from 999.5 on), use the next larger unit.
+    // If rounding to three digits would give 1000 of a unit, use the next larger unit. That is the case from 999.5 on,
+    // which is 1999 / 2000 of the larger unit.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;

@@ -57,6 +57,7 @@ fn z(before: Share, after: Share) -> f64 {
     // In a 2×2 table with fixed sums, all four values differ from their expected values by the same amount. Yates'
     // correction reduces it by half a sample, but not below 0.
     let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
+    // The table's cells for the samples in the function, and those for all other samples.
     let inside = term(expected1, apart) + term(whole2 * share, -apart);
     let outside = term(whole1 * (1.0 - share), -apart) + term(whole2 * (1.0 - share), apart);
     (2.0 * (inside + outside)).max(0.0).sqrt()

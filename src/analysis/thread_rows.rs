@@ -52,6 +52,7 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
     let order = process_order(profile, &threads);
     threads.sort_by_key(|thread| {
         let process_position = thread.pid.and_then(|pid| order.get(&pid)).copied();
+        // A process's first thread comes before its others, because `false` sorts before `true`.
         (process_position, !thread.is_main(), thread.tid.map(|tid| tid.0))
     });
     threads
@@ -81,8 +82,9 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     // The children of each process. Under `None` are the processes whose parent isn't known.
     let mut children: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
-    let mut seen = FxHashSet::default();
-    for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
+    // Visit each process once, even if it has several threads.
+    let mut visited = FxHashSet::default();
+    for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| visited.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
         // Ignore a parent that has no samples here, such as the recorder itself.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));

@@ -95,8 +95,8 @@ use std::path::{Path, PathBuf};
 /// up. `load` finds it out from the recording.
 #[derive(Debug)]
 pub struct CodeMap {
-    /// Finds code by process, address and time. It has no lines (`lines` has them), and of names (`names`) only the
-    /// endings that the search itself depends on.
+    /// Finds code by process, address and time. It contains no lines (they are in `lines`) and no names (they are in
+    /// `names`), except for those endings of names on which the search itself depends.
     index: code_map::CodeMap<'static>,
     /// The names of all code, one after the other.
     names: Vec<u8>,

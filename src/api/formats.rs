@@ -205,10 +205,12 @@ fn write_built_in(profile: &Profile, format: &str, out: &mut dyn Write) -> Resul
 /// A copy of the profile as the writer needs it: names of JIT functions are spelled in the writer's default way, and
 /// samples are added up if the writer lists sums. `None` if the profile is fine as it is.
 fn prepare_for(writer: &format::Writer, stacks: &stacks::Profile) -> Option<stacks::Profile> {
+    // Names that jitgraft has looked up are spelled in the writer's way; names that the input had stay as they are.
     let naming = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     if naming.for_profile(stacks) == JitNames::Raw && writer.rows == Keep::EachRow {
         return None;
     }
+    // `Whole` collects the rows of a profile, and spells its names.
     let mut whole = Whole::new(writer.rows, naming);
     // Taking a whole profile never fails, because nothing is written.
     whole.take(&mut stacks.clone()).ok()?;

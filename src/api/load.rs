@@ -308,7 +308,8 @@ impl LoadOptions {
     }
 
     /// Looks up source files and lines of the frames of recordings, which takes longer. Without this option or
-    /// [`addresses`](Self::addresses), they have none. Frames of other formats have what the input says.
+    /// [`addresses`](Self::addresses), these frames have no file and line. Frames of other formats have what the input
+    /// says.
     pub fn lines(mut self, lines: bool) -> Self {
         self.lines = lines;
         self

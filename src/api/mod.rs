@@ -1,4 +1,4 @@
-//! The public library: plain types around the rooms below, for profilers, agents and symbolizers.
+//! The public library: plain types around the crate's internal modules, for profilers, agents and symbolizers.
 //!
 //! | file | contents |
 //! |---|---|
@@ -10,7 +10,8 @@
 //! | `naming` | adding names to the bytes of a profile that has addresses only |
 //!
 //! Nothing here installs a signal handler or a panic hook, ends the process, or prints. Options have builders, and
-//! structs that will grow are `#[non_exhaustive]`. Types of the other rooms are only passed on if they are plain data.
+//! structs that will grow are `#[non_exhaustive]`. Types of the internal modules are only passed on if they are plain
+//! data.
 
 mod code_map;
 mod flame_graph;

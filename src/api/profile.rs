@@ -224,6 +224,7 @@ pub struct Frames<'a> {
 impl<'a> Iterator for Frames<'a> {
     type Item = Frame<'a>;
 
+    /// Returns the frame whose turn it is, and goes on to its caller.
     fn next(&mut self) -> Option<Frame<'a>> {
         let stacks = self.stacks?;
         let (caller, frame) = stacks.stack_of(self.next?);

@@ -140,7 +140,8 @@ impl OwnedSourceMap {
         &self.texts[index as usize]
     }
 
-    /// Like [`StoredLines::calls_at`].
+    /// The functions at an offset in the code: inlined calls, from the innermost outwards, then the function that was
+    /// compiled. Empty if no line is known there.
     fn calls_at(&self, offset: u64) -> Vec<PlacedCall<'_>> {
         let after = self.lines.partition_point(|line| line.offset <= offset);
         let Some(line) = self.lines[..after].last() else { return Vec::new() };

@@ -114,7 +114,9 @@ impl<'data> Cursor<'data> {
 
     #[cold]
     fn too_short(&self, field: &str, len: u64) -> Error {
-        self.error(format!("{field} needs {len} bytes, {} are left", self.left()))
+        let left = self.left();
+        let verb = if left == 1 { "is" } else { "are" };
+        self.error(format!("{field} needs {len} bytes, but only {left} {verb} left"))
     }
 
     /// Reads `len` bytes and returns a cursor over them; `field` names them in error messages.
@@ -166,7 +168,7 @@ mod tests {
         assert_eq!(little.u8("b").unwrap(), 2);
         assert_eq!(little.cstr("name").unwrap(), b"x");
         let error = little.u16("size").unwrap_err();
-        assert_eq!(error.to_string(), "at byte 0x6b: size needs 2 bytes, 1 are left");
+        assert_eq!(error.to_string(), "at byte 0x6b: size needs 2 bytes, but only 1 is left");
         assert_eq!(Cursor::new(&bytes, 0, Endian::Big).u32("a").unwrap(), 0x0100_0000);
         assert!(little.bytes(u64::MAX, "code").is_err());
     }

@@ -48,13 +48,13 @@ impl<'d> FieldValue<'d> {
     /// The numbers in one occurrence of a repeated 64-bit fixed-width field, which holds either one number or a packed
     /// list.
     pub fn fixed(self) -> impl ExactSizeIterator<Item = u64> + 'd {
-        let (one, packed) = match self {
+        let (single, packed) = match self {
             Self::Number(number) => (Some(number), &[][..]),
             Self::Bytes(bytes) => (None, bytes),
         };
         let (packed, _) = packed.as_chunks::<8>();
-        let count = packed.len() + usize::from(one.is_some());
-        (0..count).map(move |at| one.unwrap_or_else(|| u64::from_le_bytes(packed[at])))
+        let count = packed.len() + usize::from(single.is_some());
+        (0..count).map(move |index| single.unwrap_or_else(|| u64::from_le_bytes(packed[index])))
     }
 }
 
@@ -73,6 +73,8 @@ fn varint(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
 /// Reads a field's key: its number and wire type. For speed, keys of one byte are handled first; in profiles, most are.
 #[inline]
 fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
+    // The lowest three bits are the wire type, the others the field's number, which is at least 1. So the lowest key
+    // is 8.
     let wire = match *bytes {
         [key @ 8..0x80, ..] if key & 7 == WireType::Varint as u8 => WireType::Varint,
         [key @ 8..0x80, ..] if key & 7 == WireType::LengthDelimited as u8 => WireType::LengthDelimited,

@@ -61,7 +61,9 @@ impl Utf16Decoder {
         }
         match char::decode_utf16([unit]).next() {
             Some(Ok(character)) => push(out, character),
+            // The unit is a surrogate. Those before the first low one are high ones.
             _ if unit < FIRST_LOW_SURROGATE => self.high_surrogate = Some(unit),
+            // A low surrogate without a high one.
             _ => push(out, char::REPLACEMENT_CHARACTER),
         }
     }

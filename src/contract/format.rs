@@ -34,7 +34,7 @@ pub struct Format {
 /// How to copy a file with names added for its JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct Rewriter {
-    /// The jitgraft command that does this.
+    /// The jitgraft command that adds the names.
     pub command: &'static str,
     /// Parses a profile with unnamed addresses. `None` if the command has its own reader for the format.
     pub open: Option<OpenUnsymbolized>,

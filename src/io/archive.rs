@@ -68,6 +68,7 @@ impl Archive {
     pub fn open(self) -> Arc<Self> {
         let archive = Arc::new(self);
         let mut all = open();
+        // Remove archives that were dropped, and an earlier one with the same path.
         all.retain(|other| other.upgrade().is_some_and(|other| other.path != archive.path));
         all.push(Arc::downgrade(&archive));
         archive
@@ -110,8 +111,8 @@ pub(super) fn member(path: &Path) -> Option<Member> {
 /// directory isn't in an open archive.
 pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Vec<(OsString, Metadata)>> {
     let (archive, directory) = inside(directory)?;
-    let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));
-    let named = here.filter_map(|(name, member)| Some((name.file_name()?.to_owned(), member.about.clone())));
+    let children = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));
+    let named = children.filter_map(|(name, member)| Some((name.file_name()?.to_owned(), member.about.clone())));
     Some(named.filter(|(name, _)| wanted(name)).collect())
 }
 

@@ -55,6 +55,7 @@ fn check_hole(hole: Range<u64>, largest: u64) -> Result<()> {
 fn next_data(file: &File, from: u64) -> Result<Option<Range<u64>>> {
     let start = match seek(file, SeekFrom::Data(from)) {
         Ok(start) => start,
+        // Only a hole follows, or the file ends here.
         Err(Errno::NXIO) => return Ok(None),
         // This file system doesn't report holes, so the file counts as data without holes.
         Err(_) => from,

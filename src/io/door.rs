@@ -193,7 +193,8 @@ impl Door<'_> {
     }
 
     /// The entries of a directory whose names `wanted` accepts, with metadata. Links aren't followed. `None` if there
-    /// is no such directory. This is the only place where jitgraft reads directories.
+    /// is no such directory. Except for directories that the user typed (`typed_names`), jitgraft reads directories
+    /// only here.
     pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -271,14 +272,14 @@ impl Door<'_> {
         if is_anybodys || is_its_own || is_trusted(owner) {
             return Ok(());
         }
-        let us = rustix::process::geteuid().as_raw();
-        let message = format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it");
+        let current_user = rustix::process::geteuid().as_raw();
+        let message = format!("belongs to user {owner}, not to root or to you ({current_user}); use -f to trust it");
         Err(Error::new(message).with_refusal(RefusalReason::Owner))
     }
 
-    /// True if only root and the current user can truncate the file, so that it can be mapped instead of copied. Not
-    /// for files in a process's root directory, because root in that container could truncate them. Files in an input
-    /// directory are trusted as much as the input itself.
+    /// True if only root and the current user can truncate the file, so that it can be mapped instead of copied. False
+    /// for files in a process's root directory: the process may be in a container, whose root user could truncate them.
+    /// Files in an input directory are trusted as much as the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
@@ -299,6 +300,7 @@ impl Door<'_> {
         match (len, end) {
             // Files in /proc have contents although their length is 0.
             (0, _) if self.named == Named::User => spool(file),
+            // The file is empty, or nothing but a hole.
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => whole::contents_to(file, end),
         }
@@ -325,9 +327,10 @@ fn head(file: &File) -> Result<Vec<u8>> {
 impl Place {
     /// Opens the very file that was checked, even if its path leads to another file by now.
     fn open_for_reading(&self) -> Result<File> {
-        let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        // This path leads to the file that is already open, without looking up its name again.
+        let descriptor = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = rustix::fs::open(own, flags, Mode::empty()).map_err(|error| match error {
+        let file = rustix::fs::open(descriptor, flags, Mode::empty()).map_err(|error| match error {
             rustix::io::Errno::NOENT => Error::new("cannot be opened without /proc, which is not mounted here"),
             error => unopened::unnamed_file_error(error.into()),
         })?;

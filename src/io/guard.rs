@@ -89,7 +89,7 @@ static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 /// are those that it was started with, because the other program inherits them.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
-    let own_limit = getrlimit(Resource::Data);
+    let lowered_limit = getrlimit(Resource::Data);
     // This can't fail: only the soft limit was lowered, and a process may raise it again up to the hard limit.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
     // SAFETY: the default action, and ignoring a signal, run no code of this program.
@@ -97,7 +97,7 @@ pub(crate) fn with_original_settings<T>(start: impl FnOnce() -> T) -> T {
     let started = start();
     // SAFETY: ignoring a signal runs no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, own_limit));
+    let _ = OLD_LIMIT.get().map(|_| setrlimit(Resource::Data, lowered_limit));
     started
 }
 
@@ -201,6 +201,7 @@ pub fn end_by(signal: i32) -> ! {
 /// less. `None` if unknown.
 fn available() -> Option<u64> {
     let machine = read_system_text(Path::new("/proc/meminfo")).ok().and_then(|text| {
+        // The line is, for example, `MemTotal:       16309432 kB`.
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     });
@@ -212,6 +213,7 @@ fn available() -> Option<u64> {
 /// (version 2) or `9:memory:/a/b` (version 1). `None` if there is no limit.
 fn group_memory_limit(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
+    // Skip the first field, a number.
     let (controllers, group) = (fields.nth(1)?, fields.next()?);
     let (root, file) = match controllers {
         "" => ("/sys/fs/cgroup", "memory.max"),
@@ -406,13 +408,14 @@ fn find_mapped_file(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
 fn find_path(line: &[u8], addr: usize) -> Option<usize> {
     let dash = line.iter().position(|byte| *byte == b'-')?;
     let space = line.iter().position(|byte| *byte == b' ')?;
-    let number = |digits: &[u8]| {
+    let parse_hex = |digits: &[u8]| {
         digits.iter().try_fold(0_usize, |number, digit| {
             let digit = char::from(*digit).to_digit(16)?;
             Some((number << 4) | digit as usize)
         })
     };
-    let range = number(line.get(..dash)?)?..number(line.get(dash + 1..space)?)?;
+    // A line begins with the mapping's start and end address, such as `7f00-7f80 `.
+    let range = parse_hex(line.get(..dash)?)?..parse_hex(line.get(dash + 1..space)?)?;
     let path = line.iter().position(|byte| *byte == b'/')?;
     range.contains(&addr).then_some(path)
 }

@@ -162,6 +162,7 @@ fn text(number: u64) -> NameText {
     let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
     let mut text = [0; FILES.len() + 17];
     text[..prefix.len()].copy_from_slice(prefix);
+    // The 16 hexadecimal digits of the number, the highest one first.
     for digit in 0..16 {
         text[prefix.len() + digit] = b"0123456789abcdef"[(number >> (60 - 4 * digit) & 15) as usize];
     }

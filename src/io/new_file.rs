@@ -90,6 +90,7 @@ impl NewFile {
                     })?;
                     hidden
                 }
+                // The file has got its name, or can't get it for another reason.
                 done => return done,
             },
         };

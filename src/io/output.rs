@@ -34,8 +34,8 @@ struct Destination {
 enum DestinationKind {
     /// A new file, which gets its name only when it is complete.
     New(PendingFile),
-    /// A file that is already open and is written to directly, such as standard output. The place is `None` if it isn't
-    /// a regular file. Written bytes can't be taken back, so writing fails as soon as the same file is opened as an
+    /// A file that is already open and is written to directly, such as standard output. The place is `None` for a
+    /// device or pipe. Written bytes can't be taken back, so writing fails as soon as the same file is opened as an
     /// input.
     Open(File, Option<OutputPlace>),
 }
@@ -64,7 +64,7 @@ fn first_write(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.len().min(MAX_WRITE)]
 }
 
-/// As many of the first slices as have at most [`MAX_WRITE`] bytes together. Empty if the first slice alone is longer.
+/// The slices to write first: as many as fit into [`MAX_WRITE`] bytes. Empty if the first slice alone is longer.
 fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
     let mut len = 0;
     let fits = |slice: &&IoSlice<'_>| {
@@ -81,7 +81,9 @@ impl Destination {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),
             DestinationKind::Open(file, place) => {
-                place.as_ref().map_or(Ok(()), |place| self.run.check(place)).map_err(io::Error::other)?;
+                if let Some(place) = place {
+                    self.run.check(place).map_err(io::Error::other)?;
+                }
                 Ok(file)
             }
         }
@@ -178,7 +180,9 @@ impl DestinationKind {
         // No new file is created for these outputs: bytes are written right away. They are still claimed, because the
         // file behind the descriptor may be an input or the target of another output.
         let place = OutputPlace::open(&file);
-        place.as_ref().map_or(Ok(()), |place| run.claim(place))?;
+        if let Some(place) = &place {
+            run.claim(place)?;
+        }
         Ok(Self::Open(file, place))
     }
 
@@ -191,7 +195,9 @@ impl DestinationKind {
         // Nobody else may open the new file before it has the attributes of the file that it replaces.
         let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
         let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
-        replaced.map_or(Ok(()), |replaced| replaced.apply_to(&file))?;
+        if let Some(replaced) = replaced {
+            replaced.apply_to(&file)?;
+        }
         Ok(Self::New(PendingFile { file, name, content, replaces }))
     }
 }

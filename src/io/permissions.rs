@@ -65,7 +65,7 @@ impl FileAttributes {
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
             // The new file stays in another group than the old one. Its group gets only permissions that both the old
-            // group and all other users had.
+            // group and all other users had. (`<< 3` moves the others' permissions to where the group's are.)
             mode &= !GROUP | mode << 3;
         }
         // Without the access control list, the mode's group permissions would apply to other users than before, so keep

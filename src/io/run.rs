@@ -110,7 +110,7 @@ impl Run {
         }
     }
 
-    /// Fails if an output of this run goes to `path`. Call it before something else than an output is created there.
+    /// Fails if an output of this run goes to `path`. Call this before anything other than an output is created there.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.contains(&place)) {

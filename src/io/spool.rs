@@ -44,6 +44,7 @@ pub fn temporary() -> Result<Spool> {
     Ok(Spool { file, unchecked_bytes: 0, room: room_of })
 }
 
+/// The remedy if a temporary file can't be created or written.
 fn elsewhere() -> Option<String> {
     Some("set TMPDIR to another directory".to_owned())
 }
@@ -104,7 +105,8 @@ impl Spool {
     fn check_space(&mut self, len: u64) -> io::Result<()> {
         if self.unchecked_bytes < len {
             let mut step = STEP;
-            // If the file system doesn't report its free space, write without checking it.
+            // `room` has the size of the file system and its free space. If the file system doesn't report them, write
+            // without a check.
             if let Some(room) = (self.room)(&self.file) {
                 let reserve = RESERVE.min(room.all / 20);
                 if room.free < reserve.saturating_add(len) {
@@ -121,11 +123,10 @@ impl Spool {
 
 /// The error if writing on would leave too little space free for others. Both numbers are in bytes.
 fn full(free: u64, reserve: u64) -> Error {
-    let (free, reserve) = (free >> 20, reserve >> 20);
-    let place = std::env::temp_dir();
+    let (free_mib, reserve_mib) = (free >> 20, reserve >> 20);
     let message = format!(
-        "{}: not enough space for a temporary file: {free} MiB are free, and {reserve} MiB must stay free",
-        place.display()
+        "{}: not enough space for a temporary file: {free_mib} MiB are free, and {reserve_mib} MiB must stay free",
+        std::env::temp_dir().display()
     );
     Error::new(message).with_remedy(elsewhere())
 }
@@ -146,6 +147,7 @@ impl Write for Spool {
             io::ErrorKind::Interrupted => error,
             _ => {
                 let message = format!("a temporary file in {} cannot be written", std::env::temp_dir().display());
+                // `elsewhere` is the remedy: it suggests another directory for temporary files.
                 io::Error::other(Error::new(message).because(error).with_remedy(elsewhere()))
             }
         })

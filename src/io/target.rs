@@ -34,17 +34,17 @@ impl OutputTarget {
             return Err(Error::new("is not a directory"));
         }
         let directory = path.parent().unwrap_or(Path::new(""));
-        let found = match Walk::to_output(path) {
-            Ok(found) => found,
+        let output = match Walk::to_output(path) {
+            Ok(output) => output,
             Err(Stop::Descriptor(number)) => return Ok(Self::Descriptor(number)),
             Err(Stop::Refused(error)) => return Err(error),
             Err(Stop::Failed(error)) if error.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
             Err(Stop::Failed(error)) => return Err(unopened::output_error(directory, error)),
         };
-        match &found.existing {
+        match &output.existing {
             Some(existing) if existing.about.is_dir() => Err(is_directory(path)),
             Some(existing) if !existing.about.is_file() => Ok(Self::Special(existing.file.try_clone()?)),
-            _ => Ok(Self::File(Box::new(found))),
+            _ => Ok(Self::File(Box::new(output))),
         }
     }
 

@@ -38,13 +38,14 @@ impl Terminal {
             return None;
         }
         let size = rustix::termios::tcgetwinsize(&stdout).ok();
-        let is_allowed = is_unset("NO_COLOR") && std::env::var_os("CLICOLOR").is_none_or(|value| value != "0");
+        let is_set_to = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set == value);
+        let is_color_allowed = is_unset("NO_COLOR") && !is_set_to("CLICOLOR", "0") && !is_set_to("TERM", "dumb");
         let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
         let rows = size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
         Some(Self {
             columns: size_from_environment("COLUMNS").or(columns).unwrap_or(80),
             rows: size_from_environment("LINES").or(rows).unwrap_or(24),
-            color: is_color_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            color: is_color_forced() || is_color_allowed,
         })
     }
 }

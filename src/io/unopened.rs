@@ -59,8 +59,8 @@ fn hint_for_missing(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     // Comparing names takes time, so only a limited number of them is considered.
     let names = typed_names(directory).into_iter().flatten().take(NAMES);
-    if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
-        return Some(format!("did you mean {}?", path.with_file_name(near).display()));
+    if let Some(similar) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
+        return Some(format!("did you mean {}?", path.with_file_name(similar).display()));
     }
     if name == "perf.data.old" {
         return Some(
@@ -82,32 +82,34 @@ const NAMES: usize = 10_000;
 /// name. Nothing is similar to a name with fewer than three characters.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let longest_distance = (name.len() / 3).min(2);
-    let mut near = Vec::new();
-    for other in names {
-        // A longer name that starts with this one counts as one difference, however much longer it is.
-        let distance = if other.starts_with(name) { 1 } else { strsim::levenshtein(name, &other) };
+    let mut similar = Vec::new();
+    for candidate in names {
+        // A longer name that starts with `name` counts as one difference, however much longer it is.
+        let distance = if candidate.starts_with(name) { 1 } else { strsim::levenshtein(name, &candidate) };
         if distance <= longest_distance {
-            near.push((distance, other));
+            similar.push((distance, candidate));
         }
     }
-    near.into_iter().min().map(|(_, other)| other)
+    similar.into_iter().min().map(|(_, candidate)| candidate)
 }
 
 /// The remedy for missing permissions: says who owns the file, or the directory that can't be searched, and suggests
 /// `instead`.
 fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    let (there, owned) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
-    let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
-    let what = if there == path { "it".to_owned() } else { there.display().to_string() };
-    let mode = owned.mode() & 0o7777;
-    Some(format!("{what} belongs to {owner} (mode {mode:04o}), and jitgraft runs as {us}; {instead}"))
+    // The file or, if that is in a directory that can't be searched, the directory: the nearest path with metadata.
+    let (nearest, about) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
+    let (owner, current_user) = (user(about.uid()), user(rustix::process::geteuid().as_raw()));
+    let what = if nearest == path { "it".to_owned() } else { nearest.display().to_string() };
+    let mode = about.mode() & 0o7777;
+    Some(format!("{what} belongs to {owner} (mode {mode:04o}), and jitgraft runs as {current_user}; {instead}"))
 }
 
 /// A user's name, or the numeric ID if it has none on this machine.
 fn user(uid: u32) -> String {
     let passwd = read_system_text(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {
+        // The fields of a line: name, password, user ID, and so on.
         let mut fields = line.split(':');
         let name = fields.next()?;
         (fields.nth(1)?.parse() == Ok(uid)).then(|| name.to_owned())

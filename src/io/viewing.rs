@@ -22,13 +22,13 @@ pub struct PrivateDirectory {
 impl PrivateDirectory {
     /// Creates a directory.
     pub fn create() -> Result<Self> {
-        let place = std::env::temp_dir();
-        let made = open_directory(&place).and_then(|place| {
-            HiddenName::create(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+        let parent = std::env::temp_dir();
+        let made = open_directory(&parent).and_then(|parent| {
+            HiddenName::create(&parent, TemporaryKind::Directory, |name| Ok(mkdirat(&parent, name, Mode::RWXU)?))
         });
         let ((), name) =
-            made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;
-        Ok(Self { path: place.join(OsStr::from_bytes(name.name().to_bytes())), name })
+            made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&parent))?;
+        Ok(Self { path: parent.join(OsStr::from_bytes(name.name().to_bytes())), name })
     }
 
     /// Keeps the directory: it contains a file now.

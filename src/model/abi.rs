@@ -1,4 +1,4 @@
-//! Constants of Linux's ABI that several rooms need: ELF machines (`e_machine`, include/uapi/linux/elf-em.h), and
+//! Constants of Linux's ABI that several modules need: ELF machines (`e_machine`, include/uapi/linux/elf-em.h), and
 //! memory protection and mapping flags (include/uapi/asm-generic/mman-common.h).
 
 /// 32-bit x86

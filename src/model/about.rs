@@ -177,6 +177,7 @@ impl<T: PartialEq> Agreed<T> {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
             (Self::Same(_), Self::Several) | (Self::Unstated, _) => *self = other,
+            // `other` adds nothing new, or the values differ already.
             (Self::Same(_), Self::Same(_) | Self::Unstated) | (Self::Several, _) => {}
         }
     }

@@ -15,8 +15,9 @@ use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// The maximum number of ancestors of a process; a longer line of ancestors ends here. It comes from damage, or from an
-/// attempt to make every lookup slow: a genuine one would need this many forks in a row without an exec.
+/// The maximum number of ancestors of a process. A longer line of ancestors is cut off at this length: it comes from
+/// damage, or from an attempt to make every lookup slow. A genuine one would need this many forks in a row without an
+/// exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
 /// The forks of a recording, prepared for many lookups.
@@ -104,6 +105,7 @@ impl Ancestry {
         ancestry.forks.reserve(processes.by_pid.len());
         for (&pid, process) in &processes.by_pid {
             let Some((parent, at)) = process.forked else { continue };
+            // In damaged recordings, a process may be its own parent.
             if parent == pid {
                 continue;
             }
@@ -193,12 +195,15 @@ impl Ancestry {
     }
 
     /// The time range around `time` in which [`inherited_code`](Self::inherited_code) returns the same ancestors.
-    /// Before the fork it is only `time` itself, because each time then has a different answer.
+    /// For a time before the fork, it is only `time` itself, because each time then has a different answer.
     pub fn inherited_code_period(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
+            // After the exec, the process has none of the code that it inherited.
             Some(exec) if time >= exec => exec..Nanos(u64::MAX),
+            // From the fork until the exec (if there is one), the process has what its parent had at the fork.
             _ if time >= at => at..exec.unwrap_or(Nanos(u64::MAX)),
+            // The time is before the fork.
             _ => time..Nanos(time.0.saturating_add(1)),
         }
     }
@@ -261,8 +266,8 @@ impl Ancestry {
                 if line.contains(&visited) {
                     self.cut(visited);
                 }
-                // If the line is a cycle, this is still 0: `visited` was just cut from its parent, so it has no
-                // ancestors.
+                // If the line is a cycle, the depth of `visited` is still 0. That is right: `visited` was just cut from
+                // its parent, so it has no ancestors.
                 depth = depths[&visited];
             }
             // Go back from the oldest ancestor to `pid`, counting.

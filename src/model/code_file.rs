@@ -36,6 +36,7 @@ pub fn code_file(pid: Pid, is_dumped: bool, directory: &Path) -> Vec<u8> {
 /// `None` means that the path isn't that of such an image, the inner one that it contains no process ID.
 pub fn image_process(path: &[u8]) -> Option<Option<Pid>> {
     let name = base_name(path).strip_prefix(b"jitted-")?.strip_suffix(b".so")?;
+    // The rest of the name must be numbers, the first of which is the process ID.
     if !name.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')) {
         return Some(None);
     }

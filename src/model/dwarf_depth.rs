@@ -250,9 +250,9 @@ impl Blocks {
     /// for one.
     fn replace(&self, entries: &[Range<usize>], info: &mut [u8]) -> Option<()> {
         for entry in entries {
-            let place = info.get_mut(entry.clone())?;
-            let head = self.head(place.len())?;
-            place.get_mut(..head.len())?.copy_from_slice(&head);
+            let bytes = info.get_mut(entry.clone())?;
+            let head = self.head(bytes.len())?;
+            bytes.get_mut(..head.len())?.copy_from_slice(&head);
         }
         Some(())
     }
@@ -260,12 +260,13 @@ impl Blocks {
     /// The first bytes of a DWARF entry that consists of a block of bytes, and is `len` bytes long in total. They are
     /// the entry's abbreviation code and the length of the block. `None` if `len` is too small for them.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
-        if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
-            return Some([&self.short[..], &[inside]].concat());
+        if let Ok(block_len) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
+            return Some([&self.short[..], &[block_len]].concat());
         }
-        let inside = u32::try_from(len.checked_sub(self.long.len() + 4)?).ok()?;
-        let inside = if self.endian == RunTimeEndian::Big { inside.to_be_bytes() } else { inside.to_le_bytes() };
-        Some([&self.long[..], &inside].concat())
+        let block_len = u32::try_from(len.checked_sub(self.long.len() + 4)?).ok()?;
+        let is_big_endian = self.endian == RunTimeEndian::Big;
+        let length_field = if is_big_endian { block_len.to_be_bytes() } else { block_len.to_le_bytes() };
+        Some([&self.long[..], &length_field].concat())
     }
 
     /// Encodes what is appended to the copy of a table: the two abbreviations for blocks, and a new terminator.
@@ -303,6 +304,7 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
             if form == u64::from(dw::DW_FORM_implicit_const.0) {
                 read_uleb(table, &mut position)?;
             }
+            // Two zeros end the list of attributes.
             if (name, form) == (0, 0) {
                 break;
             }
@@ -319,6 +321,7 @@ pub(crate) fn read_uleb(bytes: &[u8], position: &mut usize) -> Option<u64> {
         *position += 1;
         value |= u64::from(byte & 0x7f).checked_shl(shift).unwrap_or(0);
         shift += 7;
+        // The highest bit says that more bytes follow.
         if byte & 0x80 == 0 {
             return Some(value);
         }

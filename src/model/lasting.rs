@@ -113,7 +113,10 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
     pub fn insert(&mut self, key: K, answer: Lasting<V>) -> Option<V> {
         let hash = hash_of(&key);
         match self.find(hash, &key) {
-            Some(number) => Some(std::mem::replace(&mut self.answers[number as usize].1, answer).answer),
+            Some(number) => {
+                let (_, latest) = &mut self.answers[number as usize];
+                Some(std::mem::replace(latest, answer).answer)
+            }
             None => {
                 self.push(hash, key, answer);
                 None
@@ -128,8 +131,9 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         let hash = hash_of(&key);
         match self.find(hash, &key) {
             Some(number) => {
-                if !self.answers[number as usize].1.holds.contains(&time) {
-                    self.answers[number as usize].1 = find();
+                let (_, latest) = &mut self.answers[number as usize];
+                if !latest.holds.contains(&time) {
+                    *latest = find();
                 }
                 number
             }

@@ -160,7 +160,9 @@ impl<'a> MappingKind<'a> {
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => {
-                split_reference_symbol(name).0.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name)
+                // A symbol may follow the bracket, as in `[kernel.kallsyms]_text`.
+                let (object, _) = split_reference_symbol(name);
+                object.ends_with(b"]") && ![JIT_APP_CACHE, JIT_ZYGOTE_CACHE].contains(&name)
             }
             Self::File(path) | Self::Other(path) => is_kernel_file(path),
             _ => false,
@@ -235,7 +237,7 @@ fn is_kernel_file(path: &[u8]) -> bool {
     }
     let release = base.strip_prefix(b"vmlinux").or_else(|| base.strip_prefix(b"vmlinuz"));
     release.is_some_and(|release| release.is_empty() || release.starts_with(b"-") || release.starts_with(b"."))
-        // Also files that somebody renamed, such as `6.1-vmlinux`.
+        // Kernel images that somebody renamed count, too, such as `6.1-vmlinux`.
         || path.ends_with(b"vmlinux")
 }
 

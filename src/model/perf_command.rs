@@ -58,13 +58,15 @@ impl<'a> PerfCommand<'a> {
 
     /// Iterates over perf's options. The word `-ag` gives two, `a` and `g`.
     pub fn each_option(&self) -> impl Iterator<Item = PerfOption<'a>> + use<'a> {
-        let (mut at, words, mut found) = (0, self.options, Vec::new());
-        while let Some(word) = words.get(at) {
-            let next = if takes_next_word(word) { words.get(at + 1) } else { None };
-            found.extend(split_options(word, next.map(|next| &next[..])));
-            at += 1 + usize::from(next.is_some());
+        let (words, mut index) = (self.options, 0);
+        let mut options = Vec::new();
+        while let Some(word) = words.get(index) {
+            let value = if takes_next_word(word) { words.get(index + 1) } else { None };
+            options.extend(split_options(word, value.map(|value| &value[..])));
+            // Skip the option and, if the next word is its value, that word.
+            index += 1 + usize::from(value.is_some());
         }
-        found.into_iter()
+        options.into_iter()
     }
 
     /// The value of the last option that has one of these names; `None` if there is none.
@@ -113,7 +115,8 @@ pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
     ];
     /// Options that select what is recorded instead of the program on the command line.
     const OTHERS: &[&str] = &["-a", "-p", "-t", "--app", "--system-wide"];
-    if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
+    let is_record = is_simpleperf(words) && words.get(1).is_some_and(|word| word == b"record");
+    if !is_record {
         return None;
     }
     let (mut index, mut records_others) = (2, false);

@@ -114,8 +114,8 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         *newest_child = new;
         if *is_wide {
             self.by_key.insert((parent, key), new);
-        // There are more than `LISTED` children now, including the new one.
         } else if self.siblings(new).nth(LISTED).is_some() {
+            // There are more than `LISTED` children now, including the new one.
             self.make_wide(parent);
         }
         new
@@ -130,6 +130,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         }
         match self.nodes.get_mut(parent as usize) {
             Some(node) => node.is_wide = true,
+            // `parent` is `NONE`: its children are the sequences with a single key.
             None => self.has_many_roots = true,
         }
     }

@@ -48,9 +48,9 @@ pub fn without_middle(text: &str, longest: usize, side: usize) -> String {
     if count <= longest {
         return text.to_owned();
     }
-    let head = text.char_indices().nth(side).map_or(text.len(), |(at, _)| at);
-    let tail = text.char_indices().nth_back(side - 1).map_or(0, |(at, _)| at);
-    format!("{}…[{} more]…{}", &text[..head], count - 2 * side, &text[tail..])
+    let head_end = text.char_indices().nth(side).map_or(text.len(), |(position, _)| position);
+    let tail_start = text.char_indices().nth_back(side - 1).map_or(0, |(position, _)| position);
+    format!("{}…[{} more]…{}", &text[..head_end], count - 2 * side, &text[tail_start..])
 }
 
 /// A name as a CSV cell: escaped, quoted where necessary (RFC 4180), and never a formula. What a spreadsheet would take
@@ -125,7 +125,7 @@ pub fn list_some(values: impl Iterator<Item = String>) -> String {
     const LISTED: usize = 5;
     let mut listed: Vec<String> = Vec::new();
     for value in values {
-        // In quotes, so that its comma isn't taken for the end of the value.
+        // Quote a value that contains a comma, so that the comma isn't taken for the end of the value.
         let value = if value.contains(", ") { format!("'{value}'") } else { value };
         if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
             listed.push(value);

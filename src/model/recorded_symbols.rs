@@ -55,7 +55,7 @@ impl RecordedSymbols {
     pub fn new(files: Vec<RecordedFile>, mut first_mapping: impl FnMut(&[u8]) -> Option<u64>) -> Self {
         let mut all = Self::default();
         for RecordedFile { path, base, symbols } in files {
-            // The number to add to a file offset, to get an address as the file's symbols have them.
+            // The number to add to a file offset to get an address that can be compared with those of the symbols.
             let shift = match base {
                 SymbolBase::Start => 0,
                 SymbolBase::Linked(shift) => shift,

@@ -107,10 +107,10 @@ fn last_line_start(text: &[u8]) -> usize {
 /// position after it in the result. `None` if the string is invalid.
 fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
     let mut rest = std::str::from_utf8(text).ok()?;
-    let mut text = String::with_capacity(rest.len());
-    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
-        text.push_str(&rest[..at]);
-        rest = &rest[at..];
+    let mut unescaped = String::with_capacity(rest.len());
+    while let Some(backslash) = memchr::memchr(b'\\', rest.as_bytes()) {
+        unescaped.push_str(&rest[..backslash]);
+        rest = &rest[backslash..];
         // Handle the most frequent escape sequences first: line breaks, quotes and backslashes.
         let (letter, len) = match rest.as_bytes().get(1)? {
             b'n' => ('\n', 2),
@@ -118,12 +118,12 @@ fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String>
             b'\\' => ('\\', 2),
             _ => parse_escape(rest)?,
         };
-        text.push(letter);
-        escaped(letter, text.len());
+        unescaped.push(letter);
+        escaped(letter, unescaped.len());
         rest = rest.get(len..)?;
     }
-    text.push_str(rest);
-    Some(text)
+    unescaped.push_str(rest);
+    Some(unescaped)
 }
 
 /// The character for the escape sequence at the start of `text`, and the sequence's length in bytes. A surrogate pair

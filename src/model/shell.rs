@@ -11,6 +11,7 @@ use std::fmt::Write;
 /// written as `$'…'` with octal escapes (POSIX.1-2024; supported by bash, zsh and ksh).
 pub fn quoted(word: &[u8]) -> Cow<'_, str> {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(byte);
+    // `printable` returns `Owned` if a byte isn't UTF-8 or may be obeyed by a terminal.
     match printable(word) {
         Cow::Borrowed(text) if !text.is_empty() && word.iter().all(is_plain) => Cow::Borrowed(text),
         Cow::Borrowed(text) => Cow::Owned(format!("'{}'", text.replace('\'', r"'\''"))),

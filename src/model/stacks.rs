@@ -206,7 +206,7 @@ pub struct Track {
 /// The unit name of weights with fractions, which are counted in millionths.
 pub const MILLIONTHS: &str = "millionths";
 
-/// How many [`MILLIONTHS`] a whole weight has.
+/// How many [`MILLIONTHS`] a weight of 1 has.
 pub const MILLION: u64 = 1_000_000;
 
 /// The unit of the weights of an event's samples.

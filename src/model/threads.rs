@@ -70,10 +70,11 @@ impl Threads {
         // The sort is stable, so each thread's changes stay in the order of time.
         changes.sort_by_key(|(tid, ..)| *tid);
         self.threads.reserve(current.len());
-        for names in changes.chunk_by(|(one, ..), (other, ..)| one == other) {
+        for of_thread in changes.chunk_by(|(one, ..), (other, ..)| one == other) {
+            let (tid, ..) = of_thread[0];
             let start = self.names.len() as u32;
-            self.names.extend(names.iter().map(|&(_, time, name)| (time, name)));
-            self.threads.insert(names[0].0, (start, self.names.len() as u32));
+            self.names.extend(of_thread.iter().map(|&(_, time, name)| (time, name)));
+            self.threads.insert(tid, (start, self.names.len() as u32));
         }
     }
 
@@ -98,6 +99,7 @@ impl Threads {
         }
         let Some(tid) = tid.or(pid.map(|pid| Tid(pid.0))) else { return Cow::Borrowed(b"") };
         let names = self.names(pid, Some(tid));
+        // The index of the first name after `time`; the number of names if there is no `time`.
         let next = names.partition_point(|(from, _)| time.is_none_or(|time| *from <= time));
         // If `time` is before the first name, `next` is 0, and the first name is taken.
         if let Some((_, name)) = names.get(next.saturating_sub(1)) {

@@ -22,6 +22,7 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
         while let Some((function, next)) = path.last_mut() {
             let caller = *function;
             let Some(&callee) = callees[caller as usize].get(*next) else {
+                // All callees of this function have been visited, so its own visit ends.
                 path.pop();
                 let above = path.last().map(|(function, _)| *function);
                 search.leave(caller, above);
@@ -71,8 +72,8 @@ impl Search {
     }
 
     /// Finishes the visit of a function, whose callees have all been visited. If the function is the first visited one
-    /// of a cycle, all functions of the cycle get the same number. `above` is the caller from which it was visited;
-    /// `None` if the visits began with it.
+    /// of a cycle, all functions of the cycle get the same number. `above` is the caller from which the function was
+    /// visited; `None` if a search began with the function.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
         // `open` is in visiting order, so this finds the earliest function in the same cycle. If that is `function`

@@ -72,27 +72,30 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     // Frames that differ only in the executed line belong to the same function. Their costs go to the function's first
     // frame without a line, because call graphs refer to this frame.
     let mut first_frames: FxHashMap<Frame, usize> = FxHashMap::default();
-    let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
+    let without_line = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {
-        first_frames.entry(function(frame)).or_insert(id.index());
+        first_frames.entry(without_line(frame)).or_insert(id.index());
     }
-    let function_at: Vec<usize> = profile
-        .frames()
-        .map(|(id, frame)| first_frames.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
-        .collect();
+    // For each frame, the index of the frame that stands for its function.
+    let mut function_at: Vec<usize> = Vec::with_capacity(profile.frame_count());
+    for (id, frame) in profile.frames() {
+        let first_frame = if frame.line > 0 { first_frames.get(&without_line(frame)).copied() } else { None };
+        function_at.push(first_frame.unwrap_or(id.index()));
+    }
     let mut totals = vec![0i64; profile.frame_count()];
     // For each function, how often it is in the current stack.
     let mut open = vec![0u32; profile.frame_count()];
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let function_index = function_at[profile.stack_of(stack).1.index()];
+        let (_, innermost_frame) = profile.stack_of(stack);
+        let function_index = function_at[innermost_frame.index()];
         if step == Step::Leave(stack) {
             open[function_index] -= 1;
             return;
         }
         if open[function_index] == 0 {
-            // `.1`: the weight of the stack and its callees.
-            totals[function_index] = totals[function_index].saturating_add(walk.sums(stack).1.weight);
+            let (_, with_callees) = walk.sums(stack);
+            totals[function_index] = totals[function_index].saturating_add(with_callees.weight);
         }
         open[function_index] += 1;
     });

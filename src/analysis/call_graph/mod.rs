@@ -127,16 +127,18 @@ impl CallGraph {
     pub fn cycles(&self) -> Vec<Option<u32>> {
         let function_numbers: FxHashMap<FrameId, u32> =
             self.functions.iter().map(|function| function.frame).zip(0..).collect();
-        let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
-        let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
+        let calls = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
+        let cycles = cycles::cycles(&Lists::new(self.functions.len(), calls.clone()));
         // Every function has a cycle number, most of them one that no other function has. It only stands for a cycle if
         // a function calls itself or another one with the same number.
         let mut is_cycle = vec![false; self.functions.len()];
-        for (caller, callee) in ends {
-            let [caller, callee] = [caller, callee].map(|function| cycles[function as usize]);
-            is_cycle[caller as usize] |= caller == callee;
+        for (caller, callee) in calls {
+            let cycle = cycles[caller as usize];
+            if cycle == cycles[callee as usize] {
+                is_cycle[cycle as usize] = true;
+            }
         }
-        cycles.into_iter().map(|cycle| Some(cycle).filter(|cycle| is_cycle[*cycle as usize])).collect()
+        cycles.into_iter().map(|cycle| is_cycle[cycle as usize].then_some(cycle)).collect()
     }
 }
 

@@ -87,7 +87,10 @@ impl CallTree {
 
     /// All nodes except the root, with their labels. Parents come before their children.
     pub fn labeled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
-        (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
+        (1..self.nodes.len() as u32).map(|node| {
+            let (_, label) = self.nodes.get(node);
+            (node, label)
+        })
     }
 
     /// The root's children, with their labels: the outermost frames, or the innermost ones if the tree is reversed.
@@ -125,7 +128,10 @@ impl CallTree {
     fn ranks(&self, simplify: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.items().iter().map(simplify).zip(0..).collect();
         // By name, but with `[truncated]` (`is_cut`) after all other names.
-        order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
+        order.sort_unstable_by(|one, other| {
+            let is_last = |(label, _): &(FrameLabel, u32)| is_cut(label);
+            is_last(one).cmp(&is_last(other)).then_with(|| one.cmp(other))
+        });
         let mut ranks = vec![0; order.len()];
         for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
             for &(_, label) in same_label {
@@ -178,7 +184,8 @@ impl CallTree {
     }
 
     fn node_label(&self, node: u32) -> Option<u32> {
-        Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
+        let (_, label) = self.nodes.get(node);
+        (label != NO_LABEL).then_some(label)
     }
 }
 

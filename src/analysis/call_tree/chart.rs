@@ -159,8 +159,12 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
         let lane_distances = times.windows(2).map(|pair| pair[1] - pair[0]);
         distances.extend(lane_distances.filter(|distance| *distance > 0));
     }
+    if distances.is_empty() {
+        return USUAL;
+    }
     let middle = distances.len() / 2;
-    if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
+    let (_shorter, median, _longer) = distances.select_nth_unstable(middle);
+    *median
 }
 
 /// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers. The first
@@ -197,10 +201,10 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
             });
         }
         for &node in &path[shared..] {
-            let label = Some(tree.nodes.get(node).1);
+            let (_, label) = tree.nodes.get(node);
             let depth = open.len() as u32;
             open.push(boxes.len());
-            boxes.push(PlacedBox { node, label, depth, start, end });
+            boxes.push(PlacedBox { node, label: Some(label), depth, start, end });
         }
         // The functions of this sample, including those shared with the previous one, run to the end of this sample.
         for &index in &open {

@@ -150,7 +150,10 @@ impl CallTree {
         }
         if nodes.len() > 1 {
             // Sort the new steps in reverse order, because the last step is popped first.
-            let label = |node: u32| self.nodes.get(node).1 as usize;
+            let label = |node: u32| {
+                let (_, label) = self.nodes.get(node);
+                label as usize
+            };
             todo[first_new..].sort_unstable_by_key(|step| match *step {
                 TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
                 TreeStep::Enter(node, _) => Reverse(order.entered[label(node)]),
@@ -256,7 +259,9 @@ impl LineOrder {
         // Labels with the same text, which only differ in category or start, get the same rank.
         let mut rank = 0;
         for (index, line) in lines.iter().enumerate() {
-            rank += u32::from(index > 0 && lines[index - 1].cmp(line).is_ne());
+            if index > 0 && lines[index - 1].cmp(line).is_ne() {
+                rank += 1;
+            }
             let ranks = if line.end.is_none() { &mut order.own } else { &mut order.entered };
             ranks[line.label_id] = rank;
         }

@@ -90,8 +90,8 @@ pub(super) struct TreeBuilder<'a> {
     /// the location in a field of its own ([`Spelling::by_start`]).
     namesakes: Option<Namesakes>,
     tree: CallTree,
-    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if it
-    /// hasn't been needed yet.
+    /// The label ID of each frame, in two lists: spelled without Java's naming rules, and with them. [`NO_LABEL`] if
+    /// the label hasn't been needed yet.
     labels_by_frame: [Vec<u32>; 2],
     /// For each stack, the root below which it was placed last, and its place there. Empty if all stacks are placed in
     /// one pass: in a tree with a single root that isn't reversed.
@@ -106,6 +106,7 @@ pub(super) struct TreeBuilder<'a> {
 }
 
 impl<'a> TreeBuilder<'a> {
+    /// Starts with an empty tree. [`Self::place`] adds the stacks.
     pub(super) fn new(profile: &'a Profile, spelling: Spelling) -> Self {
         let no_labels = || vec![NO_LABEL; profile.frame_count()];
         Self {
@@ -121,8 +122,9 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
-    /// Builds the tree and returns the node of each row. Weights aren't added yet. Rows are processed root by root, so
-    /// that nodes need to be remembered for one root at a time only.
+    /// Builds the tree and returns the node of each row. Weights aren't added yet. A root is the list of labels (such
+    /// as process and thread) that come before the outermost frame. Rows are processed root by root, so that nodes need
+    /// to be remembered for one root at a time only.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
         // For each row: its root, its index, and its stack.
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
@@ -130,6 +132,7 @@ impl<'a> TreeBuilder<'a> {
             wanted.push((self.root(row.track), index, row.stack));
         }
         if self.roots.len() == 1 && !self.spelling.reversed {
+            // The only root has number 0.
             let nodes = self.hang_all(0, wanted.iter().map(|&(_, _, stack)| stack));
             return (self.tree, nodes);
         }
@@ -162,9 +165,9 @@ impl<'a> TreeBuilder<'a> {
             labels.push(self.tree.labels.intern(FrameLabel { text, start: None, category: None }));
         }
         let labels: Box<[u32]> = labels.into_boxed_slice();
-        let next = self.roots.len() as u32;
-        let root = *self.root_by_labels.entry(labels.clone()).or_insert(next);
-        if root == next {
+        let new_root = self.roots.len() as u32;
+        let root = *self.root_by_labels.entry(labels.clone()).or_insert(new_root);
+        if root == new_root {
             self.roots.push((labels, is_java(&track.comm)));
         }
         self.root_by_track.insert(id, root);
@@ -180,8 +183,11 @@ impl<'a> TreeBuilder<'a> {
         // Mark the callers, too. A caller's stack ID is smaller than those of its callees, so one pass over the stacks
         // is enough, from the last to the first.
         for stack in (0..wanted.len()).rev() {
-            if let (true, (Some(parent), _)) = (wanted[stack], profile.stack_of(StackId(stack as u32))) {
-                wanted[parent.index()] = true;
+            let (caller, _) = profile.stack_of(StackId(stack as u32));
+            if wanted[stack]
+                && let Some(caller) = caller
+            {
+                wanted[caller.index()] = true;
             }
         }
         let root_node = self.hang_root(ROOT, root);
@@ -239,7 +245,7 @@ impl<'a> TreeBuilder<'a> {
     /// Adds the labels of `root` below a node, in reverse order if the tree is reversed. Returns the node of the last
     /// label.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
-        let labels = &self.roots[root as usize].0;
+        let (labels, _) = &self.roots[root as usize];
         let tree = &mut self.tree;
         if self.spelling.reversed {
             labels.iter().rev().fold(node, |node, &label| tree.child(node, label))
@@ -259,7 +265,8 @@ impl<'a> TreeBuilder<'a> {
         }
         // `run` is how many unnamed frames in a row the last node so far stands for; 0 if the last frame has a name.
         // `add_run` remembers the longest run of a node, which is shown with its label.
-        if place.run > 0 && tree.nodes.get(place.node).1 == label {
+        let (_, last_label) = tree.nodes.get(place.node);
+        if place.run > 0 && last_label == label {
             let run = place.run + 1;
             tree.add_run(place.node, run);
             return StackPlace { run, ..place };
@@ -270,7 +277,8 @@ impl<'a> TreeBuilder<'a> {
     /// The label ID of a frame. Each frame is spelled only once.
     fn label_of(&mut self, frame: FrameId, root: u32) -> u32 {
         // Whether Java's naming rules apply depends on the thread, and so on the root.
-        let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
+        let (_, java) = self.roots[root as usize];
+        let (profile, spelling) = (self.profile, self.spelling);
         let label_id = &mut self.labels_by_frame[usize::from(java)][frame.index()];
         if *label_id == NO_LABEL {
             let frame = profile.frame_of(frame);

@@ -135,7 +135,8 @@ impl ValueParts {
         let (hash, width) = (hash_of(&(new, function)), new.len());
         let existing = self.ids.find(hash, |id| {
             let id = id as usize;
-            self.functions[id] == function && earlier[id * width..][..width] == *new
+            let values = &earlier[id * width..][..width];
+            self.functions[id] == function && values == new
         });
         let id = match existing {
             Some(id) => {
@@ -260,18 +261,19 @@ impl Grouping {
     }
 }
 
-/// The value that the samples of a thread have for a key.
+/// The value that the samples of a thread have for a key. `key` must be one that depends on threads.
 fn track_value(track: &Track, key: Key) -> Value {
     let number = match key {
         Key::Pid => track.pid.map(|pid| pid.0.into()),
         Key::Tid => track.tid.map(|tid| tid.0.into()),
         Key::Cpu => track.cpu.map(i64::from),
+        // `Key::Comm`: the other keys depend on frames.
         _ => return Value::Text(text_of(&track.comm).into()),
     };
     number.map_or(Value::None, Value::Number)
 }
 
-/// The value that samples in a frame have for a key.
+/// The value that samples in a frame have for a key. `key` must be one that depends on frames.
 fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
     let category = Category::for_table(frame, spelled.categories_known);
@@ -280,10 +282,10 @@ fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed:
         Key::Kind => Value::Text(kind(category).into()),
         Key::Tier => Value::Text(category.name().into()),
         Key::Line => {
-            let place = profile.place_of(frame);
-            place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
+            let Some((file, line_number)) = profile.place_of(frame) else { return Value::None };
+            Value::Text(line(text_of(profile.name_of(file)), line_number).into())
         }
-        // `Key::Function`. The remaining keys depend on threads.
+        // `Key::Function`: the other keys depend on threads.
         _ => Value::Text(match unnamed {
             Unnamed::ByModule if profile.name_of(frame.name) == UNKNOWN => label::unnamed(profile, frame).into(),
             Unnamed::ByAddress if profile.name_of(frame.name) == UNKNOWN => {

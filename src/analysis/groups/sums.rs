@@ -84,7 +84,7 @@ impl CategoryShares {
     /// Adds self weight to a category.
     fn add(&mut self, category: Category, weight: u64) {
         let first = self.first.get_or_insert((category, 0));
-        match std::iter::once(first).chain(&mut self.others).find(|(other, _)| *other == category) {
+        match std::iter::once(first).chain(&mut self.others).find(|(known, _)| *known == category) {
             Some((_, sum)) => *sum = sum.saturating_add(weight),
             None => self.others.push((category, weight)),
         }
@@ -93,6 +93,7 @@ impl CategoryShares {
     /// Sorts by weight, heaviest first. Equal weights keep their order.
     fn sorted(mut self) -> Self {
         if !self.others.is_empty() {
+            // Put the first category in front of the others, sort all, and take the heaviest out again.
             self.others.splice(0..0, self.first);
             self.others.sort_by_key(|&(_, weight)| std::cmp::Reverse(weight));
             self.first = Some(self.others.remove(0));
@@ -147,7 +148,10 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     for (track, rows) in rows.iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
         let track = track as u32;
         if grouping.is_of_tracks_only() {
-            groups.extend(Some(sum_track(track, rows)).filter(|group| !group.total.is_zero()));
+            let group = sum_track(track, rows);
+            if !group.total.is_zero() {
+                groups.push(group);
+            }
         } else {
             for (part, gathered) in sum_frames(profile, &mut walk, rows, grouping) {
                 let GatheredGroup { own, total, categories, lines, .. } = gathered;
@@ -201,14 +205,14 @@ fn sum_frames(
     // The walk enters each stack after its callers, and leaves it after its callees.
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let frame = profile.stack_of(stack).1;
+        let (_, frame) = profile.stack_of(stack);
         let part = grouping.frame_part_ids()[frame.index()];
         let index = &mut indices[part as usize];
         if *index == u32::MAX {
             *index = groups.len() as u32;
             groups.push((part, GatheredGroup::default()));
         }
-        let gathered = &mut groups[*index as usize].1;
+        let (_, gathered) = &mut groups[*index as usize];
         if step == Step::Leave(stack) {
             // `open` is the number of the group's frames on the current path. `enter` has counted this frame.
             gathered.open -= 1;

@@ -39,7 +39,10 @@ impl GroupTree {
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
-        let part_of = |stack: StackId| grouping.frame_part_ids()[profile.stack_of(stack).1.index()];
+        let part_of = |stack: StackId| {
+            let (_, frame) = profile.stack_of(stack);
+            grouping.frame_part_ids()[frame.index()]
+        };
         let mut tree = Self::default();
         match roots {
             Roots::Callers(groups) => tree.add_callers(profile, &mut walk, groups, part_of),
@@ -60,8 +63,9 @@ impl GroupTree {
                 let part = part_of(stack);
                 if !path.is_empty() || begins(part) {
                     let node = self.child(path.last().copied(), part);
-                    // `.0`: only the self weight, because the stack's callees get nodes of their own.
-                    self.own[node as usize] += walk.sums(stack).0;
+                    // Only the self weight, because the stack's callees get nodes of their own.
+                    let (self_weight, _) = walk.sums(stack);
+                    self.own[node as usize] += self_weight;
                     path.push(node);
                 }
             }
@@ -97,13 +101,18 @@ impl GroupTree {
             open += 1;
             if open == 1 {
                 // Add a path from the function itself up to the outermost caller. The last node gets the weight of the
-                // whole call, with that of its callees (`.1`).
+                // whole call, with that of its callees.
+                let caller_of = |callee: &StackId| {
+                    let (caller, _) = profile.stack_of(*callee);
+                    caller
+                };
                 let mut node = None;
-                for caller in std::iter::successors(Some(stack), |caller| profile.stack_of(*caller).0) {
+                for caller in std::iter::successors(Some(stack), caller_of) {
                     node = Some(self.child(node, part_of(caller)));
                 }
                 if let Some(node) = node {
-                    self.own[node as usize] += walk.sums(stack).1;
+                    let (_, with_callees) = walk.sums(stack);
+                    self.own[node as usize] += with_callees;
                 }
             }
         });

@@ -102,7 +102,8 @@ impl<'a> Walk<'a> {
         while let Some(unlisted) = next.filter(|stack| !self.nodes[stack.index()].is_listed) {
             self.nodes[unlisted.index()].is_listed = true;
             self.listed.push(unlisted.0);
-            next = self.profile.stack_of(unlisted).0;
+            let (caller, _) = self.profile.stack_of(unlisted);
+            next = caller;
         }
     }
 
@@ -133,29 +134,33 @@ impl<'a> Walk<'a> {
         loop {
             step(self, Step::Leave(StackId(stack)));
             let next = self.nodes[stack as usize].next_sibling;
-            match self.profile.stack_of(StackId(stack)).0 {
+            let (caller, _) = self.profile.stack_of(StackId(stack));
+            match caller {
                 Some(caller) if next == NONE => stack = caller.0,
                 _ => return next,
             }
         }
     }
 
-    /// Computes total weights and links siblings in ID order. Returns the first stack without a caller, or `NONE` if no
-    /// stack has weight.
+    /// Computes total weights and links siblings in ID order. `listed` must be sorted. Returns the first stack without
+    /// a caller, or `NONE` if no stack has weight.
     fn link(&mut self) -> u32 {
         let mut first_root = NONE;
-        // Callees come before their callers, so that their totals are complete.
+        // From the last ID to the first, callees come before their callers. So a stack's total is complete when the
+        // loop gets to the stack.
         for &stack in self.listed.iter().rev() {
             let node = &mut self.nodes[stack as usize];
             node.total += node.own;
             let total = node.total;
-            let first_sibling = match self.profile.stack_of(StackId(stack)).0 {
+            let (caller, _) = self.profile.stack_of(StackId(stack));
+            let first_sibling = match caller {
                 Some(caller) => {
                     self.nodes[caller.index()].total += total;
                     &mut self.nodes[caller.index()].first_callee
                 }
                 None => &mut first_root,
             };
+            // Put this stack before its siblings so far, which have higher IDs.
             let next = std::mem::replace(first_sibling, stack);
             self.nodes[stack as usize].next_sibling = next;
         }

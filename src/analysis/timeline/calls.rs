@@ -72,8 +72,8 @@ struct OpenSpan {
     counts: bool,
     /// When the call started.
     start: u64,
-    /// A time. The call's self time from then until its end is in the list of intervals already. The time moves
-    /// backward, because calls are processed from the latest to the earliest.
+    /// The call's self time from this time on, until the call's end, is in the list of intervals already. The time
+    /// moves backward, because calls are processed from the latest to the earliest.
     recorded_from: u64,
 }
 

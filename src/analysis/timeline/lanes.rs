@@ -95,9 +95,10 @@ impl Innermost {
         let leaves = self.begins.split_off(self.lanes);
         let lanes = 2 * self.lanes;
         *self = Self { lanes, begins: vec![NO_BEGIN; 2 * lanes] };
-        for (lane, begin) in leaves.into_iter().enumerate() {
-            if begin != NO_BEGIN {
-                self.set(lane, Some(begin.0));
+        for (lane, leaf) in leaves.into_iter().enumerate() {
+            let (begin, _) = leaf;
+            if leaf != NO_BEGIN {
+                self.set(lane, Some(begin));
             }
         }
     }
@@ -111,13 +112,14 @@ impl Innermost {
             let (first, last) = self.begins[node];
             first <= span.start || last >= span.end
         };
-        let mut node = self.lanes + lane;
         if lane >= self.lanes {
             return None;
         }
+        // In the tree, lane N is node `self.lanes` + N, and the parent of node N is node N / 2.
+        let mut node = self.lanes + lane;
         while !may_have(node) {
-            // Go to the next subtree on the right: a right child must go up first. From the right edge of the tree,
-            // this goes up beyond the root.
+            // Go to the next subtree on the right. From a right child (an odd number), go up first. At the right edge
+            // of the tree, this goes up beyond the root, to 0.
             while node % 2 == 1 {
                 node /= 2;
             }

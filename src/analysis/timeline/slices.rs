@@ -40,7 +40,7 @@ impl SliceNames {
         self.texts.len()
     }
 
-    /// True if it is empty.
+    /// True if there are no names.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
@@ -230,8 +230,9 @@ impl Timeline {
         }
     }
 
-    /// Like [`nest`](Self::nest), but requires that each thread's slices are sorted by time, outer ones first. Returns
-    /// the number of spans that overlap without being nested; `None` if the slices aren't sorted.
+    /// Like [`nest`](Self::nest) (only for the threads for which `threads` is true), but requires that each thread's
+    /// slices are sorted by time, outer ones first. Returns the number of spans that overlap without being nested;
+    /// `None` if the slices aren't sorted.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
         let mut overlaps = 0;
@@ -241,7 +242,7 @@ impl Timeline {
             }
             let nesting = &mut nesting[slice.track as usize];
             if nesting.last.is_some_and(|last| last > slice.outer_first()) {
-                // `nest` then sets all depths again, also those that were set here.
+                // The slice is out of order. `nest` then sets all depths again, also those that were set here.
                 return None;
             }
             overlaps += u64::from(nesting.place(slice));
@@ -386,6 +387,7 @@ impl Timeline {
             (track(slice), slice.outer_first(), *index)
         });
         let mut self_times = vec![0; self.slices.len()];
+        // The spans around the current one, outermost first.
         let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
@@ -442,6 +444,7 @@ impl Timeline {
                 continue;
             }
             let lanes = &mut lanes[slice.track as usize];
+            // `place` counts a span that overlaps another one without being nested.
             let lane = lanes.place(span, |()| {});
             lanes.open(lane, span, ());
         }

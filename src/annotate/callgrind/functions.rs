@@ -52,17 +52,17 @@ impl CallgrindCosts<'_> {
     pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
-        for in_file in &self.costs.functions {
-            for (&addr, instruction) in &in_file.instructions {
-                let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
+        for recorded in &self.costs.functions {
+            for (&addr, instruction) in &recorded.instructions {
+                let FoundFunction { function, offset } = self.find_function(recorded, addr, &extents);
                 let index = functions.insert(function);
                 add_costs(&mut functions.list[index], offset, instruction);
             }
         }
         // Only functions with self costs are listed, so calls and inclusive costs of other functions are left out.
-        for in_file in &self.costs.functions {
-            for (&addr, calls) in &in_file.calls {
-                let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
+        for recorded in &self.costs.functions {
+            for (&addr, calls) in &recorded.calls {
+                let FoundFunction { function, offset } = self.find_function(recorded, addr, &extents);
                 if let Some(function) = functions.find(&function) {
                     let calls: Vec<Calls> = calls.iter().map(|calls| self.convert_calls(calls)).collect();
                     Calls::join(function.facts.calls.entry(offset).or_default(), &calls);
@@ -72,11 +72,11 @@ impl CallgrindCosts<'_> {
         // The file lists the parts of a function that come from different source files or recursion levels one by one,
         // each with inclusive costs of its own.
         for part in &self.costs.stated {
-            let in_file = &self.costs.functions[part.function];
+            let recorded = &self.costs.functions[part.function];
             // The file only states a part's entry address if something calls the part. If not, any address with costs
             // will do, because all of them are in the same function.
-            let Some(addr) = part.entry.or_else(|| in_file.instructions.keys().next().copied()) else { continue };
-            let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
+            let Some(addr) = part.entry.or_else(|| recorded.instructions.keys().next().copied()) else { continue };
+            let FoundFunction { function, .. } = self.find_function(recorded, addr, &extents);
             if let Some(function) = functions.find(&function) {
                 let costs = exact_costs(part.inclusive());
                 let inclusive = Inclusive { name: part.name.clone(), file: self.source_file(part), costs };
@@ -128,8 +128,9 @@ impl CallgrindCosts<'_> {
         for (dso, addresses) in by_file {
             // `Linked(0)`: callgrind's addresses are as linked already.
             let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
-            let found = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
-            for (&addr, extent) in request.offsets.iter().zip(found) {
+            // One result for each offset; `None` where no symbol covers it.
+            let results = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
+            for (&addr, extent) in request.offsets.iter().zip(results) {
                 if let Some(extent) = extent {
                     all.insert((dso, addr), extent);
                 }
@@ -138,11 +139,11 @@ impl CallgrindCosts<'_> {
         all
     }
 
-    /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
+    /// Finds the function at an address for which callgrind recorded costs in the function `recorded`. Looks in the
     /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the `code` of the returned
     /// function says why, and the returned offset is the address itself.
-    fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
-        let CostedFunction { name, object, .. } = in_file;
+    fn find_function(&self, recorded: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
+        let CostedFunction { name, object, .. } = recorded;
         let Some(dso) = self.objects.id(object) else {
             if let Some(found) = self.find_jit(addr) {
                 return found;
@@ -180,6 +181,7 @@ impl CallgrindCosts<'_> {
             None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, code_range.origin)),
         };
         let mut function = self.new_function(code_range.name, None, FrameKind::Jit, code);
+        // The address of the function's first byte.
         function.last.base = addr.wrapping_sub(hit.offset);
         Some(FoundFunction { function, offset: hit.offset })
     }
@@ -272,8 +274,9 @@ fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstructi
     }
 }
 
-/// Converts the costs of an instruction in a callgrind file. Numbers of samples, which mean here whether there is a
-/// cost, are set to the absolute costs. Costs are negative where the file is the difference of two profiles.
+/// Converts the costs of an instruction in a callgrind file. The file has no samples, so numbers of samples are set to
+/// the absolute costs, which are above 0 wherever there is a cost. Costs are negative where the file is the difference
+/// of two profiles.
 fn exact_costs(costs: &[i64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {

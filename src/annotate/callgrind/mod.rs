@@ -106,7 +106,8 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
     for ((sum, stated), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != stated {
             warnings.push(Warning::new(format!(
-                "cost lines add up to {sum} {name}, but the file states {stated}; percentages are of {sum}"
+                "the cost lines add up to {sum} {name}, but the file states a total of {stated}; percentages are of \
+                 {sum}"
             )));
         }
     }

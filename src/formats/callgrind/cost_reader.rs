@@ -86,6 +86,7 @@ pub(super) struct CostReader {
 }
 
 impl Default for CostReader {
+    /// Creates a reader that has read no line yet.
     fn default() -> Self {
         // The empty text is interned first, so that its number is `NO_TEXT`.
         let mut texts = Texts::default();

@@ -141,6 +141,7 @@ impl InstructionReader {
                 Ok(())
             }
             Some(Record::SelfCost { function, file, cost }) => {
+                // The numbers in the position columns, such as address and line; `columns` has the index of each.
                 let position = cost.position.ok_or_else(malformed)?;
                 let Some(column) = columns.instr else { return Ok(()) };
                 let source =

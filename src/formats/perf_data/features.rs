@@ -113,7 +113,7 @@ mod tests {
         let lines = feature(&bytes);
         assert_eq!(lines.strings(Endian::Little).unwrap(), [&b"perf"[..], b"-a"]);
         let error = feature(&bytes[..10]).strings(Endian::Little).unwrap_err().to_string();
-        assert_eq!(error, "at byte 0x508: string needs 8 bytes, 2 are left");
+        assert_eq!(error, "at byte 0x508: string needs 8 bytes, but only 2 are left");
         assert_eq!(feature(&bytes[4..]).string(Endian::Little).unwrap(), b"perf");
     }
 

@@ -389,7 +389,7 @@ mod tests {
         assert!(mmap2.contains("len: 3") && mmap2.contains("bytes: [170, 187, 204, 0"), "{mmap2}");
         assert!(mmap2.contains("prot: Some(5), flags: Some(2), cpumode: User"), "{mmap2}");
         let short = parse(kind::MMAP2, 2, &words[..9], b"").unwrap_err().to_string();
-        assert_eq!(short, "at byte 0x28: device, inode and generation needs 24 bytes, 4 are left");
+        assert_eq!(short, "at byte 0x28: device, inode and generation needs 24 bytes, but only 4 are left");
     }
 
     /// Linux sets the bit for a build ID also in records that have none.

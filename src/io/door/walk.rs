@@ -34,8 +34,8 @@ pub(in super::super) enum Links {
 pub(in super::super) struct Place {
     pub(in super::super) file: File,
     pub(in super::super) about: Metadata,
-    /// True if everybody may search the directories that the walk went through. It starts at the root, in the current
-    /// directory, or at a directory that the user typed.
+    /// True if everybody may search the directories that the walk went through. A walk starts at the root, in the
+    /// current directory, or at a directory that the user typed.
     is_reachable: bool,
     /// True if everybody may search the directories above the one in which the walk started.
     is_start_reachable: bool,
@@ -74,8 +74,8 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    /// A place during a walk. The new place's field `is_start_reachable` is only a guess (true). The correct value is
-    /// set when the walk has ended.
+    /// Creates the place for a file that a walk has reached. The value of the field `is_start_reachable` is only a
+    /// guess (true). The correct value is set when the walk has ended.
     fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
@@ -243,8 +243,8 @@ impl Walk {
                 return Ok(OutputName { directory, name, existing });
             }
             // The last component may be a descriptor's number in a directory such as /proc/self/fd.
-            if let (Some(name), true) = (walk.remaining.last(), walk.remaining.len() == 1)
-                && let Some(number) = descriptor(walk.here()?, name)
+            if let [last] = &walk.remaining[..]
+                && let Some(number) = descriptor(walk.here()?, last)
             {
                 return Err(Stop::Descriptor(number));
             }
@@ -295,20 +295,17 @@ impl Walk {
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // A component before the last one must be a directory. With DIRECTORY, the kernel mounts it first if it is an
         // automount point.
-        let found = match is_last {
-            true => openat(here, name, flags, Mode::empty()),
-            false => openat(here, name, flags | OFlags::DIRECTORY, Mode::empty()),
-        };
-        let found = match found {
+        let expected = if is_last { flags } else { flags | OFlags::DIRECTORY };
+        let entry = match openat(here, name, expected, Mode::empty()) {
             // The entry may be a link to a directory. It is returned, for the caller to follow.
             Err(Errno::NOTDIR) if !is_last => {
-                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
-                if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
+                let link = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
+                if link.about.is_symlink() { Ok(link) } else { Err(Errno::NOTDIR.into()) }
             }
-            found => Place::new(found?, is_reachable),
+            opened => Place::new(opened?, is_reachable),
         };
         self.is_reachable = is_reachable;
-        found
+        entry
     }
 
     /// Walks to the parent directory, for the component `..`. At the root, or at the directory that acts as the root,
@@ -317,6 +314,7 @@ impl Walk {
         if self.directories.len() > 1 {
             self.directories.pop();
         } else if !self.is_inside {
+            // The walk may leave the directory where it started.
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let above = File::from(openat(self.here()?, "..", flags, Mode::empty())?);
             self.directories = vec![above];
@@ -408,13 +406,12 @@ fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
 
 /// True if the directory has an access control list, or if that can't be found out.
 fn has_access_list(directory: &File) -> bool {
-    let own = format!("/proc/self/fd/{}", directory.as_raw_fd());
+    let path = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut list = [0; 1 << 10];
+    let read = rustix::fs::getxattr(path, c"system.posix_acl_access", &mut list[..]);
     // Any other error, such as that the list is too long for the buffer, counts as a list, too.
-    !matches!(
-        rustix::fs::getxattr(own, c"system.posix_acl_access", &mut list[..]),
-        Err(Errno::NODATA | Errno::OPNOTSUPP)
-    )
+    let has_none = matches!(read, Err(Errno::NODATA | Errno::OPNOTSUPP));
+    !has_none
 }
 
 /// True for a link in /proc that stands for an open file, or for the root or current directory of a process: following
@@ -432,7 +429,7 @@ fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
 /// `None`.
 fn descriptor(directory: &File, name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.parse().ok()?;
-    let shown = shown(directory);
-    let own = |path: &str| Path::new(path).canonicalize().is_ok_and(|own| own == shown);
-    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(own).then_some(number)
+    let directory_path = shown(directory);
+    let is_directory = |path: &str| Path::new(path).canonicalize().is_ok_and(|path| path == directory_path);
+    ["/proc/self/fd", "/proc/thread-self/fd"].into_iter().any(is_directory).then_some(number)
 }

@@ -69,9 +69,9 @@ impl<T: Span> OrderedRanges<T> {
         let mut edges: Vec<u64> = ranges.flat_map(|range| [range.start, range.end]).collect();
         edges.sort_unstable();
         edges.dedup();
-        let mut ranges = Self { list, edges, ..Self::default() };
-        ranges.covering = NodeLists::new(ranges.leaf_count(), &ranges.leaves(), for_each_covering);
-        ranges
+        let mut ordered = Self { list, edges, ..Self::default() };
+        ordered.covering = NodeLists::new(ordered.leaf_count(), &ordered.leaves(), for_each_covering);
+        ordered
     }
 
     /// The number of leaves of the tree: a power of two, so that the leaves below each node are adjacent.
@@ -130,6 +130,7 @@ impl<T: Span> OrderedRanges<T> {
     /// `addr`.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
+        // No range contains an address before the first edge.
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
         let mut node = self.leaf_count() + leaf;
         while node >= self.covering.first_node {
@@ -218,10 +219,12 @@ fn for_each_covering(leaves: Range<u32>, leaf_count: usize, each: &mut dyn FnMut
     // their parents, on the next level.
     let (mut low, mut high) = (leaves.start as usize + leaf_count, leaves.end as usize + leaf_count);
     while low < high {
+        // The first node is a right child (an odd number): its sibling is before the range.
         if low % 2 == 1 {
             each(low);
             low += 1;
         }
+        // The last node, `high - 1`, is a left child: its sibling is after the range.
         if high % 2 == 1 {
             high -= 1;
             each(high);

@@ -88,9 +88,10 @@ impl<V: Copy> RangeMap<V> {
             && entry.start < range.end
         {
             removed(entry.part(entry.start.max(range.start)..entry.end.min(range.end)));
-            // Does a part of the entry stay before the range, and one after it?
-            match (entry.start < range.start, range.end < entry.end) {
-                // `place` is then the place of the next entry.
+            // Whether a part of the entry stays before the range, and whether one stays after it.
+            let (stays_before, stays_after) = (entry.start < range.start, range.end < entry.end);
+            match (stays_before, stays_after) {
+                // After the removal, the next entry is at `place`.
                 (false, false) => self.remove_entry(place),
                 (true, false) => {
                     self.replace_entry(place, entry.part(entry.start..range.start));

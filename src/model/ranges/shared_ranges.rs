@@ -20,7 +20,7 @@ type Tree<V> = Option<Arc<RangeNode<V>>>;
 #[derive(Debug, Clone)]
 struct RangeNode<V> {
     entry: Entry<V>,
-    /// A random number; not larger than the ranks of both children.
+    /// A random number, which isn't larger than the rank of either child.
     rank: u64,
     /// The entries at lower addresses.
     left: Tree<V>,
@@ -108,18 +108,18 @@ impl<V: Copy> SharedRanges<V> {
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
     let RangeNode { entry, rank, left, right } = Arc::unwrap_or_clone(node);
-    let tree = |entry, left, right| Some(Arc::new(RangeNode { entry, rank, left, right }));
+    let new_root = |entry, left, right| Some(Arc::new(RangeNode { entry, rank, left, right }));
     if entry.end <= addr {
         let (low, high) = split(right, addr);
-        (tree(entry, left, low), high)
+        (new_root(entry, left, low), high)
     } else if addr <= entry.start {
         let (low, high) = split(left, addr);
-        (low, tree(entry, high, right))
+        (low, new_root(entry, high, right))
     } else {
         let low_part = Entry { end: addr, ..entry };
         // `skipped` is how far the part's start is from that of the whole entry.
         let high_part = Entry { start: addr, skipped: entry.skipped + (addr - entry.start), ..entry };
-        (tree(low_part, left, None), tree(high_part, None, right))
+        (new_root(low_part, left, None), new_root(high_part, None, right))
     }
 }
 
@@ -127,7 +127,8 @@ fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
 fn join<V: Copy>(low: Tree<V>, high: Tree<V>) -> Tree<V> {
     let (low, high) = match (low, high) {
         (Some(low), Some(high)) => (low, high),
-        (one, other) => return one.or(other),
+        // At least one of the trees is empty.
+        (low, high) => return low.or(high),
     };
     // The node with the smaller rank becomes the root.
     if low.rank <= high.rank {

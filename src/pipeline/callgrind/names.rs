@@ -116,11 +116,11 @@ impl<'m, 'data> CodeNames<'m, 'data> {
 
     /// The entries that later code doesn't hide completely, in the order of time.
     pub(crate) fn visible_entries(&self) -> impl Iterator<Item = &JitEntry<'data>> {
-        let mut seen = vec![false; self.entries.len()];
+        let mut is_visible = vec![false; self.entries.len()];
         for range in &self.visible {
-            seen[range.entry as usize] = true;
+            is_visible[range.entry as usize] = true;
         }
-        self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
+        self.entries.iter().zip(is_visible).filter(|(_, is_visible)| *is_visible).map(|(entry, _)| entry)
     }
 
     /// True if other code was at some of the entry's addresses before. `entry` is the entry's index.
@@ -233,15 +233,15 @@ impl<'m, 'data> Painter<'m, 'data> {
     fn paint(&mut self, EntryRange { start, end, entry }: EntryRange) {
         let map = self.map;
         let entries = &self.entries;
-        let mut is_over_other = false;
-        self.visible.insert(start..end, entry, |below| {
-            let below = map.code(entries[below.value as usize].id);
+        let mut hides_other_code = false;
+        self.visible.insert(start..end, entry, |overwritten| {
+            let hidden = map.code(entries[overwritten.value as usize].id);
             let code = map.code(entries[entry as usize].id);
             // A perf map and a jitdump may both list the code, possibly under different names. That makes no name
             // ambiguous, so only code of the same source is compared.
-            is_over_other |= below.origin == code.origin && below.name != code.name;
+            hides_other_code |= hidden.origin == code.origin && hidden.name != code.name;
         });
-        self.entries[entry as usize].ambiguous |= is_over_other;
+        self.entries[entry as usize].ambiguous |= hides_other_code;
     }
 
     /// The address ranges that are visible now, sorted by address.

@@ -106,7 +106,7 @@ pub(super) fn find_stacks(
         owed: vec![0.0; count],
         costliest: vec![None; count],
     };
-    let mut found = Vec::new();
+    let mut function_stacks = Vec::new();
     for &function in order {
         let index = function as usize;
         // Neither the function nor anything that it calls has costs, so no stack needs it.
@@ -120,10 +120,10 @@ pub(super) fn find_stacks(
         // Gives the callees their shares of the cost as new paths, and returns the stacks that end in this function.
         let stacks = finder.divide(index, &mut open);
         if flow.self_costs[index] > 0.0 {
-            found.push(FunctionStacks { function, stacks });
+            function_stacks.push(FunctionStacks { function, stacks });
         }
     }
-    found
+    function_stacks
 }
 
 impl PathFinder<'_> {

@@ -172,7 +172,8 @@ impl CallGraph {
         }
         for (name, _) in remaining {
             let name = String::from_utf8_lossy(&name);
-            skipped.add(Error::new(format!("the formula of event {name} uses events that are not in the file")));
+            let message = format!("the formula of event {name} is malformed, or uses events that are not in the file");
+            skipped.add(Error::new(message));
         }
     }
 
@@ -281,7 +282,8 @@ impl GraphReader {
                 {
                     thread.lines[index].entry((file, line)).or_default().add(&self.line_costs);
                 }
-                thread.costs[index].1.add(&self.line_costs);
+                let (_, self_costs) = &mut thread.costs[index];
+                self_costs.add(&self.line_costs);
                 check_excess_costs(fits_events)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {

@@ -30,7 +30,7 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
     let mut profile = Profile::new();
     for name in &graph.events {
         let name = String::from_utf8_lossy(name).into_owned();
-        // False for files of converters: these hold samples, whose sums aren't exact.
+        // `is_measured` is false for files of converters: these hold samples, whose sums aren't exact.
         let counting = if is_measured(graph, &name) { Counting::Exact } else { Counting::Unknown };
         profile.series.push(Series { name, unit: Unit::Named("count".to_owned()), counting, ..Series::default() });
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 
 /// The functions that a thread ran, and the calls between them.
 pub(super) struct ThreadGraph<'g> {
-    /// For each function, its number in the file's graph.
+    /// For each function, its number in the graph of the whole callgrind file.
     pub(super) functions: Vec<u32>,
     /// All calls, sorted by caller and callee.
     pub(super) calls: Vec<CallEdge<'g>>,
@@ -29,7 +29,7 @@ pub(super) struct CallEdge<'g> {
 /// The self cost of a line in a function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LineCost {
-    /// Number of the file's name in the file's graph.
+    /// The source file's name, as a number among the texts of the call graph.
     pub(super) file: u32,
     pub(super) line: u32,
     /// The absolute value of the cost.
@@ -148,18 +148,18 @@ impl<'g> ThreadGraph<'g> {
         for (callee, weight) in callees.items_mut() {
             *weight /= sums[*callee as usize];
         }
-        for (uncalled, sum) in uncalled.iter_mut().zip(&sums) {
-            // A function that no cost reaches by a call begins its own stacks.
-            *uncalled = if *sum > 0.0 { *uncalled / sum } else { 1.0 };
+        for (uncalled_cost, sum) in uncalled.iter_mut().zip(&sums) {
+            // A function that no cost reaches begins its own stacks.
+            *uncalled_cost = if *sum > 0.0 { *uncalled_cost / sum } else { 1.0 };
         }
         let self_costs: Vec<f64> =
             (0..count).map(|function| self.self_cost(event, function).unsigned_abs() as f64).collect();
         let mut inclusive = self_costs.clone();
         // Callees come after their callers in `order`, so in reverse order the callees' inclusive costs are complete.
         for &function in self.order.iter().rev() {
-            let callees = callees[function as usize].iter();
-            let called: f64 = callees.map(|&(callee, share)| inclusive[callee as usize] * share).sum();
-            inclusive[function as usize] += called;
+            let called = callees[function as usize].iter();
+            let cost_of_calls: f64 = called.map(|&(callee, share)| inclusive[callee as usize] * share).sum();
+            inclusive[function as usize] += cost_of_calls;
         }
         EventFlow { self_costs, inclusive, uncalled, callees }
     }

@@ -32,7 +32,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
         for (row, weight) in series.signed_rows(options.weight) {
             if let Some(stack) = row.stack {
                 // Creates the entry even for a cost of 0, so that the function is in the file.
-                sums.self_costs_mut(profile.stack_of(stack).1);
+                let (_, frame) = profile.stack_of(stack);
+                sums.self_costs_mut(frame);
                 walk.add(stack, Sum { weight, count: row.count });
             }
         }
@@ -205,7 +206,7 @@ impl<'a> CostSums<'a> {
         walk.run(|walk, step| match step {
             Step::Enter(stack) => {
                 let (self_sum, total) = walk.sums(stack);
-                let frame = self.profile.stack_of(stack).1;
+                let (_, frame) = self.profile.stack_of(stack);
                 self.add_self_cost(event, frame, self_sum);
                 self.enter(event, frame, total, &mut open);
             }
@@ -342,6 +343,7 @@ impl GraphWriter<'_> {
 
     /// Writes the header of the file.
     fn write_header(&self, out: &mut dyn Write) -> Result<()> {
+        // The names of all threads, for the `cmd:` line.
         let comms = self.profile.tracks().iter().map(|track| String::from_utf8_lossy(&track.comm));
         let mut comms: Vec<String> =
             comms.filter(|comm| !comm.is_empty()).map(|comm| comm.replace(['\n', '\r'], " ")).collect();
@@ -386,6 +388,7 @@ impl GraphWriter<'_> {
         for ((site, callee), CallCosts { count, costs }) in &function.calls {
             self.switch_file(&mut file, site.file, frame);
             self.write_callee(*callee, frame);
+            // The position of the callee. The position of the call is on the next line, with the cost.
             self.put(&format!("calls={count} "));
             let (entry, entry_line) = self.sums.functions[*callee].entry;
             encoder.write_target(self.position(entry, entry_line), true, &mut self.text);
