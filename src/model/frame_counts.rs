@@ -55,10 +55,10 @@ impl fmt::Display for FrameCounts {
     /// unknown (0), only of those in JIT memory.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { frames, unnamed, jit, jit_unnamed, other_time } = *self;
-        let jit_frames = if jit_unnamed == 0 {
-            format!("all {jit} JIT frames")
-        } else {
-            format!("{} of {jit} JIT frames", jit.saturating_sub(jit_unnamed))
+        let jit_frames = match (jit, jit_unnamed) {
+            (1, 0) => "the only JIT frame".to_owned(),
+            (_, 0) => format!("all {jit} JIT frames"),
+            _ => format!("{} of {jit} JIT frames", jit.saturating_sub(jit_unnamed)),
         };
         if frames == 0 {
             write!(f, "resolved {jit_frames}")?;
@@ -68,10 +68,13 @@ impl fmt::Display for FrameCounts {
                 write!(f, " ({jit_frames})")?;
             }
         }
-        if other_time > 0 {
-            write!(f, "; {other_time} JIT frames were sampled before their code was logged or after it was replaced")?;
+        match other_time {
+            0 => Ok(()),
+            1 => write!(f, "; 1 JIT frame was sampled before its code was logged or after it was replaced"),
+            _ => {
+                write!(f, "; {other_time} JIT frames were sampled before their code was logged or after it was replaced")
+            }
         }
-        Ok(())
     }
 }
 
@@ -107,5 +110,8 @@ mod tests {
         let said =
             "(97 of 100 JIT frames); 2 JIT frames were sampled before their code was logged or after it was replaced";
         assert!(early.to_string().ends_with(said), "{early}");
+        let one = FrameCounts { jit: 1, other_time: 1, ..native };
+        let said = "(the only JIT frame); 1 JIT frame was sampled before its code was logged or after it was replaced";
+        assert!(one.to_string().ends_with(said), "{one}");
     }
 }

@@ -152,6 +152,7 @@ impl<'o> SpanFilter<'o> {
         };
         let others = match others {
             0 => String::new(),
+            1 => "; left out 1 event that is not a span".to_owned(),
             others => format!("; left out {others} events that are not spans"),
         };
         format!("wrote {} of {} spans{instants}{others}", written.spans, read.spans)
