@@ -1,7 +1,7 @@
 //! What a picture's script reads from the SVG file: the same boxes as in the static picture, as numbers.
 //!
 //! The element `facts` has JSON ([`facts`]), the element `names` the names of the boxes, one per line. The boxes are in
-//! the attribute `data-b` of the groups in `boxes`, separated by blanks. A box is written as
+//! the attribute `data-b` of the groups in `boxes`, separated by spaces. A box is written as
 //!
 //! ```text
 //! row,start,width,name,color[,own[,shares[,before]]]
@@ -73,7 +73,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     })
 }
 
-/// Writes boxes as the text of the attribute `data-b`, separated by blanks. The fields of a box are separated by
+/// Writes boxes as the text of the attribute `data-b`, separated by spaces. The fields of a box are separated by
 /// commas: row, start, width, name, color, and optional details. Amounts are divided by `unit`.
 pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
     let mut previous = 0;

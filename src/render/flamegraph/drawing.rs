@@ -98,13 +98,16 @@ impl NameTable {
     /// Composes the name to show for a box, adds it to the table if it is new, and returns its number there. The root,
     /// which has no label, is called "all". If the label's name belongs to several functions, the location where its
     /// function starts is appended; `starts` has these locations by label. If the box stands for several unnamed frames
-    /// in a row, how many they are is appended instead.
+    /// in a row, their number is appended instead.
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
+        // How many frames in a row the box stands for: 1 for most boxes. If it differs from stack to stack, the maximum.
         let frames = tree.longest_run(placed.node);
+        if frames > 1 {
+            return self.number(&format!("{name} (up to {} frames)", grouped(frames.into())));
+        }
         match &starts[label as usize] {
-            _ if frames > 1 => self.number(&format!("{name} (up to {} frames)", grouped(frames.into()))),
             Some(start) => self.number(&format!("{name} ({start})")),
             None => self.number(name),
         }
@@ -166,11 +169,13 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
-        *sum = sum.saturating_add(if reversed { 0 } else { tree.self_weight(node) });
+        if !reversed {
+            *sum = sum.saturating_add(tree.self_weight(node));
+        }
     }
     if reversed {
-        // In reversed stacks, the first frame is the innermost one. The whole weight of a stack is self weight of this
-        // frame.
+        // Reversed stacks start with their innermost frame, so the tree's outermost nodes are the functions that ran. The
+        // whole weight of a stack is self weight of this frame.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
             *sum = sum.saturating_add(tree.total_weight(node));
@@ -178,9 +183,9 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     }
     let mut by_category: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
-        if let Some((category, sum)) = tree.category(label).zip(sum) {
+        if let (Some(category), Some(weight)) = (tree.category(label), sum) {
             let category_sum = by_category.entry(category).or_default();
-            *category_sum = category_sum.saturating_add(sum);
+            *category_sum = category_sum.saturating_add(weight);
         }
     }
     by_category
@@ -335,6 +340,7 @@ impl Drawing {
                 let from_left = PageBox::from_left(row + chart_box.depth, chart_box.end, name, swatch);
                 drawing.boxes.push(PageBox { start: chart_box.start, ..from_left });
             }
+            // The next lane starts after the deepest row of this one.
             row += lane.boxes.iter().map(|chart_box| chart_box.depth + 1).max().unwrap_or(0);
         }
         drawing.legend = drawing.plain_legend();

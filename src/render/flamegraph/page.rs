@@ -115,7 +115,7 @@ impl Picture {
             head += &format!("<metadata id=\"names\">{}</metadata>\n", escape(&self.drawing.names.join("\n")));
         }
         head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
-        // Letters of the title are about a quarter wider than the letters in boxes, for which `letter` is.
+        // `layout.letter` is the width of a letter in a box. Letters of the title are about a quarter wider.
         let room = ((width - 2.0 * MARGIN) / (self.layout.letter * 1.25)) as usize;
         let short_title = shorten(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
         head += &text_element("title", MARGIN, title_baseline(), &short_title);
@@ -195,7 +195,8 @@ impl Picture {
         axis
     }
 
-    /// The SVG text for a piece of the picture. Without a script, each box is an element of its own with a tooltip.
+    /// The SVG text for a piece of the picture. With a script, it has the boxes as data for the script, as paths and as
+    /// labels. Without a script, each box is an element of its own with a tooltip.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let boxes = piece.0;
         let mut out = Vec::with_capacity(PIECE * 64);
@@ -249,7 +250,9 @@ impl Picture {
         if width < INVISIBLE {
             return;
         }
-        add_stroke(path, left, self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0, width);
+        // A box is 1 pixel lower than its row, because of the gap to the next row.
+        let middle = self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0;
+        add_stroke(path, left, middle, width);
     }
 
     /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has one path
@@ -259,15 +262,15 @@ impl Picture {
         if one.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {
             return;
         }
-        let all: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
+        let sum: f64 = one.shares.iter().map(|&(_, weight)| weight as f64).sum();
         for (swatch, weight) in &one.shares {
             // The stripes are as wide as the bar, without the gap to the next box.
-            let share = (width - GAP) * *weight as f64 / all;
+            let stripe_width = (width - GAP) * *weight as f64 / sum;
             // The middle of a stripe, which is 3 pixels high. Its lower edge is that of the box, 1 pixel above the next
             // row.
             let y = self.layout.top_of(one) + self.layout.row - 2.5;
-            add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, share);
-            left += share;
+            add_stroke(stripes.entry(swatch.letter()).or_default(), left, y, stripe_width);
+            left += stripe_width;
         }
     }
 
@@ -313,6 +316,7 @@ impl Picture {
         if let Some(own) = one.own {
             tooltip += &format!("; self {}", self.amount_with_share(own));
         }
+        // The box named `TRUNCATED` stands for the missing callers of truncated stacks. Say why they are missing.
         if let Some(truncation) = &self.drawing.truncation
             && self.drawing.name(one).as_bytes() == TRUNCATED
         {
@@ -349,10 +353,10 @@ fn text_element(class: &str, x: f64, y: f64, text: &str) -> String {
     format!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>\n", escape(text))
 }
 
-/// Escapes a text for XML.
+/// Escapes a text for XML, and removes the characters that XML forbids.
 fn escape(text: &str) -> String {
-    // XML forbids some characters even if they are escaped. Names have none of them, but titles may: they are as the
-    // user typed them.
+    // XML forbids some characters even if they are escaped. Names have none of them, but titles may, because users type
+    // titles.
     escape_markup(text.chars().filter(|letter| match letter {
         '\n' => true,
         '\u{fffe}' | '\u{ffff}' => false,
