@@ -212,9 +212,9 @@ fn instruction_object(instruction: &Instruction, listing: &Listing) -> Map<Strin
     if let Code::Instructions { addr, bytes } = &listing.code {
         let start = usize::try_from(instruction.offset).unwrap_or(usize::MAX);
         let bytes = bytes.get(start..start.saturating_add(instruction.len as usize)).unwrap_or_default();
-        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex_digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         object.insert("address".into(), json!(hex(addr.wrapping_add(instruction.offset))));
-        object.insert("bytes".into(), json!(digits));
+        object.insert("bytes".into(), json!(hex_digits));
     }
     object.insert("text".into(), json!(instruction.text));
     if let Some(target) = &instruction.target {
