@@ -214,7 +214,7 @@ impl Listing {
     /// Finds the row of the instruction that contains this offset, in bytes from the start of the function. `None` if
     /// the rows aren't instructions, or if the offset is after the last instruction.
     pub fn find_row(&self, offset: u64) -> Option<usize> {
-        // The number of rows before the one with the offset. If rows aren't instructions, this is the number of all rows.
+        // The number of rows before the one with the offset. If rows aren't instructions, the number of all rows.
         let row = self.rows.partition_point(|row| match &row.instruction {
             Some(instruction) => instruction.offset + instruction.len <= offset,
             None => true,

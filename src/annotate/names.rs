@@ -73,8 +73,8 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // Groups whose code isn't available are picked in addition to the limit, because users should see the reason.
-            // All groups together are at most twice the limit.
+            // Groups whose code isn't available are picked in addition to the limit, because users should see the
+            // reason. All groups together are at most twice the limit.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }

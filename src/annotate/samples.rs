@@ -173,7 +173,7 @@ impl Sampled<'_> {
         has_code.then_some(id)
     }
 
-    /// Finds out how the recording's addresses in this file relate to addresses as linked: they are file offsets, except
+    /// Finds out how the recording's addresses in this file relate to addresses as linked. They are file offsets, except
     /// in the kernel, whose addresses are shifted by a constant.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
@@ -283,8 +283,8 @@ impl TargetNames for Sampled<'_> {
         }
         let named = resolution.name(&places, job, warnings);
         for (target, place) in targets.into_iter().zip(target_places) {
-            // The last frame is the function itself; those before it are inlined calls. Each one overwrites the one before,
-            // so that the function remains.
+            // The last frame is the function itself; those before it are inlined calls. Each one overwrites the one
+            // before, so that the function remains.
             for frame in named.frames(place) {
                 if let Some(name) = frame.name {
                     *target.owner = TargetOwner::Function(name.to_vec(), frame.offset);

@@ -73,7 +73,7 @@ impl Lane {
     /// True if no jump of the lane has a row in common with this one.
     fn is_free(&self, jump: Jump) -> bool {
         let (top, bottom) = jump.span();
-        // Of the jumps that start at or above `bottom`, the last one reaches the lowest row, because jumps don't overlap.
+        // Of the jumps that start at or above `bottom`, the last one reaches lowest, because jumps don't overlap.
         match self.jumps.range(..=bottom).next_back() {
             Some((_, last)) => last.span().1 < top,
             None => true,

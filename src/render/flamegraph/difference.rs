@@ -194,8 +194,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight of calls that occur only in the earlier profile, whose call tree is `before`. `old_nodes` has the nodes of
-/// this tree that also occur in the later one. If a call is below another one that no longer occurs, it isn't added,
+/// The weight of calls that occur only in the earlier profile, whose call tree is `before`. `old_nodes` has the nodes
+/// of this tree that also occur in the later one. If a call is below another one that no longer occurs, it isn't added,
 /// because the total weight of the outer call includes it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut still_occurs = vec![false; before.node_count()];

@@ -102,7 +102,8 @@ impl NameTable {
     pub(super) fn number_of(&mut self, tree: &CallTree, placed: &PlacedBox, starts: &[Option<String>]) -> u32 {
         let Some(label) = placed.label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
-        // How many frames in a row the box stands for: 1 for most boxes. If it differs from stack to stack, the maximum.
+        // How many frames in a row the box stands for, which is 1 for most boxes. If it differs from stack to stack,
+        // the maximum.
         let frames = tree.longest_run(placed.node);
         if frames > 1 {
             return self.number(&format!("{name} (up to {} frames)", grouped(frames.into())));
@@ -174,8 +175,8 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
         }
     }
     if reversed {
-        // Reversed stacks start with their innermost frame, so the tree's outermost nodes are the functions that ran. The
-        // whole weight of a stack is self weight of this frame.
+        // Reversed stacks start with their innermost frame, so the tree's outermost nodes are the functions that ran.
+        // The whole weight of a stack is self weight of this function.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
             *sum = sum.saturating_add(tree.total_weight(node));

@@ -157,8 +157,8 @@ impl<'p> EventRows<'p> {
         }
     }
 
-    /// The number of rows that [`EventRows::sum`] would return with this clock. As for that function, rows that would be
-    /// summed must be neighbors.
+    /// The number of rows that [`EventRows::sum`] would return with this clock. As for that function,
+    /// [`EventRows::sort_by_stack`] must have been called.
     fn count(&self, clock: PageClock) -> usize {
         let key = |index: &usize| self.row(*index, Some(clock)).key();
         self.order.chunk_by(|one, next| key(one) == key(next)).count()

@@ -232,7 +232,7 @@ impl<'p> PageTables<'p> {
     }
 
     /// Sets the file and line to show for the functions of a profile. `functions` has the function of each frame.
-    /// Functions with numbers below `first_new` belong to a profile that was added before, and keep their file and line.
+    /// Functions with numbers below `first_new` belong to a profile that was added before, and keep what they have.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first_new: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(find_frame_places(profile)).zip(profile.frames()) {
             // If the input states calls, show the function's start, as `report` does: such inputs state costs by line,
