@@ -63,8 +63,9 @@ impl<'a> CodeFiles<'a> {
         self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)
     }
 
-    /// Finds the machine code of a function (at least one byte), or else says why there is none. Code in a file gets its
-    /// address as linked. Other code may have moved, so it gets the address that it had at the function's last sample.
+    /// Finds the machine code of a function (at least one byte), or else says why there is none. Code in a file gets
+    /// its address as linked. Other code may have moved, so it gets the address that it had at the function's last
+    /// sample.
     pub(super) fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
         const NO_BYTES: &str = "the function has no bytes";
         let base = function.last.base;

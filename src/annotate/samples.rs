@@ -173,8 +173,8 @@ impl Sampled<'_> {
         has_code.then_some(id)
     }
 
-    /// Finds out how the recording's addresses in this file relate to addresses as linked. They are file offsets, except
-    /// in the kernel, whose addresses are shifted by a constant.
+    /// Finds out how the recording's addresses in this file relate to addresses as linked. They are file offsets,
+    /// except in the kernel, whose addresses are shifted by a constant.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
