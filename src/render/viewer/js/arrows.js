@@ -39,12 +39,17 @@ export function jumpArrows(rows, rowOf, instructions) {
   return arrows;
 }
 
-/** Draws the arrows that touch the rows from `first` to `last`. Arrows at the cursor are highlighted. */
+/** Draws the arrows that touch the rows from `first` up to, but not including, `last`. `height` is that of a row.
+ * Arrows at the cursor are highlighted. */
 export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   const context = sharpened(canvas, ARROWS_WIDTH, Math.max(1, (last - first) * height));
   canvas.style.transform = `translateY(${first * height}px)`;
   const isAtCursor = ({ from, to }) => from === cursor || to === cursor;
-  const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
+  const inSight = arrows.filter(({ from, to }) => {
+    // An arrow to a hidden row (−1) is only drawn where it starts.
+    const end = to < 0 ? from : to;
+    return Math.max(from, end) >= first && Math.min(from, end) < last;
+  });
   // Draw the highlighted arrows last, on top of the others.
   for (const chosen of [false, true]) {
     context.strokeStyle = context.fillStyle = styleColor(chosen ? "--accent" : "--faint");
@@ -64,6 +69,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
     drawStub(context, right, y(from), to < 0 ? 0 : Math.sign(to - from));
     return;
   }
+  // Lane 0 is next to the code. A highlighted arrow without a lane is drawn to the left of all lanes.
   const x = right - 9 - (lane < 0 ? LANES : lane) * LANE_WIDTH;
   // The line: from the jump to its lane, along the lane, and back to the target.
   context.beginPath();
@@ -80,7 +86,7 @@ function drawArrow(context, { from, to, lane }, y, chosen) {
   context.fill();
 }
 
-/** Draws the start of a jump without its line. The jump goes up, down, or to a hidden row. */
+/** Draws the start of a jump without its line. `direction` is that of the jump: −1 up, 1 down, 0 to a hidden row. */
 function drawStub(context, right, y, direction) {
   context.beginPath();
   context.moveTo(right, y);

@@ -13,7 +13,8 @@ class Members {
     this.count = new Int32Array(length);
     this.one = new Int32Array(length);
     for (let node = 0; node < nodeCount; node++) {
-      // If nodes of the same box are above each other, only the outermost one is a member.
+      // Node 0 of the tree is the root, which has no members. If nodes of the same box are above each other, only the
+      // outermost one is a member.
       if (at[node] <= 0 || (nodeParent[node] >= 0 && at[nodeParent[node]] === at[node])) continue;
       this.count[at[node]]++;
       this.one[at[node]] = node;
@@ -51,7 +52,7 @@ class Members {
 /** The categories of boxes, by tree. */
 const CATEGORIES = new WeakMap();
 
-/** The categories of a tree's boxes. */
+/** The categories of a tree's boxes. Cached, because several parts of the page ask for them. */
 export function categoriesOf(page, tree) {
   if (!CATEGORIES.has(tree)) {
     const isKnownByBox = tree.at !== null;
@@ -106,8 +107,8 @@ class BoxCategories {
       { nodeParent } = this.profile;
     const weights = new Float64Array(shared.length);
     // Samples that don't count have no place (-1).
-    shared.forEach((node, at) => {
-      if (place[node] >= 0) weights[at] = selection.own[node];
+    shared.forEach((node, index) => {
+      if (place[node] >= 0) weights[index] = selection.own[node];
     });
     // Add the weight of each node to its caller's. Going backward, callees come before their callers, so a node's own
     // weight is complete when it is added. A node that isn't in `shared` weighs as much as its box.

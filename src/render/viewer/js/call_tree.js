@@ -27,6 +27,8 @@ export function mountCallTree(root, page) {
 }
 
 class CallTreePart {
+  /** `open` has the expanded nodes, and `rows` the node of each visible row. `isWalked` is true if the cursor is where
+   * a search step led. */
   constructor(root, page) {
     Object.assign(this, { root, page, redraw: () => {}, rows: [], open: new Set(), shape: null, isWalked: false });
     this.kind = element("select", { id: "tree-kind", "aria-label": "Start with", onchange: () => this.redraw() },
@@ -62,6 +64,7 @@ class CallTreePart {
   openHeaviest() {
     const { tree } = this;
     this.open = new Set();
+    // Start at the root (0), and stop at a node without a heavy child (-1).
     for (let node = 0; node >= 0;) {
       this.open.add(node);
       const [heaviest = -1] = childrenByWeight(tree, node);
@@ -137,8 +140,8 @@ class CallTreePart {
       colorSquare(letterOf(profile, categoriesOf(page, tree).heaviestOf(node), profile.functions.name[number])),
       nameWithRun(profile.functions.name[number], tree.runs?.get(node)));
     name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
-    const told = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
-    const amounts = [...told(tree.total[node]), ...(self === null ? ["", ""] : told(self))];
+    const textsOf = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);
+    const amounts = [...textsOf(tree.total[node]), ...(self === null ? ["", ""] : textsOf(self))];
     const { at, of } = this.places.get(node);
     return element("div", {
       class: ["tree-row", selected !== null && page.groups().of[selected] === tree.group[node] ? "selected" : "",

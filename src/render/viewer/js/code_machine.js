@@ -59,18 +59,20 @@ export class MachinePane {
     const { listings, instructions, listing, costs, hotOnly, found } = view;
     const [from, to] = [listings.first[listing], listings.first[listing + 1]];
     // The instruction at the cursor, to find its new row.
-    const at = this.cursor;
-    const isHot = (at) => costs.some((cost) => cost.count[at] > 0);
-    const wanted = hotOnly ? (at) => isHot(at) || at === this.#wanted || (found?.has(at) ?? false) : null;
-    ({ rows: this.#rows, rowOf: this.#rowOf } = listingRows(from, to, wanted));
+    const atCursor = this.cursor;
+    const isHot = (number) => costs.some((cost) => cost.count[number] > 0);
+    // With `hotOnly`, also show the matches of the search, and the last hidden instruction to which the cursor was
+    // moved.
+    const isWanted = (number) => isHot(number) || number === this.#wanted || (found?.has(number) ?? false);
+    ({ rows: this.#rows, rowOf: this.#rowOf } = listingRows(from, to, hotOnly ? isWanted : null));
     this.#arrows = jumpArrows(this.#rows, this.#rowOf, instructions);
     this.#view = view;
-    const moved = this.#rowOf.get(at) ?? -1;
-    const stays = moved === this.#list.cursor;
-    this.#list.cursor = moved;
+    const newRow = this.#rowOf.get(atCursor) ?? -1;
+    const hasMoved = newRow !== this.#list.cursor;
+    this.#list.cursor = newRow;
     this.#list.reset(this.#rows.length);
-    // If other rows around the cursor are shown now, keep the cursor in view.
-    if (!stays && moved >= 0) this.#list.show(moved, true);
+    // If the cursor's instruction is in another row now, keep it in view.
+    if (hasMoved && newRow >= 0) this.#list.show(newRow, true);
   }
 
   /** The instruction at the cursor; -1 if there is none. */
@@ -103,6 +105,7 @@ export class MachinePane {
   #row(row) {
     const at = this.#rows[row];
     if (at < 0) {
+      // −1 − n stands for a gap of n instructions.
       const left = -1 - at;
       return element("div", { class: "machine-row gap" },
         element("span", { class: "gap-room" }), element("span", { class: "arrow-room", style: `width:${ARROWS_WIDTH}px` }),
@@ -125,8 +128,10 @@ export class MachinePane {
       element("span", { class: "line-number" }, this.#lineNumber(row, at)));
   }
 
+  /** The line number to show for an instruction; empty if it is unknown, or the same as in the row above. */
   #lineNumber(row, at) {
     const { instructions } = this.#view;
+    // The instruction in the row above; negative for a gap.
     const before = row > 0 ? this.#rows[row - 1] : -1;
     const isSame = before >= 0 && instructions.file[before] === instructions.file[at]
       && instructions.line[before] === instructions.line[at];
@@ -149,8 +154,8 @@ export class MachinePane {
     const where = out.address === null ? "" : out.address.toString(16);
     const words = isBranch ? [where, name && `<${name}>`] : [`# ${where}`, name && `<${name}>`];
     const text = words.filter(Boolean).join(" ");
-    const isHere = out.name !== "" && listings.at(out.name, out.address ?? 0n) >= 0;
-    return [" ", isHere
+    const hasListing = out.name !== "" && listings.at(out.name, out.address ?? 0n) >= 0;
+    return [" ", hasListing
       ? element("span", { class: "target", "data-out": at, title: out.name }, text)
       : element("span", { class: "elsewhere", title: out.name }, text)];
   }
@@ -169,11 +174,12 @@ export class MachinePane {
 
   /** Shows the instruction in the middle of a gap that was clicked, and the instructions around it. */
   #open(row) {
+    // The gap stands for the `hidden` instructions before `end`.
+    const hidden = -1 - this.#rows[row];
     const after = this.#rows[row + 1] ?? -1;
-    const left = -1 - this.#rows[row];
     const { listings, listing } = this.#view;
     const end = after >= 0 ? after : listings.first[listing + 1];
-    this.moveTo(end - Math.ceil(left / 2));
+    this.moveTo(end - Math.ceil(hidden / 2));
   }
 
   /** Handles a key: Enter follows the target at the cursor, n and N go to the next cooler or hotter instruction, and
@@ -198,10 +204,11 @@ export class MachinePane {
   #hot(cooler) {
     const { costs, events, weightOf } = this.#view;
     const weights = weightOf(costs[events[0]]);
-    const hot = [...this.shown].filter((at) => weights[at] > 0).sort((a, b) => weights[b] - weights[a] || a - b);
+    // The visible instructions with samples, the hottest first.
+    const hot = [...this.shown].filter((number) => weights[number] > 0).sort((a, b) => weights[b] - weights[a] || a - b);
     if (hot.length === 0) return;
-    const place = hot.indexOf(this.cursor);
-    const next = place < 0 ? 0 : place + (cooler ? 1 : -1);
+    const current = hot.indexOf(this.cursor);
+    const next = current < 0 ? 0 : current + (cooler ? 1 : -1);
     this.moveTo(hot[Math.max(0, Math.min(next, hot.length - 1))]);
   }
 }

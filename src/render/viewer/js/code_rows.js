@@ -14,6 +14,7 @@ export const CONTEXT = 3;
 export function listingRows(from, to, wanted, context = CONTEXT) {
   const rows = [];
   const rowOf = new Map();
+  // The first instruction that has no row yet.
   let next = from;
   const show = (at) => {
     rowOf.set(at, rows.length);
@@ -24,6 +25,7 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
     // Show this instruction, and before it the context that isn't shown yet. A gap row stands for what is left out.
     if (wanted && !wanted(at)) continue;
     const start = wanted ? Math.max(next, at - context) : next;
+    // A gap of n instructions is the row −1 − n.
     if (start > next) rows.push(next - start - 1);
     for (let shown = start; shown <= at; shown++) show(shown);
     if (!wanted) continue;
@@ -39,11 +41,13 @@ export function listingRows(from, to, wanted, context = CONTEXT) {
 }
 
 /**
- * The source lines of a listing's instructions. Files are in the order in which the instructions mention them.
+ * The source lines of the instructions from `from` up to, but not including, `to`. Files are in the order in which the
+ * instructions mention them.
  * @returns {{file: number, line: number, weight: number[], count: number[]}[]} weight, count: sums for each event
  */
 export function sourceLines(instructions, from, to, costs) {
   const lines = new Map();
+  // The position of each file in the order in which the instructions mention them.
   const files = new Map();
   for (let at = from; at < to; at++) {
     const file = instructions.file[at];
@@ -74,9 +78,12 @@ const BETWEEN = 6;
 export function sourceRows(lines, instructions, hotOnly) {
   const rows = [];
   const isHot = (line) => line.count.some((count) => count > 0);
+  const isNearHot = (line, index) => {
+    const neighbors = [lines[index - 1], line, lines[index + 1]];
+    return neighbors.some((neighbor) => neighbor && isHot(neighbor) && neighbor.file === line.file);
+  };
   // With `hotOnly`, show only lines with samples and their neighbors in the same file.
-  const shown = hotOnly ? lines.filter((line, at) => [at - 1, at, at + 1].some((near) => lines[near] && isHot(lines[near])
-    && lines[near].file === line.file)) : lines;
+  const shown = hotOnly ? lines.filter(isNearHot) : lines;
   let before = null;
   for (const line of shown) {
     if (before?.file !== line.file) rows.push({ file: line.file });

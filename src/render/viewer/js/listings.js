@@ -83,12 +83,12 @@ export class Listings {
   /** The listing with this name that contains an address. If none contains it, the hottest with this name; -1 if
    * there is none. */
   at(name, address) {
-    const all = this.#byName.get(name) ?? [];
-    const holds = (listing) => {
+    const candidates = this.#byName.get(name) ?? [];
+    const containsAddress = (listing) => {
       const start = this.address(listing);
       return start !== null && address >= start && address < start + BigInt(this.size[listing]);
     };
-    return all.find(holds) ?? all[0] ?? -1;
+    return candidates.find(containsAddress) ?? candidates[0] ?? -1;
   }
 
   /** Inlined calls of a listing whose addresses are unknown, as the lines of a tree. */
@@ -217,7 +217,8 @@ export class Instructions {
     return this.#lens[this.#text[at]];
   }
 
-  /** The target of an instruction if it is outside the listing: {kind, name, offset, address}; otherwise null. */
+  /** The target of an instruction if it is outside the listing: {kind, name, offset, address}; otherwise null. `name`
+   * is that of the function there, and `offset` the target's offset in it. `address` is null if unknown. */
   out(at) {
     const number = this.#out[at];
     if (number < 0) return null;
@@ -246,11 +247,12 @@ export class Instructions {
   }
 
   /** The listing that contains an instruction. */
-  listingOf(at) {
+  listingOf(instruction) {
+    // A binary search for the last listing that starts at or before the instruction.
     let [low, high] = [0, this.#first.length - 1];
     while (low + 1 < high) {
       const middle = (low + high) >> 1;
-      if (this.#first[middle] <= at) low = middle;
+      if (this.#first[middle] <= instruction) low = middle;
       else high = middle;
     }
     return low;
@@ -305,11 +307,12 @@ export function instructionCosts(profile, listings, state) {
     if (listings.about.events[event]?.exact) return exactCosts(listings, event);
     const rows = profile.rows(event);
     const instructions = rows.instruction;
-    const counts = rowParts(profile, rows, state);
+    // `partOf` returns 0 for rows that aren't selected.
+    const partOf = rowParts(profile, rows, state);
     const [weight, count] = [0, 0].map(() => new Float64Array(listings.instructionCount));
     const cost = { weight, count, total: 0, totalCount: 0, listed: 0 };
     for (let row = 0; row < rows.length; row++) {
-      if (!counts(row)) continue;
+      if (partOf(row) === 0) continue;
       cost.total += rows.weight[row];
       cost.totalCount += rows.count[row];
       // 0 means that the sample's instruction isn't in a listing.

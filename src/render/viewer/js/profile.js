@@ -61,7 +61,11 @@ export class Profile {
   get hasTiers() {
     const { identity, category } = this.functions;
     const isTier = (number) => this.categories[category[number]].jit;
-    return identity.some((one, number) => one !== number && category[one] !== category[number] && (isTier(one) || isTier(number)));
+    // `identity` has the first of the functions that differ only in their category.
+    return identity.some((first, number) => {
+      const isOtherCategory = first !== number && category[first] !== category[number];
+      return isOtherCategory && (isTier(first) || isTier(number));
+    });
   }
 
   get functionCount() {

@@ -71,19 +71,22 @@ export class TimeBars {
     const plot = { ...this.#place(), top: 6, height: this.#height - BARS_BOTTOM - 6 };
     const sums = new Float64Array(bins);
     for (const column of columns) column.forEach((value, bin) => (sums[bin] += value));
-    const most = sums.reduce((most, sum) => Math.max(most, sum), 0);
+    const highest = sums.reduce((most, sum) => Math.max(most, sum), 0);
     this.#drawRanges(context, plot);
-    this.#drawAxes(context, plot, most, said);
+    this.#drawAxes(context, plot, highest, said);
+    // For each bar, the sum of the values that have been drawn already. The next one is stacked on top of them.
     const below = new Float64Array(bins);
-    const bar = plot.width / Math.max(1, bins);
+    const barWidth = plot.width / Math.max(1, bins);
     columns.forEach((column, number) => {
       context.fillStyle = styleColor(series[number].color);
       for (let bin = 0; bin < bins; bin++) {
         if (column[bin] <= 0) continue;
-        const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / most);
+        const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / highest);
         // Even a tiny amount gets one pixel.
         const height = Math.max(high - low, below[bin] === 0 ? 1 : 0);
-        context.fillRect(plot.left + bin * bar, plot.top + plot.height - low - height, Math.max(1, bar - (bar > 3 ? 1 : 0)), height);
+        // Wide bars have a gap between them.
+        const gap = barWidth > 3 ? 1 : 0;
+        context.fillRect(plot.left + bin * barWidth, plot.top + plot.height - low - height, Math.max(1, barWidth - gap), height);
         below[bin] += column[bin];
       }
     });
@@ -102,7 +105,8 @@ export class TimeBars {
     }
   }
 
-  /** Draws the axes: `most`, which is the height of the highest bar, on the left, and times below. */
+  /** Draws the axes. On the left are 0 and the value of the highest bar (`most`), as the text that `said` makes of it;
+   * below the bars are times. */
   #drawAxes(context, plot, most, said) {
     const { axis, unit } = this.#shown;
     context.fillStyle = styleColor("--faint");
@@ -172,6 +176,7 @@ export class TimeBars {
     const bins = columns[0]?.length ?? 0;
     const at = this.#at(event.offsetX);
     const bin = Math.min(bins - 1, Math.floor(((at - axis.from) / Math.max(1, axis.to - axis.from)) * bins));
+    // The time at which a bar begins, as text.
     const edge = (bin) => time(axis.from + ((axis.to - axis.from) * bin) / bins);
     const parts = series.map(({ name }, number) => [name, columns[number][bin]]).filter(([, value]) => value > 0);
     const words = parts.map(([name, value]) => `${name} ${said(value)}`);

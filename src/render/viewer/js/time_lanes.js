@@ -83,7 +83,9 @@ function coverTime(lane, time, covers) {
     const at = time[lane.row[sample]],
       covered = covers(lane.row[sample]);
     // Timers sometimes fire late. A distance a little longer than a sample covers is no idle time.
-    lane.start[sample] = at - before <= covered * 1.5 ? before : Math.max(at - covered, before);
+    const isGapless = at - before <= covered * 1.5;
+    lane.start[sample] = isGapless ? before : Math.max(at - covered, before);
+    // The end is also where the next sample may start.
     lane.end[sample] = before = Math.max(at, before);
   }
 }

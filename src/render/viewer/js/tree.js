@@ -49,6 +49,7 @@ class ShapeBuilder {
     const table = this.#table;
     const parents = this.#parent;
     const groups = this.#group;
+    // The length of the table is a power of two, so `& mask` is the remainder of a division by the length.
     const mask = table.length - 1;
     // The child is in the slot that its hash selects, or in one of the next slots before a free one.
     let at = hashOfChild(parent, group) & mask;
@@ -83,7 +84,8 @@ class ShapeBuilder {
     this.#table = table;
   }
 
-  /** @returns {TreeShape} */
+  /** Returns the finished shape. `rank` has the position of each group among siblings; see `TreeShape` for the other
+   * parameters. @returns {TreeShape} */
   finish({ rank }, takesEmpty, at = null) {
     const length = this.#length;
     const [parent, group] = [this.#parent.subarray(0, length), this.#group.subarray(0, length)];
@@ -110,6 +112,7 @@ export function withLinks(shape, rank) {
 
 /** All nodes except the root, sorted by the ranks of their groups, then by index. */
 function nodesByRank({ length, group }, rank) {
+  // A counting sort: first count the nodes of each rank, then add up where the nodes of each rank start in `order`.
   const starts = new Uint32Array(rank.length + 1), order = new Uint32Array(length - 1);
   for (let node = 1; node < length; node++) starts[rank[group[node]] + 1]++;
   for (let at = 1; at < starts.length; at++) starts[at] += starts[at - 1];
@@ -175,14 +178,15 @@ export function childrenByWeight(tree, node) {
  */
 export function shownNodes(profile, groups, state, joinsRuns = true) {
   const byFunction = new Int32Array(profile.functionCount), isUnnamed = new Uint8Array(profile.functionCount);
+  // What the user has hidden.
   const [modules, categories, functions] =
     [state.hiddenModules, state.hiddenCategories, state.hiddenFunctions].map((list) => new Set(list));
   for (let number = 0; number < byFunction.length; number++) {
     const { module, category, name } = profile.functions;
-    const hidden = modules.has(module[number]) || categories.has(category[number])
+    const isHidden = modules.has(module[number]) || categories.has(category[number])
       || functions.has(groups.first[groups.of[number]]);
-    byFunction[number] = hidden ? -1 : groups.of[number];
-    isUnnamed[number] = joinsRuns && !hidden && isUnnamedFunction(name[number]) ? 1 : 0;
+    byFunction[number] = isHidden ? -1 : groups.of[number];
+    isUnnamed[number] = joinsRuns && !isHidden && isUnnamedFunction(name[number]) ? 1 : 0;
   }
   const { nodeFunction, nodeParent } = profile;
   const [shown, run] = [new Int32Array(profile.nodeCount), new Int32Array(profile.nodeCount)];
@@ -239,7 +243,8 @@ export function callTreeShape(profile, groups, state, joinsRuns = true) {
   const inside = state.focus === null ? null : through(profile, shown, groups.of[state.focus]);
   const { nodeParent, nodeCount } = profile;
   const builder = new ShapeBuilder(nodeCount);
-  // For each node of the profile, its tree node. Callers have lower indices, so theirs are known first.
+  // For each node of the profile, its tree node. A caller has a lower index than its callees, so the caller's tree node
+  // is known first.
   const at = new Int32Array(nodeCount);
   for (let node = 0; node < nodeCount; node++) {
     const above = nodeParent[node] < 0 ? 0 : at[nodeParent[node]];
