@@ -235,7 +235,7 @@ impl Listing {
         let Version { number, category, pid, extent, loaded, .. } = *version;
         let mut parts = Vec::new();
         if self.all_versions > 1 {
-            parts.push(format!("code {number} of {}", self.all_versions));
+            parts.push(format!("version {number} of {}", self.all_versions));
         }
         parts.push(category.name().to_owned());
         parts.extend(self.module.as_ref().map(|module| readable(module).into_owned()));

@@ -7,9 +7,8 @@ const LANE_WIDTH = 8;
 /** The width of all lanes and the arrowheads, in pixels. */
 export const ARROWS_WIDTH = LANES * LANE_WIDTH + 12;
 
-/**
- * In rows. Longer jumps are drawn as two stubs unless the cursor is on them, as most of the line would be out of sight.
- */
+/** The length, in rows, up to which jumps are drawn as a whole. Of longer ones, only the start is drawn unless the
+ * cursor is on them, because most of the line would be out of sight. */
 const LONGEST = 300;
 
 /**

@@ -1,8 +1,8 @@
 // How much of each box ran in which category. A function may run in several tiers; if these are merged into one box,
 // the box belongs to several categories.
 
-/** The `Members` of each tree, by the tree's `at`. They depend only on the shape of the tree, so they stay valid
- * while a brush moves. */
+/** The `Members` of each tree, by the tree's `at` (see `TreeShape`). They depend only on the shape of the tree, so they
+ * stay valid while the user drags a time range. */
 const MEMBERS = new WeakMap();
 
 /** Finds the nodes of the profile that are in each box of a tree (its members). Most boxes have a single member; only
@@ -83,7 +83,7 @@ class FunctionCategories {
     return heaviest ? heaviest[0] : this.profile.functions.category[this.groups.first[group]];
   }
 
-  /** It is not known how the weight of a caller's box is divided. */
+  /** Always empty: it isn't known how the weight of a caller's box is divided among categories. */
   mixOf() {
     return [];
   }

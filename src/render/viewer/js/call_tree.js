@@ -17,9 +17,10 @@ const DEEPEST_INDENT = 40;
 /** Initially, rows are expanded down to the first one that has less than this share of its caller's weight. */
 const OPEN_SHARE = 0.5;
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Call tree" in `root`, and redraws it when the state of the page changes. */
 export function mountCallTree(root, page) {
   const part = new CallTreePart(root, page);
+  // `draw` schedules a drawing for the next frame. Nothing is drawn while the part is hidden.
   const draw = drawingOf(page, () => root.hidden || part.draw());
   part.redraw = draw;
   page.store.subscribe(draw);

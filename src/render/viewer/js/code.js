@@ -248,7 +248,7 @@ class CodePart {
     // All listings of a tier state the same number: that of the function's versions in this tier.
     const byTier = new Map(listed.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
     const count = [...byTier.values()].reduce((sum, versions) => sum + versions, 0);
-    return listed.length < count ? `the hottest ${listed.length} of ${count} compiled versions` : counted(listed.length, "code");
+    return listed.length < count ? `the hottest ${listed.length} of ${count} compiled versions` : counted(listed.length, "compiled version");
   }
 
   /** Draws the machine code and source of a listing. If it wasn't shown before, goes to its hottest instruction. */

@@ -31,7 +31,7 @@ const NO_CHANGE = { samples: "within noise", exact: "the same", nothing: "the sa
 
 const NONE_CHANGED = { samples: "No function changed by more than sampling noise" };
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Difference" in `root`. */
 export function mountDifference(root, page) {
   new DifferencePart(root, page);
 }

@@ -11,7 +11,7 @@ const MOST_FUNCTIONS = 6;
 /** The maximum number of names in a link's search. With more names, the address would be too long to share. */
 const MOST_NAMES = 40;
 
-/** Mounts the part in `root`, and redraws it when the state that it depends on changes. */
+/** Mounts the part "Doctor" in `root`, and redraws it when the state that it depends on changes. */
 export function mountDoctor(root, page) {
   const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
   const articles = () => page.pack.json("findings").map((report) => recordingArticle(page, report));

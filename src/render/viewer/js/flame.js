@@ -19,7 +19,7 @@ export function whyEmpty(page) {
   return "Everything is hidden. Use the buttons above to show it again.";
 }
 
-/** Mounts the part in `root`. */
+/** Mounts the part "Flame graph" in `root`. */
 export function mountFlame(root, page) {
   new FlamePart(root, page);
 }

@@ -10,7 +10,8 @@ import { countingTracks } from "./lane_rows.js";
 /** The number of rows in a column. */
 const HEAT_ROWS = 50;
 
-/** In seconds. Shorter recordings have too few columns to show a pattern. */
+/** The minimum length, in seconds, of a recording with a heat map. Shorter ones have too few columns to show a
+ * pattern. */
 const HEAT_LEAST_SECONDS = 5;
 
 const HEAT_STEPS = 12;

@@ -17,7 +17,8 @@ const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeV
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
 
-/** Mounts the part in `root`, and redraws it when its size, or the state that it depends on, changes. */
+/** Mounts the part "JIT over time" in `root`, and redraws it when its size, or the state that it depends on,
+ * changes. */
 export function mountJitTime(root, page) {
   const part = new JitPart(root, page);
   // `draw` schedules a call of `part.draw()` for the next frame.
@@ -264,7 +265,7 @@ class JitPart {
       if (severalProcesses) cells.splice(6, 0, String(this.#compilations.pid[entry.number]));
       return cells;
     });
-    const heads = ["codes", "again", "tiers", "bytes", "first", "last", "function"];
+    const heads = ["pieces", "recompilations", "tiers", "bytes", "first", "last", "function"];
     if (severalProcesses) heads.splice(6, 0, "process");
     this.#nodes.functions.hidden = this.#compilations.length === 0;
     this.#nodes.functions.replaceChildren(rows.length > 0

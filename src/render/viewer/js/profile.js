@@ -10,7 +10,7 @@ export class Profile {
     const json = pack.json("profile");
     /** [{name, unit, sampling}] */
     this.events = json.events;
-    /** The kinds of code: [{name, letter, jit}]. */
+    /** The kinds of code: [{name, kind, letter, jit}]. `name` includes the tier of JIT code, `kind` doesn't. */
     this.categories = json.categories;
     /** True if the profile states the kinds of code. Folded stacks usually don't. */
     this.knowsCategories = json.categories_known;

@@ -10,7 +10,7 @@ export const BEGINNING = Object.freeze({
   ranges: [],
   /** The numbers of the selected tracks. If empty, all are selected. */
   tracks: [],
-  /** What each lane of the timeline stands for: "thread", "process" or "cpu". */
+  /** What each lane of the timeline stands for: "thread", "process", "cpu" or "recording". */
   lanes: "thread",
   /** How much room the timeline takes: "auto" (few lanes if the window is low), "few" or "all". */
   timeRows: "auto",

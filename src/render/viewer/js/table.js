@@ -9,14 +9,14 @@ import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_
 
 const ROW_HEIGHT = 22;
 const HEAD_HEIGHT = 24;
-/** In pixels. Browsers limit the height of elements. If the rows are higher than this, scrolling by one pixel moves
- * by more than one pixel of rows. */
+/** The maximum height of all rows in pixels, because browsers limit the height of elements. If the rows need more than
+ * this, scrolling by one pixel moves them by several pixels. */
 const TALLEST = 8e6;
 /** The number of rows that are printed. */
 const PRINTED_ROWS = 200;
 
-/** Mounts the part in `root`: creates the table, and redraws it when the state of the page or the size of `root`
- * changes. */
+/** Mounts the part "Functions" in `root`: creates the table, and redraws it when the state of the page or the size of
+ * `root` changes. */
 export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
   // `draw` schedules a drawing for the next frame. Nothing is drawn while the part is hidden.

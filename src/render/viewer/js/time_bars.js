@@ -5,7 +5,7 @@ import { element, sharpened, styleColor } from "./dom.js";
 import { spanOfPixel } from "./time_axis.js";
 import { timeTicks } from "./time_ticks.js";
 
-/** In pixels. Room for labels at the left, if there are no lanes to align with. */
+/** The room for labels to the left of the bars, in pixels, if there are no lanes to align with. */
 const BARS_LEFT = 78;
 const BARS_BOTTOM = 18;
 const BAR_WIDTH = 4;

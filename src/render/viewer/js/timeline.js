@@ -14,7 +14,8 @@ import { clockText, shownTime, spanOfPixel, timeClock } from "./time_axis.js";
 import { sinceStart, tickStep, timeTicks } from "./time_ticks.js";
 import { TimeBar } from "./time_bar.js";
 
-/** The width of the names to the left of the lanes, in pixels, as in time.css; and that in narrow windows. */
+/** The width of the names to the left of the lanes, in pixels, as in time.css. NARROW_GUTTER applies in narrow
+ * windows. */
 const GUTTER = 200;
 const NARROW_GUTTER = 116;
 const NARROW_GUTTER_WINDOW = "(max-width: 700px)";
@@ -30,7 +31,7 @@ const SEVERAL_SHARE = 0.3;
 const LOW_WINDOW = 760;
 /** The same for windows narrower than this many pixels, in which the controls need several lines. */
 const NARROW_WINDOW = 700;
-/** The number of lanes shown in such windows. */
+/** The number of lanes shown in a low or narrow window. */
 const FEW_LANES = 2;
 /** The number of functions listed in the tooltip of a bar. */
 const TIP_FUNCTIONS = 3;

@@ -104,7 +104,7 @@ export class TreePicture extends FlamePicture {
     return this.tree.total[node];
   }
 
-  /** The boxes of callers in a bottom-up tree don't tell the self weight of their functions. */
+  /** The self weight of a box's function; null for a caller in a bottom-up tree, whose box doesn't tell it. */
   ownOf(node) {
     if (!this.endsFirst) return this.tree.own[node];
     return this.root === 0 && this.tree.depth[node] === 1 ? this.tree.total[node] : null;
