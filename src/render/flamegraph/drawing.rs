@@ -373,7 +373,7 @@ impl Drawing {
 
     /// True if a box has this color.
     fn has(&self, swatch: Swatch) -> bool {
-        self.boxes.iter().any(|one| one.swatch == swatch)
+        self.boxes.iter().any(|page_box| page_box.swatch == swatch)
     }
 
     /// A drawing with title and units only. The caller adds boxes, facts, legend and totals.
@@ -396,27 +396,27 @@ impl Drawing {
     /// Adds the names, and counts the rows of boxes. Fails if there are no boxes.
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
-        self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
+        self.rows = self.boxes.iter().map(|page_box| page_box.row + 1).max().unwrap_or(0);
         if self.total == 0 || self.rows == 0 { Err(no_samples(None)) } else { Ok(self) }
     }
 
     /// The name of a box.
-    pub(super) fn name(&self, one: &PageBox) -> &str {
-        &self.names[one.name as usize]
+    pub(super) fn name(&self, page_box: &PageBox) -> &str {
+        &self.names[page_box.name as usize]
     }
 
     /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. For
     /// example, if all samples have the same period, the page's amounts become numbers of samples, which are shorter.
     pub(super) fn common_unit(&self) -> u64 {
         let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
-        for one in &self.boxes {
+        for page_box in &self.boxes {
             if unit == 1 {
                 break;
             }
-            let own = one.own.unwrap_or(0);
-            let before = one.before.map_or(0, |before| before.amount);
-            let shares = one.shares.iter().map(|(_, weight)| *weight);
-            for amount in [one.start, one.end, own, before].into_iter().chain(shares) {
+            let own = page_box.own.unwrap_or(0);
+            let before = page_box.before.map_or(0, |before| before.amount);
+            let shares = page_box.shares.iter().map(|(_, weight)| *weight);
+            for amount in [page_box.start, page_box.end, own, before].into_iter().chain(shares) {
                 unit = greatest_common_divisor(unit, amount);
             }
         }

@@ -37,6 +37,8 @@ class PicturePage {
     return { ...FLAME_LOOK, row, font, family, cutsStart: cutBegin, below: chart ? CHART_AXIS : 0 };
   }
 
+  /** Creates the document: title, facts and legend above the graph, and below it the text about a box, and the
+   * search. */
   html(style) {
     const { title, facts, legend, inverted } = this.facts;
     const entries = legend.map(([letter, text]) => element("span", {}, colorSquare(letter), text));

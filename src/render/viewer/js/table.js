@@ -82,6 +82,7 @@ class FunctionTable {
     // Another order: scroll to the top.
     if (this.sort !== undefined && this.sort !== state.sort) this.scroller.scrollTop = 0;
     this.sort = state.sort;
+    // Nothing that the rows depend on has changed.
     if (this.functions?.sums === sums && this.shown === shown) return;
     const searched = JSON.stringify([state.search, state.regex]), isNewSearch = this.searched !== undefined && this.searched !== searched;
     this.searched = searched;
