@@ -286,7 +286,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
             "the file is from this machine, but the recording was packed on another",
         )));
     }
-    // `TEXT` refuses files that aren't text. `None` if the file is gone by now.
+    // `TEXT`: a file of another user must be text.
     let opened = match door.open(&path, TEXT)? {
         Ok(opened) => opened,
         Err(error) => return Some(Err(Unshown::Unreadable(error))),
@@ -300,7 +300,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
 }
 
-/// Only text files are opened: those without a zero byte near their start.
+/// The kind of file that another user's file must be: text, which has no zero byte near its start.
 const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };
 
 #[cfg(test)]
